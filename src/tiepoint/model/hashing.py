@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Content hashes: of bytes, arrays, files and plain configurations."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError
+
+_CHUNK = 1 << 22
+
+
+def hash_bytes(data: bytes) -> str:
+    """SHA-256 of bytes, hexadecimal.
+
+    >>> hash_bytes(b"")[:8]
+    'e3b0c442'
+    """
+    return hashlib.sha256(data).hexdigest()
+
+
+def hash_json(value: Any) -> str:
+    """Hash of a plain value (dict, list, str, number, None), independent of key order.
+
+    >>> hash_json({"a": 1, "b": 2}) == hash_json({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+    return hash_bytes(text.encode())
+
+
+def hash_array(array: np.ndarray[Any, Any]) -> str:
+    """Hash of dtype, shape and content of an array.
+
+    >>> hash_array(np.zeros(3)) == hash_array(np.zeros((3, 1)))
+    False
+    """
+    digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+_memo: dict[tuple[str, int, int, int], str] = {}
+
+
+def hash_file(path: str | Path) -> str:
+    """SHA-256 of a file, remembered in this process by (path, size, mtime, inode).
+
+    A missing or unreadable file is an `InputError`.
+    """
+    p = Path(path)
+    try:
+        stat = p.stat()
+        key = (str(p.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ino)
+        if key not in _memo:
+            digest = hashlib.sha256()
+            with p.open("rb") as f:
+                while chunk := f.read(_CHUNK):
+                    digest.update(chunk)
+            _memo[key] = digest.hexdigest()
+        return _memo[key]
+    except OSError as e:
+        raise InputError(f"cannot read {p}: {e.strerror or e}") from e

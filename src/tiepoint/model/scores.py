@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A score, and the scene values it is the mean of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def group_name(**parts: str | int | float) -> str:
+    """Name of a group: ``key=value`` parts in alphabetical order of the keys, `all` if there are none.
+
+    >>> group_name(noise="hard", negatives="inter"), group_name()
+    ('negatives=inter,noise=hard', 'all')
+    """
+    return ",".join(f"{k}={parts[k]}" for k in sorted(parts)) or "all"
+
+
+@dataclass(frozen=True)
+class SceneValues:
+    """The value of a score in each independent scene, and how the score is made of them.
+
+    `kinds` are the strata (`i`, `v`, `other`). `cells` holds one row of values per cell of the score
+    (a score that averages six cells has six); NaN where a scene is not in a cell. The score is the mean
+    over cells of the weighted mean over scenes; `weights` has the shape of `cells`.
+    """
+
+    scenes: tuple[str, ...]
+    kinds: tuple[str, ...]
+    cells: NDArray[np.float64]
+    weights: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class PooledBins:
+    """Counts by scene and distance bin, for intervals of pooled scores (no scene mean exists).
+
+    `positives[s, b]`: positive pairs of scene s in bin b. `negatives`: rows (scene1, scene2, bin, count),
+    where an inter-scene pair carries both scenes. Bins are ordered by distance. `statistic` names the
+    score computed from them: `ap`, `auc` or `fpr95`.
+    """
+
+    scenes: tuple[str, ...]
+    kinds: tuple[str, ...]
+    positives: NDArray[np.float64]
+    negatives: NDArray[np.int64]
+    statistic: str
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number: metric, group, value, how many items it is of, and what its interval comes from."""
+
+    metric: str
+    group: str
+    value: float
+    n: int
+    protocol: str = "exact"
+    low: float | None = None
+    high: float | None = None
+    scenes: SceneValues | None = None
+    pooled: PooledBins | None = None
+    chance: float | None = None
+    note: str | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
