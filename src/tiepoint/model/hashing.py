@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,3 +68,18 @@ def hash_file(path: str | Path) -> str:
         return _memo[key]
     except OSError as e:
         raise InputError(f"cannot read {p}: {e.strerror or e}") from e
+
+
+def load_memo(path: Path) -> None:
+    """Take over remembered hashes from a file of an earlier process; a damaged file is ignored."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        for name, size, mtime_ns, inode, digest in json.loads(path.read_text()):
+            _memo.setdefault((name, size, mtime_ns, inode), digest)
+
+
+def save_memo(path: Path, atomic_file: Callable[[Path], contextlib.AbstractContextManager[Path]]) -> None:
+    """Write the remembered hashes, those of files over 64 KiB only (smaller ones are read as fast)."""
+    rows = sorted((*key, digest) for key, digest in _memo.items() if key[1] > 65536)
+    if rows:
+        with atomic_file(path) as temporary:
+            temporary.write_text(json.dumps(rows))

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""Running methods on tasks: plan, executors, scores with intervals, manifests."""

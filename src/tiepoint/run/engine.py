@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One method on one task: features, records, scores, store. What exists already is not computed again."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .._version import __version__
+from ..methods.base import Method
+from ..model.errors import UnitError, UnknownNameError
+from ..model.hashing import hash_json
+from ..model.records import Records
+from ..model.units import Item, Task, Unit
+from ..store.features import FeatureCache
+from ..store.records import RecordStore
+from ..store.runs import StoredRun, load_runs, save_run
+from ..store.store import Store
+from . import manifest as about
+from .context import Context, Recipe
+from .executors import names_of, run_jobs
+from .result import Run
+from .scoring import score_rows
+
+Progress = Callable[[str, int, int], None]
+"""Called with a stage in words, how much is done, and how much there is."""
+
+PARALLEL_WORTH_S = 4.0
+"""Starting worker processes costs about a second each; below this estimate work stays in the process."""
+
+
+def silent(_stage: str, _done: int, _total: int) -> None:
+    """Progress for nobody."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: one method on one task.
+
+    `method` is a spec string or an object; `options` go to the task, `method_options` to the resolver.
+    """
+
+    method: Any
+    task: str
+    data: Path
+    protocols: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    method_options: Mapping[str, Any] = field(default_factory=dict)
+    jobs: int = 1
+
+
+def load_task(name: str) -> Task:
+    """The task of a name, or an error with near names."""
+    from ..tasks import TASKS
+
+    task: Task = TASKS.load(name)
+    return task
+
+
+def checked_protocols(task: Task, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The wanted protocols, `exact` if none is; unknown ones are refused with near names."""
+    for protocol in wanted:
+        if protocol not in task.protocols:
+            raise UnknownNameError(f"protocol of {task.name}", protocol, task.protocols)
+    return tuple(dict.fromkeys(wanted)) or (task.protocols[0],)
+
+
+def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run:
+    """Run, score and store; returns the run. Units that fail leave the rest stored and raise `UnitError`."""
+    from ..methods.resolve import resolve
+
+    started = time.perf_counter()
+    task = load_task(request.task)
+    protocols = checked_protocols(task, request.protocols)
+    opened = task.open(request.data, request.options)
+    method: Method = resolve(request.method, family=task.family, **request.method_options)
+    run_id = identity(method, task, opened.data_hash, opened.units)
+    notices = list(opened.warnings)
+    with ExitStack() as stack:
+        ephemeral = None
+        features, records = store.features, store.records
+        if opened.items and method.key(opened.items[0]) is None:
+            folder = Path(tempfile.mkdtemp(prefix="tiepoint-"))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            features = FeatureCache(folder / "features")
+            ephemeral = run_id
+            notices.append(f"{method.name} has no source file: its features are not kept between sessions")
+        context = Context(task, opened, method, features, records, ephemeral)
+        recipe = _recipe(request, method, store, ephemeral)
+        stored = _finished(store, run_id, protocols)
+        if stored is not None:
+            return Run(stored, read_records(store, stored), notices)
+        keys = work(context, recipe, protocols, request.jobs, progress)
+    made = {unit: {c: records.get(k) for c, k in by.items()} for unit, by in keys.items()}
+    rows = kept_scores(store, run_id, protocols)
+    for protocol in protocols:
+        progress(f"scores under {protocol}", 0, 1)
+        comparison = task.comparison(protocol)
+        rows += score_rows(task, [by[comparison] for by in made.values()], protocol)
+        progress(f"scores under {protocol}", 1, 1)
+    manifest = {
+        "task": task.name,
+        "options": _plain(request.options),
+        "protocols": sorted({r["protocol"] for r in rows}),
+        "method": {
+            "name": method.name,
+            "spec": method.spec,
+            "family": method.family,
+            "distance": method.distance,
+            "config": dict(method.config),
+            **dict(method.meta),
+        },
+        "dataset": {
+            "hash": opened.data_hash,
+            "name": request.data.name,
+            "path": str(request.data),
+            "items": len(opened.items),
+        },
+        "lists": hash_json([u.definition for u in opened.units]),
+        "units": {**earlier_units(store, run_id), **_merged(store, run_id, keys)},
+        "versions": about.versions(),
+        "machine": about.machine(),
+        "warnings": notices,
+        "efficiency": _efficiency(context, opened.items) if ephemeral is None else {},
+    }
+    run = StoredRun(
+        run_id, task.name, "done", manifest, rows, None, about.now(), time.perf_counter() - started
+    )
+    save_run(store, run)
+    return Run(run, made, notices)
+
+
+def identity(method: Method, task: Task, data_hash: str, units: Sequence[Unit]) -> str:
+    """Id of a run: what the method is, the task, the data, the lists."""
+    config = [method.name, dict(method.config), method.distance]
+    return hash_json([config, task.name, data_hash, [u.definition for u in units]])[:12]
+
+
+def work(
+    context: Context, recipe: Recipe | None, protocols: Sequence[str], jobs: int, progress: Progress
+) -> dict[str, dict[str, str]]:
+    """Features and records that are missing; returns the record keys by unit and comparison."""
+    items = [i for i in context.opened.items if context.features.meta(context.feature_key(i)) is None]
+    _adaptive(
+        f"{context.method.name}: features",
+        _extract,
+        {i.key: i.key for i in items},
+        context,
+        recipe,
+        jobs,
+        progress,
+    )
+    comparisons = list(dict.fromkeys(context.task.comparison(p) for p in protocols))
+    todo = {f"{u.key} ({c})": (u, c) for u in context.opened.units for c in comparisons}
+    in_process = None if context.task.family == "patches" else recipe
+    label = f"{context.method.name}: {context.task.name}"
+    results = _adaptive(label, _compare, todo, context, in_process, jobs, progress)
+    keys: dict[str, dict[str, str]] = {}
+    for name, (unit, comparison) in todo.items():
+        keys.setdefault(unit.key, {})[comparison] = results[name]
+    return keys
+
+
+def _extract(context: Context, key: str) -> float:
+    return context.extract(key)
+
+
+def _compare(context: Context, argument: tuple[Unit, str]) -> str:
+    return context.compare(*argument)
+
+
+def _adaptive(
+    label: str,
+    job: Callable[[Context, Any], Any],
+    arguments: Mapping[str, Any],
+    context: Context,
+    recipe: Recipe | None,
+    jobs: int,
+    progress: Progress,
+) -> dict[str, Any]:
+    """The first job here to see what one costs, the rest in workers where that pays."""
+    total = len(arguments)
+    done = 0
+    if total:
+        progress(label, 0, total)
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        progress(label, done, total)
+
+    names = list(arguments)
+    started = time.perf_counter()
+    first = {n: arguments[n] for n in names[:1]}
+    results, failures = run_jobs(job, first, context=context, recipe=None, jobs=1, done=step)
+    estimate = (time.perf_counter() - started) * (total - 1)
+    rest = {n: arguments[n] for n in names[1:]}
+    pool = recipe if estimate > PARALLEL_WORTH_S else None
+    more, failed = run_jobs(job, rest, context=context, recipe=pool, jobs=jobs, done=step)
+    failures += failed
+    if failures:
+        raise UnitError(f"{label}: {len(failures)} of {total} failed: {names_of(failures)}")
+    return results | more
+
+
+def _recipe(request: Request, method: Method, store: Store, ephemeral: str | None) -> Recipe | None:
+    if ephemeral is not None or method.spec is None or request.jobs <= 1:
+        return None
+    threads = max(1, about.cores() // request.jobs)
+    return Recipe(
+        request.task,
+        str(request.data),
+        dict(request.options),
+        method.spec,
+        dict(request.method_options),
+        str(store.root),
+        threads,
+    )
+
+
+def _finished(store: Store, run_id: str, protocols: Sequence[str]) -> StoredRun | None:
+    """The stored run where it already has all that is asked for, made by this version."""
+    for run in load_runs(store, run_id=run_id):
+        have = {s["protocol"] for s in run.scores}
+        same = run.manifest["versions"]["tiepoint"] == __version__
+        if run.id == run_id and run.status == "done" and same and have.issuperset(protocols):
+            missing = [
+                k for by in run.manifest["units"].values() for k in by.values() if k not in store.records
+            ]
+            if not missing:
+                return run
+    return None
+
+
+def kept_scores(store: Store, run_id: str, protocols: Sequence[str]) -> list[dict[str, Any]]:
+    """Scores of an earlier run of this id under other protocols: they stay."""
+    found = load_runs(store, run_id=run_id)
+    return [dict(s) for r in found for s in r.scores if s["protocol"] not in protocols]
+
+
+def earlier_units(store: Store, run_id: str) -> dict[str, dict[str, str]]:
+    """Record keys of an earlier run of this id."""
+    found = load_runs(store, run_id=run_id)
+    return dict(found[0].manifest["units"]) if found else {}
+
+
+def _merged(store: Store, run_id: str, keys: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    before = earlier_units(store, run_id)
+    return {unit: {**before.get(unit, {}), **by} for unit, by in keys.items()}
+
+
+def read_records(store: Store | RecordStore, run: StoredRun) -> dict[str, dict[str, Records]]:
+    """Records of a stored run by unit and comparison."""
+    records = store.records if isinstance(store, Store) else store
+    return {unit: {c: records.get(k) for c, k in by.items()} for unit, by in run.manifest["units"].items()}
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: (str(v) if isinstance(v, Path) else v) for k, v in options.items() if v is not None}
+
+
+def _efficiency(context: Context, items: Sequence[Item]) -> dict[str, Any]:
+    """Time and size per described item, from the headers of the cache (seconds of the method alone)."""
+    seconds, count = 0.0, 0
+    for item in items:
+        meta = context.features.meta(context.feature_key(item)) or {}
+        if meta.get("count"):
+            seconds += float(meta["time_s"])
+            count += int(meta["count"])
+    if not count:
+        return {}
+    first = context.features.get(context.feature_key(items[0]))
+    size = int(first["values"].nbytes // max(1, len(first["values"]))) if "values" in first else None
+    return {"time_per_item_s": seconds / count, "items": count, "bytes_per_item": size}

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a run must say about itself: versions, machine, time."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from .._version import __version__
+
+_LIBRARIES = (
+    "numpy",
+    "scipy",
+    "numba",
+    "pandas",
+    "pyarrow",
+    "opencv-contrib-python-headless",
+    "torch",
+    "onnxruntime",
+)
+
+
+def versions() -> dict[str, str]:
+    """Versions of tiepoint, Python and the libraries that are installed."""
+    found = {"tiepoint": __version__, "python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
+            for line in f:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def machine() -> dict[str, Any]:
+    """The hardware a time was measured on; no host or user name."""
+    return {"system": platform.system(), "machine": platform.machine(), "cpu": _cpu_name(), "cores": cores()}
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def now() -> str:
+    """UTC time to the second, ISO 8601."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

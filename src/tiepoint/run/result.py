@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A run as its user sees it: frames of scores and records, and a printed table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..model.records import Records
+from ..store.runs import StoredRun
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCORE_ORDER = ("method", "task", "protocol", "metric", "group", "value", "n", "low", "high")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One method on one task.
+
+    `scores` and `records` are pandas frames; `manifest` says how the numbers were made.
+    """
+
+    stored: StoredRun
+    unit_records: Mapping[str, Mapping[str, Records]] = field(default_factory=dict, repr=False)
+    warnings: Sequence[str] = ()
+
+    @property
+    def id(self) -> str:
+        """Short identity of the run: method, task, data and options."""
+        return self.stored.id
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.stored.method
+
+    @property
+    def task(self) -> str:
+        """Name of the task."""
+        return self.stored.task
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """Config, hashes, versions, machine, times."""
+        return self.stored.manifest
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Scores as plain rows, the form of ``--json``."""
+        base = {"method": self.method, "task": self.task}
+        return [base | {k: s[k] for k in SCORE_ORDER[2:]} for s in self.stored.scores]
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """Tidy scores: method, task, protocol, metric, group, value, n, low, high, interval, chance, note."""
+        import pandas as pd
+
+        extra = ("interval", "chance", "note")
+        rows = [
+            row | {k: s.get(k) for k in extra} for row, s in zip(self.rows(), self.stored.scores, strict=True)
+        ]
+        return pd.DataFrame(rows, columns=[*SCORE_ORDER, *extra])
+
+    def value(self, metric: str, group: str = "all", protocol: str = "exact") -> float:
+        """One score; a KeyError names what there is."""
+        for s in self.stored.scores:
+            if (s["metric"], s["group"], s["protocol"]) == (metric, group, protocol):
+                return float("nan") if s["value"] is None else float(s["value"])
+        known = sorted({(s["metric"], s["group"], s["protocol"]) for s in self.stored.scores})[:20]
+        raise KeyError(f"no score {metric!r} for {group!r} under {protocol!r}; there are {known}")
+
+    @property
+    def records(self) -> pd.DataFrame:
+        """All records of the run, one frame, with the unit of each row; wide columns become lists."""
+        import pandas as pd
+
+        frames = []
+        for unit, by_comparison in self.unit_records.items():
+            for comparison, records in by_comparison.items():
+                columns = {n: c if c.ndim == 1 else list(c) for n, c in records.columns.items()}
+                frame = pd.DataFrame(columns)
+                frame.insert(0, "comparison", comparison)
+                frame.insert(0, "unit", unit)
+                frames.append(frame)
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    def __str__(self) -> str:
+        lines = [f"{self.method} on {self.task} ({self.stored.status}, run {self.id})"]
+        for s in self.stored.scores:
+            if s["group"].startswith("scene=") or ",scene=" in s["group"]:
+                continue
+            value = "–" if s["value"] is None else f"{s['value']:.4f}"
+            interval = "" if s["low"] is None or s["high"] is None else f"  [{s['low']:.4f}, {s['high']:.4f}]"
+            lines.append(f"  {s['protocol']:<16} {s['metric']:<14} {s['group']:<36} {value}{interval}")
+        return "\n".join(lines)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From records to rows of scores with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..model.hashing import hash_json
+from ..model.records import Records
+from ..model.scores import Score
+from ..model.units import Task
+from .context import finite_or_none
+
+
+def seed_of(*parts: str) -> int:
+    """A seed from what is sampled.
+
+    >>> seed_of("a", "b") == seed_of("a", "b") != seed_of("b", "a")
+    True
+    """
+    return int(hash_json(list(parts))[:15], 16)
+
+
+def with_interval(score: Score, *, task: str) -> dict[str, Any]:
+    """One row of the scores table: value and, where scenes allow it, its interval and how it was made."""
+    from ..stats.intervals import pooled_interval, scene_interval
+
+    low, high, kind = score.low, score.high, None
+    note = score.note
+    if low is None and (score.scenes is not None or score.pooled is not None):
+        seed = seed_of(task, score.metric, score.group)
+        if score.scenes is not None:
+            interval = scene_interval(score.scenes, seed=seed)
+        else:
+            assert score.pooled is not None  # noqa: S101 - narrowed above
+            interval = pooled_interval(score.pooled, seed=seed)
+        low, high, kind = interval.low, interval.high, interval.kind
+        if interval.note:
+            note = f"{note}; {interval.note}" if note else interval.note
+    return {
+        "protocol": score.protocol,
+        "metric": score.metric,
+        "group": score.group,
+        "value": finite_or_none(score.value),
+        "n": int(score.n),
+        "low": finite_or_none(low),
+        "high": finite_or_none(high),
+        "interval": kind,
+        "chance": finite_or_none(score.chance),
+        "note": note,
+    }
+
+
+def score_rows(task: Task, records: Sequence[Records], protocol: str) -> list[dict[str, Any]]:
+    """All scores of a task under one protocol, as rows."""
+    return [with_interval(score, task=task.name) for score in task.score(records, protocol)]

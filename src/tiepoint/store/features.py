@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The feature cache: named arrays of one item in a content-addressed folder, memory-mapped on reading."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.hashing import hash_array, hash_json
+from ..model.units import Arrays
+from .atomic import atomic_folder
+
+
+@dataclass(frozen=True)
+class FeatureCache:
+    """Arrays by key under a folder. Entries are immutable; a key is written once."""
+
+    root: Path
+
+    def folder(self, key: str) -> Path:
+        """Where the arrays of a key are."""
+        return self.root / key[:2] / key
+
+    def meta(self, key: str) -> dict[str, Any] | None:
+        """Header of an entry (content hash, time, sizes), None if there is no entry."""
+        path = self.folder(key) / "meta.json"
+        try:
+            return json.loads(path.read_text())
+        except FileNotFoundError:
+            return None
+
+    def content(self, key: str) -> str | None:
+        """Content hash of the arrays of a key, None if there is no entry."""
+        meta = self.meta(key)
+        return None if meta is None else str(meta["content"])
+
+    def put(self, key: str, arrays: Arrays, **extra: Any) -> str:
+        """Write arrays under a key; returns their content hash."""
+        contents = {name: hash_array(np.asarray(array)) for name, array in sorted(arrays.items())}
+        content = hash_json(contents)
+        with atomic_folder(self.folder(key)) as folder:
+            for name, array in arrays.items():
+                np.save(folder / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+            shapes = {name: list(np.shape(array)) for name, array in arrays.items()}
+            (folder / "meta.json").write_text(json.dumps({"content": content, "arrays": shapes, **extra}))
+        return content
+
+    def get(self, key: str) -> Mapping[str, NDArray[Any]]:
+        """The arrays of a key, memory-mapped read-only. A missing key is a KeyError."""
+        folder = self.folder(key)
+        meta = self.meta(key)
+        if meta is None:
+            raise KeyError(key)
+        return {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in meta["arrays"]}

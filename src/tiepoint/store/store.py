@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Opening a store: a folder (SQLite inside) or an SQLAlchemy URL with a folder for files beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import sqlalchemy as sa
+
+from ..model import hashing
+from ..model.errors import StoreError
+from . import schema
+from .atomic import atomic_file, unwritable
+from .features import FeatureCache
+from .records import RecordStore
+
+DEFAULT = "tiepoint-store"
+
+
+def default_store() -> str:
+    """Where runs go when nothing is said: ``$TIEPOINT_STORE`` or ``tiepoint-store`` here."""
+    return os.environ.get("TIEPOINT_STORE", DEFAULT)
+
+
+def split_url(where: str) -> tuple[str, Path]:
+    """Database URL and files folder of ``postgresql://…?files=DIR``; the folder defaults to `DEFAULT`.
+
+    >>> split_url("postgresql://u@h/db?files=/lab/tp&connect_timeout=3")
+    ('postgresql://u@h/db?connect_timeout=3', PosixPath('/lab/tp'))
+    """
+    parts = urlsplit(where)
+    query = dict(parse_qsl(parts.query))
+    files = Path(query.pop("files", DEFAULT))
+    return urlunsplit(parts._replace(query=urlencode(query))), files
+
+
+@dataclass(frozen=True)
+class Store:
+    """Open store: `engine` for SQL, `features` and `records` on disk, `root` their folder."""
+
+    engine: sa.Engine
+    root: Path
+    where: str
+
+    @classmethod
+    def open(cls, where: str | Path | None = None) -> Store:
+        """Open or create a store; migrates an older schema, refuses a newer one."""
+        text = str(where) if where is not None else default_store()
+        if "://" in text:
+            url, root = split_url(text)
+            shown = sa.make_url(url).render_as_string(hide_password=True)
+        else:
+            root = Path(text)
+            shown = text
+            if root.exists() and not root.is_dir():
+                raise StoreError(f"store {root} is a file; --store takes a folder or a database URL")
+            url = f"sqlite:///{root / 'tiepoint.sqlite'}"
+        with unwritable(root):
+            root.mkdir(parents=True, exist_ok=True)
+            if not os.access(root, os.W_OK):
+                raise PermissionError(13, "Permission denied")
+        engine = _engine(url)
+        try:
+            with engine.begin() as connection:
+                _lock(connection)
+                schema.migrate(connection, shown)
+        except sa.exc.DBAPIError as e:
+            raise StoreError(f"cannot open store {shown}: {e.orig}") from e
+        hashing.load_memo(root / "hashes.json")
+        return cls(engine, root, shown)
+
+    @property
+    def features(self) -> FeatureCache:
+        """The feature cache."""
+        return FeatureCache(self.root / "features")
+
+    @property
+    def records(self) -> RecordStore:
+        """The records."""
+        return RecordStore(self.root / "records")
+
+    @contextlib.contextmanager
+    def begin(self) -> Iterator[sa.Connection]:
+        """One transaction; database errors become a `StoreError`."""
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except sa.exc.DBAPIError as e:
+            raise StoreError(f"store {self.where}: {e.orig}") from e
+
+    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
+        """A small immutable file under the store's folder."""
+        with atomic_file(self.root / name) as temporary:
+            temporary.write_text(json.dumps(value, indent=1, sort_keys=True, default=str))
+
+    def close(self) -> None:
+        """Remember file hashes and let the database go."""
+        with contextlib.suppress(StoreError):  # a memo that cannot be written only costs time
+            hashing.save_memo(self.root / "hashes.json", atomic_file)
+        self.engine.dispose()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _lock(connection: sa.Connection) -> None:
+    """Two processes may open an empty PostgreSQL database at once; only one may create the tables."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("select pg_advisory_xact_lock(7496)"))
+
+
+def _engine(url: str) -> sa.Engine:
+    try:
+        made = sa.make_url(url)
+        if made.drivername == "postgresql":
+            made = made.set(drivername="postgresql+psycopg")
+        options: dict[str, Any] = {}
+        if made.get_backend_name() == "sqlite":
+            options["connect_args"] = {"timeout": 60}
+        engine = sa.create_engine(made, **options)
+    except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError) as e:
+        raise StoreError(f"cannot understand the store URL {url!r}: {e}") from e
+    except ModuleNotFoundError as e:
+        raise StoreError(
+            f"this database needs the package {e.name!r}: pip install 'tiepoint[postgres]'"
+        ) from e
+    if engine.dialect.name == "sqlite":
+        # SQLite leaves transactions to the driver, which begins them too late for DDL: begin at once.
+        sa.event.listen(engine, "connect", _manual_transactions)
+        sa.event.listen(engine, "begin", _begin_immediate)
+    return engine
+
+
+def _manual_transactions(connection: Any, _: object) -> None:
+    connection.isolation_level = None
+
+
+def _begin_immediate(connection: sa.Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
