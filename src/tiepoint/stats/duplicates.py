@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scenes that are the same scene twice, and methods that are the same method twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+TOLERANCE = 1e-9
+
+
+def duplicate_scenes(
+    values: Array, scenes: Sequence[str], kinds: Sequence[str], *, tolerance: float = TOLERANCE
+) -> list[tuple[int, ...]]:
+    """Groups of scenes that agree in every value, more often than chance allows.
+
+    Two scenes are duplicates if they are of one kind, have values in the same places, and all of them
+    agree within the tolerance. Agreement must mean something: values of exactly 0 or 1 prove nothing (an
+    easy scene is easy for everyone), and neither do coarse values that many scenes share. So at least three
+    other values are needed, and the number of pairs of scenes expected to agree in all of them by chance
+    (pairs x product of the share of pairs that agree in each) must be below 0.01.
+
+    Args:
+        values: (k, scenes), all methods and cells stacked; NaN where a scene has no value.
+        scenes: names, (scenes,).
+        kinds: (scenes,).
+        tolerance: largest difference of equal values.
+
+    Returns:
+        Tuples of scene indices, ascending, each of two or more.
+
+    >>> rng = np.random.default_rng(0); x = rng.random((5, 30)); x[:, 7] = x[:, 3]
+    >>> duplicate_scenes(x, [f"i_{j}" for j in range(30)], ["i"] * 30)
+    [(3, 7)]
+    """
+    n = len(scenes)
+    pairs = n * (n - 1) / 2
+    if n < 2 or values.shape[0] == 0:
+        return []
+    finite = np.isfinite(values)
+    chance = np.array([_equal_pairs(row[np.isfinite(row)], tolerance) for row in values]) / pairs
+    # A fixed random projection puts duplicates next to each other without comparing all pairs.
+    direction = np.random.Generator(np.random.PCG64(0)).random((values.shape[0],))
+    projected = direction @ np.where(finite, values, -1.0)
+    reach = tolerance * float(np.sum(direction)) * 2
+    order = np.argsort(projected, kind="stable")
+    parent = np.arange(n)
+    for at, i in enumerate(order):
+        for j in order[at + 1 :]:
+            if projected[j] - projected[i] > reach:
+                break
+            if kinds[i] == kinds[j] and _same(values[:, i], values[:, j], chance, pairs, tolerance):
+                parent[parent == parent[j]] = parent[i]
+    groups = (tuple(np.flatnonzero(parent == root).tolist()) for root in np.unique(parent))
+    return sorted(g for g in groups if len(g) > 1)
+
+
+def _equal_pairs(row: Array, tolerance: float) -> float:
+    """How many pairs of values in a row agree within the tolerance (by runs of the sorted values)."""
+    if len(row) == 0:
+        return 0.0
+    run = np.concatenate([[0], np.cumsum(np.diff(np.sort(row)) > tolerance)])
+    size = np.bincount(run).astype(np.float64)
+    return float((size * (size - 1) / 2).sum())
+
+
+def _same(a: Array, b: Array, chance: Array, pairs: float, tolerance: float) -> bool:
+    there = np.isfinite(a)
+    if (there != np.isfinite(b)).any() or (np.abs(a - b)[there] > tolerance).any():
+        return False
+    telling = there & (a != 0) & (a != 1)
+    if telling.sum() < 3:
+        return False
+    log_expected = np.log(pairs) + np.log(np.maximum(chance[telling], 1e-300)).sum()
+    return bool(log_expected < np.log(0.01))
+
+
+def identical_methods(values: Array, *, tolerance: float = TOLERANCE) -> list[tuple[int, ...]]:
+    """Groups of methods whose values agree everywhere: the same method under two names.
+
+    Args:
+        values: (methods, k), NaN where there is no value.
+        tolerance: largest difference of equal values.
+
+    >>> identical_methods(np.array([[0.1, 0.2], [0.3, 0.2], [0.1, 0.2]]))
+    [(0, 2)]
+    """
+    left = list(range(len(values)))
+    groups = []
+    while left:
+        first = left[0]
+        gap = np.abs(values[left] - values[first])
+        agree = np.where(np.isnan(gap), np.isnan(values[left]) & np.isnan(values[first]), gap <= tolerance)
+        same = [m for m, ok in zip(left, agree.all(axis=1), strict=True) if ok]
+        left = [m for m in left if m not in same]
+        if len(same) > 1:
+            groups.append(tuple(same))
+    return groups
