@@ -28,16 +28,15 @@ def with_interval(score: Score, *, task: str) -> dict[str, Any]:
 
     low, high, kind = score.low, score.high, None
     note = score.note
-    if low is None and (score.scenes is not None or score.pooled is not None):
-        seed = seed_of(task, score.metric, score.group)
-        if score.scenes is not None:
-            interval = scene_interval(score.scenes, seed=seed)
-        else:
-            assert score.pooled is not None  # noqa: S101 - narrowed above
-            interval = pooled_interval(score.pooled, seed=seed)
+    interval = None
+    seed = seed_of(task, score.metric, score.group)
+    if low is None and score.scenes is not None:
+        interval = scene_interval(score.scenes, seed=seed)
+    elif low is None and score.pooled is not None:
+        interval = pooled_interval(score.pooled, seed=seed)
+    if interval is not None:
         low, high, kind = interval.low, interval.high, interval.kind
-        if interval.note:
-            note = f"{note}; {interval.note}" if note else interval.note
+        note = "; ".join(part for part in (note, interval.note) if part) or None
     return {
         "protocol": score.protocol,
         "metric": score.metric,

@@ -1,0 +1,41 @@
+# Two commands on a fresh machine: make demo, make test. TORCH names a torch requirement to test with.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TORCH ?=
+WORKERS ?= 2
+
+.PHONY: demo test bench format clean
+
+$(VENV)/.made:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	touch $@
+
+$(VENV)/.demo: $(VENV)/.made pyproject.toml
+	$(BIN)/pip install --quiet -e ".[demo]"
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.demo pyproject.toml
+	$(BIN)/pip install --quiet -e ".[demo,onnx,postgres,dev]"
+	$(if $(TORCH),$(BIN)/pip install --quiet "$(TORCH)" && $(BIN)/pip install --quiet -e ".[learned]")
+	touch $@
+
+demo: $(VENV)/.demo
+	$(BIN)/tiepoint demo
+
+test: $(VENV)/.dev
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m bench
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format src tests bench
+	$(BIN)/ruff check --fix src tests bench
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

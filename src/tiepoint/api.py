@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Python face: evaluate, load, list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .run.result import Run
+
+
+def evaluate(
+    method: Any,
+    *,
+    task: str,
+    data: str | Path,
+    protocol: str | Sequence[str] = (),
+    store: str | Path | None = None,
+    jobs: int = 1,
+    on_bad: str = "error",
+    device: str = "cpu",
+    **options: Any,
+) -> Run:
+    """Score a method on a task.
+
+    Args:
+        method: A name (``"sift"``, ``"sift+rootsift"``, ``"files:DIR"``, …) or an object with the method of
+            the task's family, e.g. ``describe(patches)``.
+        task: Name of the task, e.g. ``"hpatches-v1/matching"``.
+        data: Folder of the dataset.
+        protocol: One or several protocols; `exact` if nothing is said.
+        store: Folder or database URL; ``tiepoint-store`` in the current folder if nothing is said.
+        jobs: Worker processes; scores do not depend on it.
+        on_bad: What to do with NaN, infinite or zero descriptors: ``"error"`` or ``"miss"``.
+        device: Device of learned methods.
+        **options: Options of the task: ``tasks``, ``benchmark``, ``split``, ``tau_px`` …
+
+    Returns:
+        A `Run`: ``run.scores`` is a tidy pandas frame with intervals, ``run.records`` what they come from.
+    """
+    from .run.engine import Request
+    from .run.engine import evaluate as run_engine
+    from .store.store import Store
+
+    protocols = (protocol,) if isinstance(protocol, str) else tuple(protocol)
+    request = Request(
+        method, task, Path(data), protocols, options, {"on_bad": on_bad, "device": device}, jobs
+    )
+    with Store.open(store) as opened:
+        run = run_engine(request, opened)
+    _warn(run.warnings)
+    return run
+
+
+def load(
+    run: str | None = None, *, task: str | None = None, store: str | Path | None = None
+) -> list[Run] | Run:
+    """Runs from the store: the one of an id, or all (of a task), oldest first."""
+    from .run.engine import read_records
+    from .run.result import Run
+    from .store.runs import load_run, load_runs
+    from .store.store import Store
+
+    with Store.open(store) as opened:
+        if run is not None:
+            one = load_run(opened, run)
+            return Run(one, read_records(opened, one))
+        return [Run(r, read_records(opened, r)) for r in load_runs(opened, task=task)]
+
+
+def list_methods(family: str | None = None) -> list[str]:
+    """Names of the registered methods.
+
+    >>> "sift" in list_methods("patches")
+    True
+    """
+    from .methods import METHODS
+
+    return sorted({e.name.split(":")[-1] for e in METHODS if family in (None, e.family)})
+
+
+def list_tasks() -> list[str]:
+    """Names of the tasks.
+
+    >>> "hpatches-v1/matching" in list_tasks()
+    True
+    """
+    from .tasks import TASKS
+
+    return [e.name for e in TASKS]
+
+
+def _warn(messages: Sequence[str]) -> None:
+    import warnings
+
+    for message in messages:
+        warnings.warn(message, UserWarning, stacklevel=3)

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The list of commands."""
+
+from __future__ import annotations
+
+import typer
+
+from . import data_cmd, demo_cmd, describe_cmd, list_cmd, run_cmd, score_cmd, show_cmd, sql_cmd
+
+
+def mount(app: typer.Typer) -> None:
+    """Add every command once."""
+    if app.registered_commands:
+        return
+    app.command("demo")(demo_cmd.demo)
+    app.command("run")(run_cmd.run)
+    app.command("score")(score_cmd.score)
+    app.command("describe")(describe_cmd.describe)
+    app.command("list")(list_cmd.list_things)
+    app.command("show")(show_cmd.show)
+    app.command("sql")(sql_cmd.sql)
+    app.add_typer(data_cmd.app, name="data")

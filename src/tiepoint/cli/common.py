@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What commands share: printing, progress, lists of values, options of tasks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..model.errors import InputError
+
+
+def error(message: str) -> None:
+    """An error on standard error, in one sentence."""
+    print(f"tiepoint: {message}", file=sys.stderr)
+
+
+def notice(message: str) -> None:
+    """A warning on standard error."""
+    print(f"tiepoint: warning: {message}", file=sys.stderr)
+
+
+def values(given: Sequence[str] | None) -> list[str]:
+    """Values of an option that may be repeated or comma-separated.
+
+    >>> values(["a,b", "c"]), values(None)
+    (['a', 'b', 'c'], [])
+    """
+    return [part.strip() for text in given or () for part in text.split(",") if part.strip()]
+
+
+def key_values(given: Sequence[str] | None) -> dict[str, Any]:
+    """``key=value`` options; numbers, true and false are understood, several values come in a list.
+
+    >>> key_values(["tau_px=3", "policy=mutual", "sizes=[1, 2]"])
+    {'tau_px': 3, 'policy': 'mutual', 'sizes': [1, 2]}
+    """
+    found: dict[str, Any] = {}
+    for text in given or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise InputError(f"option {text!r} is not of the form key=value")
+        try:
+            found[key.replace("-", "_")] = json.loads(value)
+        except ValueError:
+            found[key.replace("-", "_")] = value
+    return found
+
+
+def print_json(scores: Sequence[dict[str, Any]], warnings: Sequence[str]) -> None:
+    """The one object of ``--json``."""
+    print(json.dumps({"scores": list(scores), "warnings": list(warnings)}, indent=1))
+
+
+@contextlib.contextmanager
+def progress_bars(enabled: bool = True) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress function drawing rich bars on standard error; draws nothing when it is not a terminal."""
+    if not enabled or not sys.stderr.isatty():
+        yield lambda _stage, _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        known: dict[str, Any] = {}
+
+        def update(stage: str, done: int, total: int) -> None:
+            if stage not in known:
+                known[stage] = bars.add_task(stage, total=total)
+            bars.update(known[stage], completed=done, total=total)
+            if done >= total:
+                bars.update(known.pop(stage), visible=False)
+
+        yield update
+
+
+def console() -> Any:
+    """A rich console; wide when the output is not a terminal, so that tables are not cut."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=200)

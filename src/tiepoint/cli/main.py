@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Entry point: commands, exit codes, errors as one sentence."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+import typer
+
+from .._version import __version__
+from ..model.errors import TiepointError
+from .common import error
+
+app = typer.Typer(
+    name="tiepoint",
+    help="Measure how well a method finds the same point in two images.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"tiepoint {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Measure how well a method finds the same point in two images.
+
+    `--debug` anywhere on the line shows the traceback of an error.
+    """
+
+
+def _mount() -> None:
+    from . import commands
+
+    commands.mount(app)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; the exit code is 0 (done), 1 (some units failed) or 2 (wrong usage or input)."""
+    raise SystemExit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of a command line."""
+    debug = "--debug" in arguments
+    arguments = [a for a in arguments if a != "--debug"]
+    _mount()
+    try:
+        result = app(arguments, standalone_mode=False)
+        return int(result) if isinstance(result, int) else 0
+    except click.exceptions.Exit as e:
+        return int(e.exit_code)
+    except click.ClickException as e:
+        error(e.format_message())
+        return 2
+    except click.exceptions.Abort:
+        return _stopped()
+    except KeyboardInterrupt:
+        return _stopped()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except TiepointError as e:
+        if debug:
+            raise
+        error(str(e))
+        return e.exit_code
+
+
+def _stopped() -> int:
+    error("stopped; what was finished is kept, the same command goes on from there")
+    return 130

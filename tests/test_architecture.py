@@ -1,0 +1,82 @@
+"""The layers of the package, the sizes of its files, the weight of its import."""
+
+from __future__ import annotations
+
+import ast
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "tiepoint"
+LAYERS = (
+    "model formats geometry kernels metrics stats methods datasets tasks store run report compat cli".split()
+)
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def imported_packages(path: Path) -> set[str]:
+    """First-level packages of tiepoint that a module imports, anywhere in it."""
+    tree = ast.parse(path.read_text())
+    parts = ("tiepoint", *path.relative_to(SOURCE).with_suffix("").parts)
+    if parts[-1] == "__init__":
+        package = parts[:-1]
+    else:
+        package = parts[:-1]
+    found = set()
+    for node in ast.walk(tree):
+        names: list[tuple[str, ...]] = []
+        if isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = tuple(node.module.split(".")) if node.module else ()
+            full = base + module
+            names = [(*full, alias.name) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [tuple(alias.name.split(".")) for alias in node.names]
+        for name in names:
+            if name[0] == "tiepoint" and len(name) > 1 and name[1] in LAYERS:
+                found.add(name[1])
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_module_imports_only_from_its_package_and_those_above(path: Path) -> None:
+    package = path.relative_to(SOURCE).parts[0]
+    if package not in LAYERS:
+        return
+    above = set(LAYERS[: LAYERS.index(package) + 1])
+    assert imported_packages(path) <= above
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_no_file_is_longer_than_400_lines(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 400
+
+
+def test_the_median_file_is_shorter_than_120_lines() -> None:
+    assert statistics.median(len(p.read_text().splitlines()) for p in FILES) < 120
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_every_file_names_its_licence(path: Path) -> None:
+    assert path.read_text().startswith(("# SPDX-License-Identifier: BSD-3-Clause\n", "__version__"))
+
+
+def test_importing_tiepoint_imports_nothing_heavy() -> None:
+    code = "import sys, tiepoint; print(*sorted(m.split('.')[0] for m in sys.modules))"
+    loaded = set(
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.split()
+    )
+    heavy = {"pandas", "sqlalchemy", "numba", "torch", "cv2", "matplotlib", "pyarrow", "scipy"}
+    assert not loaded & heavy
+
+
+def test_at_most_ten_public_verbs() -> None:
+    import tiepoint
+
+    verbs = [n for n in tiepoint.__all__ if callable(getattr(tiepoint, n)) and n[0].islower()]
+    assert len(verbs) <= 10
