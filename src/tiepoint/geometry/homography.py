@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plane homographies on pixel coordinates.
+
+Pixel rule of the whole package: integer coordinates are pixel **centres**, (0, 0) is the centre of the top
+left pixel, x runs right, y runs down, and an image of width w covers x from -0.5 to w - 0.5.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiepoint.formats.homography_text import is_singular
+from tiepoint.model.errors import InputError
+
+Floats = NDArray[np.float64]
+
+_INFINITY = 1e-12
+
+
+def as_homography(h: ArrayLike) -> Floats:
+    """A (3, 3) float64 homography, checked: finite and invertible, else `InputError`.
+
+    >>> as_homography([[2, 0, 0], [0, 2, 0], [0, 0, 2]]).dtype
+    dtype('float64')
+    """
+    m = np.asarray(h, dtype=np.float64)
+    if m.shape != (3, 3):
+        raise InputError(f"a homography has shape (3, 3), found {m.shape}")
+    if not np.isfinite(m).all():
+        raise InputError("a homography must be finite, found NaN or inf")
+    if is_singular(m):
+        raise InputError("a homography must be invertible, found a singular matrix")
+    return m
+
+
+def as_points(points: ArrayLike) -> Floats:
+    """Points as float64 (n, 2), columns x and y; anything else is an `InputError`."""
+    p = np.asarray(points, dtype=np.float64)
+    if p.size == 0:
+        return np.empty((0, 2))
+    if p.ndim != 2 or p.shape[1] != 2:
+        raise InputError(f"points have shape (n, 2), found {p.shape}")
+    return p
+
+
+def denominator(h: ArrayLike, points: ArrayLike) -> Floats:
+    """The third homogeneous coordinate w = h31 x + h32 y + h33 of each point, float64 (n,).
+
+    Exactly 0 where it cannot be told from 0: |w| <= 1e-12 (|h31 x| + |h32 y| + |h33|), a rule that does not
+    change with the scale of the matrix.
+    """
+    m, p = as_homography(h), as_points(points)
+    terms = np.stack([m[2, 0] * p[:, 0], m[2, 1] * p[:, 1], np.full(len(p), m[2, 2])])
+    w = terms.sum(axis=0)
+    return np.where(np.abs(w) <= _INFINITY * np.abs(terms).sum(axis=0), 0.0, w)
+
+
+def project(h: ArrayLike, points: ArrayLike, *, reference: tuple[float, float] = (0.0, 0.0)) -> Floats:
+    """Image of points under a homography, NaN where there is none.
+
+    (x', y') = (X / w, Y / w) with (X, Y, w) = H (x, y, 1). A point has no image when it lies at infinity
+    (w = 0, see `denominator`) or behind: when the sign of w differs from the sign at `reference`.
+
+    Trap: dividing by a negative w gives finite, plausible coordinates for points behind the camera. Only a
+    point known to be in front can tell the sides apart, because H and -H are the same homography: `reference`
+    should be the centre of the source image (`covisibility.covisible` does that).
+
+    Args:
+        h: (3, 3).
+        points: (n, 2), x and y.
+        reference: a source point known to be in front; one at infinity is an `InputError`.
+
+    Returns:
+        float64 (n, 2).
+
+    >>> project([[1, 0, 5], [0, 1, 0], [0.01, 0, 1]], [[0, 0], [-100, 3], [-200, 3]])
+    array([[ 5.,  0.],
+           [nan, nan],
+           [nan, nan]])
+    """
+    m, p = as_homography(h), as_points(points)
+    side = denominator(m, [reference])[0]
+    if side == 0:
+        raise InputError(f"the reference point {reference} itself is at infinity; give one that is in view")
+    w = denominator(m, p)
+    front = w * np.sign(side) > 0
+    safe = np.where(front, w, 1.0)
+    xy = (p @ m[:2, :2].T + m[:2, 2]) / safe[:, None]
+    return np.where(front[:, None], xy, np.nan)
+
+
+def inverse(h: ArrayLike) -> Floats:
+    """Inverse homography, scaled like its input so that compose(inverse(h), h) is the identity.
+
+    >>> inverse([[1, 0, 5], [0, 1, 0], [0, 0, 1]])[0, 2]
+    np.float64(-5.0)
+    """
+    return np.asarray(np.linalg.inv(as_homography(h)), dtype=np.float64)
+
+
+def compose(*homographies: ArrayLike) -> Floats:
+    """Product of homographies, the **last** one applied first, as with matrices: a(b(p)).
+
+    >>> shift = [[1, 0, 5], [0, 1, 0], [0, 0, 1]]
+    >>> project(compose(shift, shift), [[0, 0]])
+    array([[10.,  0.]])
+    """
+    product = np.eye(3)
+    for h in homographies:
+        product = product @ as_homography(h)
+    return product
+
+
+def local_affine(h: ArrayLike, points: ArrayLike) -> Floats:
+    """Derivative of the projection at each point, float64 (n, 2, 2), NaN at infinity.
+
+    J = (H[:2, :2] - (x', y')^T (h31, h32)) / w: near p, project(p + d) = project(p) + J d + O(|d|^2).
+    det J = det H / w^3, so a mirror has a negative one.
+
+    >>> local_affine([[2, 0, 0], [0, 3, 0], [0, 0, 1]], [[7, 7]])[0]
+    array([[2., 0.],
+           [0., 3.]])
+    """
+    m, p = as_homography(h), as_points(points)
+    w = denominator(m, p)
+    w = np.where(w == 0, np.nan, w)
+    xy = (p @ m[:2, :2].T + m[:2, 2]) / w[:, None]
+    return (m[:2, :2] - xy[:, :, None] * m[2, :2]) / w[:, None, None]
+
+
+def corners(size: tuple[int, int]) -> Floats:
+    """Centres of the four corner pixels of an image of (width, height), float64 (4, 2), clockwise.
+
+    >>> corners((3, 2)).tolist()
+    [[0.0, 0.0], [2.0, 0.0], [2.0, 1.0], [0.0, 1.0]]
+    """
+    w, h = size
+    return np.array([[0, 0], [w - 1, 0], [w - 1, h - 1], [0, h - 1]], dtype=np.float64)
+
+
+def corner_error(estimate: ArrayLike, truth: ArrayLike, size: tuple[int, int]) -> float:
+    """Mean distance, in target pixels, between the four image corners under two homographies.
+
+    `size` is (width, height) of the **source** image. Infinite when the estimate sends a corner to or behind
+    infinity, or is not a homography at all (singular, NaN): a useless estimate is a large error, not an
+    exception. The truth must be good: a bad one is an `InputError`.
+
+    >>> corner_error([[1, 0, 3], [0, 1, 4], [0, 0, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], (10, 10))
+    5.0
+    """
+    middle = ((size[0] - 1) / 2, (size[1] - 1) / 2)
+    expected = project(truth, corners(size), reference=middle)
+    if np.isnan(expected).any():
+        raise InputError("the true homography sends an image corner to or behind infinity")
+    try:
+        found = project(estimate, corners(size), reference=middle)
+    except InputError:
+        return float("inf")
+    if np.isnan(found).any():
+        return float("inf")
+    return float(np.linalg.norm(found - expected, axis=1).mean())
