@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Distances of listed pairs of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..model.errors import InputError
+from .rows import check_shapes, first_bad_row, prepare
+from .threads import for_ranges
+
+_CHUNK = 16384
+
+
+def pair_distances(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    index_a: ArrayLike,
+    index_b: ArrayLike,
+    *,
+    distance: str = "l2",
+    squared: bool = False,
+) -> NDArray[np.float64]:
+    """Reference distance between row index_a[i] of `a` and row index_b[i] of `b`, float64 (n,).
+
+    l2 is the square root of the sum of squares (the sum itself with `squared`), l1 the sum of absolute
+    differences, hamming the number of differing bits, cosine 1 - cos, masked_l1 the l1 distance of
+    value x mask. Only the listed rows are read, so `a` and `b` may be memory maps of any size.
+
+    The trap: the square root can round two different sums of squares to one number. Where ties matter,
+    keep `squared` values and give them to `rank_counts(..., squared=True)`.
+
+    >>> a = np.array([[0.0, 0.0], [3.0, 4.0]])
+    >>> pair_distances(a, a, [0, 1], [1, 1])
+    array([5., 0.])
+    """
+    a, b = np.asarray(a), np.asarray(b)
+    check_shapes(a, b, distance, names=("rows of a", "rows of b"))
+    left, right = _index(index_a, len(a), "index_a"), _index(index_b, len(b), "index_b")
+    if len(left) != len(right):
+        raise InputError(f"index_a has {len(left)} entries and index_b {len(right)}; they name pairs")
+    out = np.empty(len(left))
+    if _direct(a, b, distance):
+        _run_direct(a, b, left, right, distance, out)
+    else:
+        _run_gathered(a, b, left, right, distance, out)
+    return finish(out, distance, squared=squared)
+
+
+def pair_distances_sq(
+    a: NDArray[Any], b: NDArray[Any], index_a: ArrayLike, index_b: ArrayLike
+) -> NDArray[np.float64]:
+    """Squared l2 reference of the listed pairs: the number that decides every l2 ordering and tie.
+
+    >>> a = np.array([[0.0, 0.0], [3.0, 4.0]])
+    >>> pair_distances_sq(a, a, [0], [1])
+    array([25.])
+    """
+    return pair_distances(a, b, index_a, index_b, distance="l2", squared=True)
+
+
+def finish(value: NDArray[np.float64], distance: str, *, squared: bool) -> NDArray[np.float64]:
+    """From the reference value that decides ties to the distance a user sees, in place."""
+    if distance == "l2" and not squared:
+        return np.sqrt(value, out=value)
+    if squared and distance != "l2":
+        raise InputError(f"squared distances exist for l2 only, found {distance}")
+    if distance == "cosine":
+        value *= 0.5
+    return value
+
+
+def _index(index: ArrayLike, rows: int, name: str) -> NDArray[np.int64]:
+    found = np.asarray(index)
+    if found.size == 0:
+        found = found.astype(np.int64)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise InputError(f"{name} must be integers of shape (n,), found {found.dtype} {found.shape}")
+    if found.size and (found.min() < 0 or found.max() >= rows):
+        where = int(np.argmax((found < 0) | (found >= rows)))
+        raise InputError(f"{name}[{where}] is {found[where]}, but there are {rows} rows (0 to {rows - 1})")
+    return np.ascontiguousarray(found, dtype=np.int64)
+
+
+def _direct(a: NDArray[Any], b: NDArray[Any], distance: str) -> bool:
+    kinds = (np.float32, np.float64, np.uint8)
+    same = a.dtype == b.dtype and a.flags.c_contiguous and b.flags.c_contiguous
+    return distance in ("l2", "l1") and same and a.dtype in kinds
+
+
+def _run_direct(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any) -> None:
+    from ._loops import pairs_l1, pairs_l2
+
+    loop = pairs_l2 if distance == "l2" else pairs_l1
+    for_ranges(len(out), lambda i, j: loop(a, b, left[i:j], right[i:j], out[i:j]), smallest=2048)
+    if not np.isfinite(out).all():
+        pair = int(np.argmin(np.isfinite(out)))
+        for name, x, row in (("a", a, left[pair]), ("b", b, right[pair])):
+            if first_bad_row(x[row : row + 1]) is not None:
+                raise InputError(f"pair {pair}: row {row} of {name} is not finite; leave failed rows out")
+
+
+def _run_gathered(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any) -> None:
+    from ._loops import pairs_hamming, pairs_l1, pairs_l2
+
+    loop = {"hamming": pairs_hamming, "l2": pairs_l2, "cosine": pairs_l2}.get(distance, pairs_l1)
+    for i in range(0, len(out), _CHUNK):
+        part = slice(i, min(i + _CHUNK, len(out)))
+        rows = np.arange(part.stop - part.start)
+        x = prepare(a[left[part]], distance, name=f"pairs from {i}, rows of a")
+        y = prepare(b[right[part]], distance, name=f"pairs from {i}, rows of b")
+        if x.dtype != y.dtype:
+            x, y = x.astype(np.float64), y.astype(np.float64)
+        loop(x, y, rows, rows, out[part])
