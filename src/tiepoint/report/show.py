@@ -35,7 +35,8 @@ def card(run: Run) -> Any:
         "dataset": f"{m['dataset']['name']} ({str(m['dataset']['hash'])[:12]})",
         "options": ", ".join(f"{k}={v}" for k, v in m.get("options", {}).items()) or "none",
         "status": run.stored.status,
-        "made": f"{run.stored.created_at}, {run.stored.time_s or 0:.1f} s, tiepoint {m['versions']['tiepoint']}",
+        "made": f"{run.stored.created_at}, {run.stored.time_s or 0:.1f} s",
+        "tiepoint": m["versions"]["tiepoint"],
         "machine": f"{m['machine'].get('cpu', '')}, {m['machine'].get('cores', '?')} cores"
         if "machine" in m
         else "",

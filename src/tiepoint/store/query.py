@@ -5,27 +5,33 @@ from __future__ import annotations
 
 from typing import Any
 
-import sqlalchemy as sa
-
 from ..model.errors import InputError
 from .store import Store
 
 
 def select(store: Store, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Columns and rows of a query. The database itself refuses to write; a failed query is an InputError."""
-    with store.engine.connect() as connection:
-        try:
-            if connection.dialect.name == "sqlite":
-                connection.exec_driver_sql("PRAGMA query_only = ON")
-            else:
-                connection.exec_driver_sql("SET TRANSACTION READ ONLY")
-            result = connection.exec_driver_sql(query)
-            if not result.returns_rows:
-                raise InputError("this statement returns no rows; tiepoint sql only reads")
-            return list(result.keys()), [tuple(row) for row in result]
-        except sa.exc.DBAPIError as e:
-            raise InputError(f"the database refuses this query: {e.orig}") from e
-        finally:
-            connection.rollback()
-            if connection.dialect.name == "sqlite":
-                connection.exec_driver_sql("PRAGMA query_only = OFF")
+    """Columns and rows of one statement. The database itself refuses to write; failures are InputErrors.
+
+    On PostgreSQL the statement is prepared, so that a second one cannot hide behind a semicolon and end
+    the read-only transaction.
+    """
+    dialect = store.engine.dialect
+    connection = store.engine.raw_connection()
+    cursor = connection.cursor()
+    try:
+        if dialect.name == "sqlite":
+            cursor.execute("PRAGMA query_only = ON")
+            cursor.execute(query)
+        else:
+            cursor.execute("SET TRANSACTION READ ONLY")
+            cursor.execute(query, prepare=True)  # type: ignore[call-arg]
+        if cursor.description is None:
+            raise InputError("this statement returns no rows; tiepoint sql only reads")
+        return [column[0] for column in cursor.description], [tuple(row) for row in cursor.fetchall()]
+    except (dialect.loaded_dbapi.Error, dialect.loaded_dbapi.Warning) as e:
+        raise InputError(f"the database refuses this query: {e}") from e
+    finally:
+        if dialect.name == "sqlite":
+            cursor.execute("PRAGMA query_only = OFF")
+        connection.rollback()
+        connection.close()

@@ -1,0 +1,178 @@
+"""Opening, migrating, refusing; records and features on disk; runs and their rebuilding."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from tiepoint.model.errors import InputError, StoreError
+from tiepoint.model.records import Records
+from tiepoint.store import schema
+from tiepoint.store.query import select
+from tiepoint.store.runs import StoredRun, load_run, load_runs, rebuild, save_run
+from tiepoint.store.store import Store, split_url
+
+
+def a_run(run_id: str = "abc123", value: float | None = 0.5, method: str = "m") -> StoredRun:
+    manifest = {
+        "method": {"name": method, "spec": "m", "family": "patches", "distance": "l2", "config": {"a": 1}},
+        "dataset": {"hash": "d" * 64, "name": "data", "path": "somewhere", "items": 3},
+        "units": {},
+        "versions": {"tiepoint": "0"},
+    }
+    row = {"protocol": "exact", "metric": "ap", "group": "all", "value": value, "n": 7, "low": 0.4, "high": 0.6}
+    return StoredRun(run_id, "t/a", "done", manifest, [row], None, "2026-01-01T00:00:00Z", 1.5)
+
+
+def test_a_run_comes_back_as_it_was_saved(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, a_run())
+        back = load_run(store, "abc")
+    assert back.method == "m"
+    assert back.scores[0]["value"] == 0.5
+    assert back.scores[0]["n"] == 7
+    assert back.time_s == 1.5
+
+
+def test_nan_is_stored_as_null(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, a_run(value=float("nan")))
+        assert select(store, "select value from scores") == (["value"], [(None,)])
+
+
+def test_saving_again_replaces_the_scores(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, a_run(value=0.1))
+        save_run(store, a_run(value=0.2))
+        assert [r.scores[0]["value"] for r in load_runs(store)] == [0.2]
+
+
+def test_a_lost_database_is_rebuilt_from_files(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, a_run("aaa"))
+        save_run(store, a_run("bbb", method="other"))
+    (tmp_path / "s" / "tiepoint.sqlite").unlink()
+    with Store.open(tmp_path / "s") as store:
+        assert load_runs(store) == []
+        assert rebuild(store) == 2
+        assert {r.id for r in load_runs(store)} == {"aaa", "bbb"}
+
+
+def test_an_unknown_or_ambiguous_run_is_a_sentence(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        with pytest.raises(InputError, match="no run 'zz'"):
+            load_run(store, "zz")
+        save_run(store, a_run("aaa1"))
+        save_run(store, a_run("aaa2"))
+        with pytest.raises(InputError, match="ambiguous"):
+            load_run(store, "aaa")
+
+
+def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store, store.begin() as connection:
+        connection.execute(sa.update(schema.versions).values(version=schema.VERSION + 1))
+    with pytest.raises(StoreError, match="upgrade tiepoint"):
+        Store.open(tmp_path / "s")
+
+
+@pytest.mark.parametrize("version", range(schema.VERSION))
+def test_every_older_schema_is_migrated(tmp_path: Path, version: int) -> None:
+    (tmp_path / "s").mkdir()
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 's' / 'tiepoint.sqlite'}")
+    with engine.begin() as connection:
+        schema.migrate(connection, "s", to=version)
+        if version:
+            connection.execute(
+                sa.text("insert into datasets (id, name, family) values ('d', 'kept', 'patches')")
+            )
+    engine.dispose()
+    with Store.open(tmp_path / "s") as store:
+        with store.begin() as connection:
+            assert schema.version_of(connection) == schema.VERSION
+        expected = [("kept",)] if version else []
+        assert select(store, "select name from datasets")[1] == expected
+        assert select(store, "select true_map_micro, metadata from results")[1] == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_unwritable_store_is_a_sentence(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(StoreError, match="cannot write"):
+        Store.open(tmp_path / "s")
+
+
+def test_a_store_below_a_file_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("x")
+    with pytest.raises(StoreError, match="cannot write"):
+        Store.open(tmp_path / "f" / "s")
+    with pytest.raises(StoreError, match="is a file"):
+        Store.open(tmp_path / "f")
+
+
+def test_a_wrong_url_is_a_sentence() -> None:
+    with pytest.raises(StoreError, match="store URL"):
+        Store.open("nosuchdatabase://x/y")
+    assert split_url("postgresql://h/db")[1] == Path("tiepoint-store")
+
+
+def test_sql_only_reads(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, a_run())
+        for query in ("delete from scores", "drop table scores", "update runs set task = 'x'", "selec 1"):
+            with pytest.raises(InputError):
+                select(store, query)
+        assert len(load_runs(store)) == 1
+        save_run(store, a_run("later"))
+        assert len(load_runs(store)) == 2
+
+
+@pytest.mark.parametrize("name", ["<script>x</script>", "'; drop table runs; --", "\\textbf{x}", "ä" * 5000])
+def test_hostile_names_are_only_text(tmp_path: Path, name: str) -> None:
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, a_run(method=name))
+        assert load_runs(store, method=name)[0].method == name
+
+
+def test_records_keep_bits_shapes_and_header(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    columns = {
+        "distance": rng.normal(size=5),
+        "wide": rng.integers(0, 9, (5, 3)),
+        "flag": np.array([True, False, True, True, False]),
+        "small": rng.integers(0, 9, 5).astype(np.int16),
+    }
+    with Store.open(tmp_path / "s") as store:
+        store.records.put("ab12", Records("rank", columns, {"scene": "v_x", "n": 5}))
+        back = store.records.get("ab12")
+    assert back.kind == "rank"
+    assert back.meta == {"scene": "v_x", "n": 5}
+    for name, column in columns.items():
+        assert back[name].dtype == column.dtype
+        np.testing.assert_array_equal(back[name], column)
+
+
+def test_damaged_records_are_a_sentence(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        store.records.put("ab12", Records("pair", {"d": np.arange(3.0)}))
+        store.records.path("ab12").write_bytes(b"PAR1 but not really")
+        with pytest.raises(StoreError, match="run again"):
+            store.records.get("ab12")
+
+
+def test_features_are_mapped_and_addressed_by_content(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        values = np.arange(6, dtype=np.float32).reshape(2, 3)
+        content = store.features.put("k1", {"values": values}, time_s=0.1)
+        assert store.features.content("k1") == content
+        assert store.features.put("k2", {"values": values.copy()}) == content
+        assert store.features.put("k3", {"values": values + 1}) != content
+        back = store.features.get("k1")["values"]
+        assert isinstance(back, np.memmap)
+        np.testing.assert_array_equal(back, values)
+        assert store.features.content("none") is None
+        assert json.loads((store.features.folder("k1") / "meta.json").read_text())["time_s"] == 0.1
