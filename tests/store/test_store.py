@@ -25,7 +25,15 @@ def a_run(run_id: str = "abc123", value: float | None = 0.5, method: str = "m") 
         "units": {},
         "versions": {"tiepoint": "0"},
     }
-    row = {"protocol": "exact", "metric": "ap", "group": "all", "value": value, "n": 7, "low": 0.4, "high": 0.6}
+    row = {
+        "protocol": "exact",
+        "metric": "ap",
+        "group": "all",
+        "value": value,
+        "n": 7,
+        "low": 0.4,
+        "high": 0.6,
+    }
     return StoredRun(run_id, "t/a", "done", manifest, [row], None, "2026-01-01T00:00:00Z", 1.5)
 
 
