@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bytes in and out of files: errors in words, whole files or nothing on writing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.errors import FormatError, InputError
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The content of a file; a missing or unreadable one is a `FormatError`. A UTF-8 mark is dropped."""
+    p = Path(path)
+    try:
+        data = p.read_bytes()
+    except FileNotFoundError as e:
+        raise FormatError(p, "the file does not exist") from e
+    except OSError as e:
+        raise FormatError(p, f"cannot be read ({e.strerror or e})") from e
+    return data[3:] if data.startswith(_BOM) else data
+
+
+def map_bytes(path: str | Path) -> NDArray[np.uint8]:
+    """The content of a file as a read-only memory map (n,); an empty file gives an empty array."""
+    p = Path(path)
+    try:
+        if p.stat().st_size == 0:
+            return np.empty(0, np.uint8)
+        return np.memmap(p, np.uint8, mode="r")
+    except FileNotFoundError as e:
+        raise FormatError(p, "the file does not exist") from e
+    except OSError as e:
+        raise FormatError(p, f"cannot be read ({e.strerror or e})") from e
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """Lines of a small text file, blanks at both ends removed, empty lines at the end left out.
+
+    Line i is ``lines[i - 1]``. An empty file gives an empty list.
+    """
+    try:
+        text = read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise FormatError(path, "is not a text file (not UTF-8)") from e
+    lines = [line.strip() for line in text.split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def write_bytes(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None:
+    """Write a file as a whole: to a temporary name beside it, then rename. Makes missing folders."""
+    p = Path(path)
+    temporary = None
+    try:
+        p.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{p.name}.", dir=p.parent)
+        with os.fdopen(handle, "wb") as f:
+            for chunk in chunks:
+                f.write(chunk)
+        # mkstemp makes private files; results are meant to be shared like any other file.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, p)
+        temporary = None
+    except OSError as e:
+        raise InputError(f"cannot write {p}: {e.strerror or e}") from e
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def write_lines(path: str | Path, lines: Iterable[str]) -> None:
+    """Write lines, each ended by a line feed."""
+    write_bytes(path, ((line + "\n").encode() for line in lines))
