@@ -1,1 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""Measures as pure functions on arrays, one idea per file."""
+
+from .average_precision import average_precision, average_precision_of_lists
+from .chance import chance_average_precision
+from .counts import average_precision_from_counts, fpr_at_recall_from_counts, roc_auc_from_counts
+from .curves import Curve, precision_recall_curve, roc_curve
+from .matching import expected_validity, matching_average_precision, ratio_dissimilarity
+from .ranks import hit_at_k, precision_at_k, rank_histogram, recall_at_k, reciprocal_rank
+from .roc import fpr_at_recall, roc_auc
+
+__all__ = [
+    "Curve",
+    "average_precision",
+    "average_precision_from_counts",
+    "average_precision_of_lists",
+    "chance_average_precision",
+    "expected_validity",
+    "fpr_at_recall",
+    "fpr_at_recall_from_counts",
+    "hit_at_k",
+    "matching_average_precision",
+    "precision_at_k",
+    "precision_recall_curve",
+    "rank_histogram",
+    "ratio_dissimilarity",
+    "recall_at_k",
+    "reciprocal_rank",
+    "roc_auc",
+    "roc_auc_from_counts",
+    "roc_curve",
+]

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tiepoint.metrics import average_precision, precision_recall_curve, roc_auc, roc_curve
+from tiepoint.model.errors import InputError
+
+RULES = ("expected", "group", "optimistic", "pessimistic", "file")
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(RULES),
+    st.sampled_from(["trec", "trapezoid"]),
+    st.integers(3, 40),
+    st.sampled_from([4, 30, 10**6]),
+)
+def test_thinning_keeps_the_area(seed, ties, flavour, points, levels):
+    rng = np.random.default_rng(seed)
+    y = rng.random(200) < 0.4
+    y[:2] = True, False
+    d = rng.integers(0, levels, 200) - levels * 0.3 * y
+    d[rng.random(200) < 0.1] = np.inf
+    pr = precision_recall_curve(d, y, flavour=flavour, ties=ties, max_points=points)
+    assert pr.area == pytest.approx(average_precision(d, y, flavour=flavour, ties=ties), abs=1e-12)
+    assert len(pr.x) == len(pr.y) <= points
+    roc = roc_curve(d, y, ties=ties, max_points=points)
+    assert roc.area == pytest.approx(roc_auc(d, y, ties=ties), abs=1e-12)
+    assert len(roc.x) == len(roc.y) <= points + 1
+    for axis in (pr.x, roc.x, roc.y):
+        assert (np.diff(axis) >= -1e-15).all()
+    assert (roc.x[0], roc.y[0], roc.x[-1]) == (0.0, 0.0, 1.0)
+
+
+def test_long_list_is_thinned():
+    rng = np.random.default_rng(0)
+    y = rng.random(100_000) < 0.2
+    d = rng.normal(size=100_000) - y
+    roc, pr = roc_curve(d, y), precision_recall_curve(d, y)
+    assert len(roc.x) <= 1001
+    assert len(pr.x) <= 1000
+    assert roc.area == pytest.approx(roc_auc(d, y), abs=1e-12)
+    assert pr.area == pytest.approx(average_precision(d, y), abs=1e-12)
+
+
+def test_empty_classes_give_no_curve():
+    assert np.isnan(roc_curve([1, 2], [1, 1]).y).all()
+    assert np.isnan(precision_recall_curve([1, 2], [0, 0]).y).all()
+    with pytest.raises(InputError, match="at least 3 points"):
+        roc_curve([1, 2], [1, 0], max_points=2)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import numpy as np
+import pytest
+
+from tiepoint.metrics import expected_validity, matching_average_precision, ratio_dissimilarity
+from tiepoint.metrics.matching import chance_matching_average_precision
+from tiepoint.model.errors import InputError
+
+
+def test_validity_of_ties_and_failures():
+    v = expected_validity([0, 0, 1, 0], [1, 5, 1, 1], retrieved=[True, True, True, False])
+    assert v.tolist() == [1.0, 0.2, 0.0, 0.0]
+    with pytest.raises(InputError, match="at least one target"):
+        expected_validity([0], [0])
+
+
+def test_guessing_scores_chance():
+    """Mean over simulated random matchers equals the closed form; so does a constant descriptor."""
+    n = 12
+    chance = chance_matching_average_precision(n, n)
+    rng = np.random.default_rng(5)
+    values = [
+        matching_average_precision(rng.random(n), rng.integers(0, n, n) == np.arange(n))
+        for _ in range(20_000)
+    ]
+    assert abs(np.mean(values) - chance) < 4 * np.std(values) / np.sqrt(len(values))
+    constant = matching_average_precision(np.zeros(n), expected_validity(np.zeros(n), np.full(n, n)))
+    assert constant == pytest.approx(chance, rel=1e-13)
+
+
+def test_missed_correspondences_cost_only_with_all_references():
+    d = [1.0, 2.0, 3.0, np.inf]
+    assert matching_average_precision(d, [1, 1, 0, 0]) == 0.5
+    assert matching_average_precision(d, [1, 1, 0, 0], normaliser="retrieved") == 1.0
+    assert np.isnan(matching_average_precision(d, [0, 0, 0, 0], normaliser="retrieved"))
+
+
+def test_ratio_is_rank_equivalent_to_the_squared_inverse_ratio():
+    rng = np.random.default_rng(2)
+    d1 = rng.random(50) + 0.1
+    d2 = d1 + rng.random(50)
+    assert np.array_equal(np.argsort(ratio_dissimilarity(d1, d2)), np.argsort(-(d2**2) / d1**2))
