@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ground truth between two keypoint sets of a planar scene: which target points are right answers.
+
+A query is a point of the source image. Its image H x is looked up among the target points; those within
+`tau_px` (inclusive) are right. Queries without an answer keep their reason: out of view (the target image
+does not show the point) or not re-detected (it does, and no keypoint lies there).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..model.errors import InputError, UnknownNameError
+from .covisibility import Size, covisible
+from .homography import Floats, as_points, inverse
+
+Ints = NDArray[np.int64]
+
+ANSWERED, OUT_OF_VIEW, NOT_REDETECTED = 0, 1, 2
+REASONS = ("answered", "out_of_view", "not_redetected")
+"""What `Answers.status` counts: index into this tuple."""
+
+POLICIES = ("all_within_tau", "nearest", "mutual")
+
+
+class Locations(NamedTuple):
+    """Distinct positions (m, 2), the location of each keypoint (n,), in order of first appearance."""
+
+    xy: Floats
+    of: Ints
+
+
+def locations(xy: ArrayLike) -> Locations:
+    """Group keypoints that share a position, bit for bit.
+
+    Multi-orientation detectors repeat a point; each repeat is the same place, so it must not be a wrong
+    answer for its twin.
+
+    >>> locations([[1, 2], [5, 5], [1, 2]]).of.tolist()
+    [0, 1, 0]
+    """
+    points = as_points(xy) + 0.0  # adding zero turns -0.0 into 0.0, one position with two spellings
+    if len(points) == 0:
+        return Locations(points, np.empty(0, np.int64))
+    _, first, inverse_of = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    new = np.empty(len(order), np.int64)
+    new[order] = np.arange(len(order))
+    return Locations(points[first[order]], new[inverse_of.reshape(-1)])
+
+
+class Near(NamedTuple):
+    """Pairs of points no further apart than a radius, by query, then target."""
+
+    query: Ints
+    target: Ints
+    error_px: Floats
+
+
+def points_within(queries: ArrayLike, targets: ArrayLike, radius_px: float) -> Near:
+    """All (query, target) with sqrt(dx^2 + dy^2) <= radius_px, in float64; NaN or infinite queries have none.
+
+    >>> points_within([[0, 0]], [[3, 4], [9, 9], [0, 1]], 5).target.tolist()
+    [0, 2]
+    """
+    from scipy.spatial import cKDTree
+
+    q, t = as_points(queries), as_points(targets)
+    usable = np.flatnonzero(np.isfinite(q).all(axis=1))
+    if len(usable) == 0 or len(t) == 0:
+        empty = np.empty(0, np.int64)
+        return Near(empty, empty, np.empty(0))
+    # The tree is asked for a little more than the radius; the rule itself is decided below.
+    lists = cKDTree(t).query_ball_point(q[usable], radius_px * (1 + 1e-9) + 1e-9, return_sorted=True)
+    count = np.array([len(found) for found in lists], np.int64)
+    query = np.repeat(usable, count)
+    target = np.concatenate([np.asarray(found, np.int64) for found in lists])
+    error = np.sqrt(((q[query] - t[target]) ** 2).sum(axis=1))
+    keep = error <= radius_px
+    return Near(query[keep].astype(np.int64), target[keep], error[keep])
+
+
+def nearest_of(near: Near) -> Near:
+    """The nearest target of each query that has one; equal distances: the lowest target index.
+
+    >>> nearest_of(points_within([[0, 0]], [[0, 2], [0, 1], [1, 0]], 5)).target.tolist()
+    [1]
+    """
+    order = np.lexsort((near.target, near.error_px, near.query))
+    query = near.query[order]
+    first = np.ones(len(query), bool)
+    first[1:] = query[1:] != query[:-1]
+    return Near(query[first], near.target[order][first], near.error_px[order][first])
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Right answers of q queries.
+
+    `status[i]` indexes `REASONS`. `query`, `target`, `error_px` are (r,), sorted by query: target point
+    `target[j]` is a right answer of `query[j]`, `error_px[j]` from its image. `projected` is (q, 2), NaN
+    where a point has no image.
+    """
+
+    status: NDArray[np.int8]
+    query: Ints
+    target: Ints
+    error_px: Floats
+    projected: Floats
+
+    def counts(self) -> dict[str, int]:
+        """Number of queries by reason."""
+        return {name: int((self.status == i).sum()) for i, name in enumerate(REASONS)}
+
+
+def answers(
+    h: ArrayLike,
+    source_xy: ArrayLike,
+    target_xy: ArrayLike,
+    *,
+    source_size: Size,
+    target_size: Size,
+    tau_px: float = 3.0,
+    policy: str = "all_within_tau",
+) -> Answers:
+    """Right answers under a policy.
+
+    - `all_within_tau`: every target point within tau_px of H x.
+    - `nearest`: the nearest of them alone (equal distances: lowest index). The others count as wrong.
+    - `mutual`: the nearest, if x is also the nearest source point to H^-1 of it; one to one.
+
+    Points at or behind infinity have no image and are out of view; so is an image outside the target by
+    its own size. Pass locations, not keypoints, where co-located keypoints are to be one answer.
+
+    Args:
+        h: homography from source to target, (3, 3).
+        source_xy: (q, 2).
+        target_xy: (t, 2).
+        source_size: (width, height).
+        target_size: (width, height).
+        tau_px: tolerance in target pixels, inclusive, > 0.
+        policy: one of `POLICIES`.
+
+    >>> a = answers(np.eye(3), [[5, 5], [1, 1]], [[5, 6], [5, 7]], source_size=(9, 9), target_size=(9, 9))
+    >>> a.counts(), a.target.tolist()
+    ({'answered': 1, 'out_of_view': 0, 'not_redetected': 1}, [0, 1])
+    """
+    if policy not in POLICIES:
+        raise UnknownNameError("policy", policy, POLICIES)
+    if not tau_px > 0:
+        raise InputError(f"tau_px must be positive, found {tau_px}")
+    source = as_points(source_xy)
+    seen = covisible(h, source, source_size, target_size)
+    near = points_within(np.where(seen.visible[:, None], seen.points, np.nan), target_xy, tau_px)
+    if policy != "all_within_tau":
+        near = nearest_of(near)
+    if policy == "mutual":
+        back = covisible(inverse(h), as_points(target_xy)[near.target], target_size, source_size).points
+        keep = _nearest_index(back, source) == near.query
+        near = Near(*(column[keep] for column in near))
+    status = np.where(seen.visible, NOT_REDETECTED, OUT_OF_VIEW).astype(np.int8)
+    status[near.query] = ANSWERED
+    return Answers(status, near.query, near.target, near.error_px, seen.points)
+
+
+def _nearest_index(points: Floats, among: Floats) -> Ints:
+    """Index of the nearest of `among` for each point, lowest index on ties; -1 for a point without place."""
+    from scipy.spatial import cKDTree
+
+    found = np.full(len(points), -1, np.int64)
+    usable = np.flatnonzero(np.isfinite(points).all(axis=1))
+    if len(usable) and len(among):
+        radius, _ = cKDTree(among).query(points[usable])
+        for i, r in zip(usable, radius, strict=True):
+            near = np.flatnonzero(np.abs(among - points[i]).max(axis=1) <= r * (1 + 1e-9) + 1e-9)
+            found[i] = near[np.argmin(((among[near] - points[i]) ** 2).sum(axis=1))]
+    return found

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`ExperimentMetrics`: the metrics container of DescriptorWorkbench under its own names.
+
+This class is a face for people who know the tool: its rules (what is averaged over what, what is skipped,
+-1 and 0 for "not measured") are the tool's. Scores made by the tasks use NaN and reasons instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from .query_ap import QueryAPResult
+from .scene_means import Lists, macro, macro_with_zeros, mean_of, union_with_zeros
+
+NOT_MEASURED = -1.0
+_HISTOGRAM_RANKS = 10
+
+
+def _lists() -> Lists:
+    return {}
+
+
+@dataclass
+class ExperimentMetrics:
+    """Collects results image by image and query by query; `calculate_mean_precision` fills the aggregates.
+
+    Per-scene maps are plain dicts; scenes are visited in the order of their names. `merge` concatenates, so
+    it is associative; aggregates, times and the verification and retrieval figures are not merged: call
+    `calculate_mean_precision` afterwards.
+
+    Traps: `get_scene_average_precision` is the mean of the legacy precision, not of AP; `precision_at_k` is
+    the share of queries with the answer among the first k (success at k); `mean_average_precision` is the
+    macro value unless it is 0, then the micro value.
+
+    >>> m = ExperimentMetrics()
+    >>> m.add_query_ap("v_wall", QueryAPResult(0.5, 2, 1, True))
+    >>> m.add_query_ap("v_wall", QueryAPResult())
+    >>> m.calculate_mean_precision()
+    >>> m.true_map_micro, m.true_map_micro_including_zeros, m.precision_at_5
+    (0.5, 0.25, 1.0)
+    """
+
+    precisions_per_image: list[float] = field(default_factory=list)
+    mean_precision: float = 0.0
+    legacy_macro_precision_by_scene: float = 0.0
+    true_map_micro: float = 0.0
+    true_map_macro_by_scene: float = 0.0
+    true_map_micro_including_zeros: float = 0.0
+    true_map_macro_by_scene_including_zeros: float = 0.0
+    viewpoint_map: float = 0.0
+    illumination_map: float = 0.0
+    viewpoint_map_including_zeros: float = 0.0
+    illumination_map_including_zeros: float = 0.0
+    precision_at_1: float = 0.0
+    precision_at_5: float = 0.0
+    precision_at_10: float = 0.0
+    recall_at_1: float = 0.0
+    recall_at_5: float = 0.0
+    recall_at_10: float = 0.0
+    total_matches: int = 0
+    total_keypoints: int = 0
+    total_images_processed: int = 0
+    per_scene_precisions: Lists = field(default_factory=_lists)
+    per_scene_matches: dict[str, int] = field(default_factory=dict)
+    per_scene_keypoints: dict[str, int] = field(default_factory=dict)
+    per_scene_image_count: dict[str, int] = field(default_factory=dict)
+    ap_per_query: list[float] = field(default_factory=list)
+    per_scene_ap: Lists = field(default_factory=_lists)
+    per_scene_excluded: dict[str, int] = field(default_factory=dict)
+    viewpoint_scene_ap: Lists = field(default_factory=_lists)
+    illumination_scene_ap: Lists = field(default_factory=_lists)
+    viewpoint_scene_excluded: dict[str, int] = field(default_factory=dict)
+    illumination_scene_excluded: dict[str, int] = field(default_factory=dict)
+    total_queries_processed: int = 0
+    total_queries_excluded: int = 0
+    ranks_per_query: list[int] = field(default_factory=list)
+    image_retrieval_ap_per_query: list[float] = field(default_factory=list)
+    image_retrieval_ap_per_scene: Lists = field(default_factory=_lists)
+    image_retrieval_map: float = NOT_MEASURED
+    image_retrieval_queries: int = 0
+    keypoint_verification_ap: float = NOT_MEASURED
+    verification_viewpoint_ap: float = NOT_MEASURED
+    verification_illumination_ap: float = NOT_MEASURED
+    keypoint_retrieval_ap: float = NOT_MEASURED
+    retrieval_viewpoint_ap: float = NOT_MEASURED
+    retrieval_illumination_ap: float = NOT_MEASURED
+    retrieval_num_true_positives: int = 0
+    retrieval_num_hard_negatives: int = 0
+    retrieval_num_distractors: int = 0
+    processing_time_ms: float = 0.0
+    success: bool = True
+    error_message: str = ""
+
+    @classmethod
+    def create_error(cls, message: str) -> ExperimentMetrics:
+        """Metrics of a failed experiment; the failure survives every merge."""
+        return cls(success=False, error_message=message)
+
+    @classmethod
+    def create_success(cls) -> ExperimentMetrics:
+        """Empty metrics of an experiment that did not fail."""
+        return cls()
+
+    def add_image_result(self, scene: str, precision: float, matches: int, keypoints: int) -> None:
+        """Legacy precision of one image pair, with its numbers of matches and target keypoints."""
+        self.precisions_per_image.append(float(precision))
+        self.per_scene_precisions.setdefault(scene, []).append(float(precision))
+        self.total_matches += int(matches)
+        self.total_keypoints += int(keypoints)
+        self.total_images_processed += 1
+        _add(self.per_scene_matches, scene, int(matches))
+        _add(self.per_scene_keypoints, scene, int(keypoints))
+        _add(self.per_scene_image_count, scene, 1)
+
+    def add_query_ap(self, scene: str, result: QueryAPResult) -> None:
+        """Outcome of one query: counted with its AP, or as excluded where it has no ground truth."""
+        split = {"v": self.viewpoint_scene_ap, "i": self.illumination_scene_ap}.get(scene[:1])
+        excluded = {"v": self.viewpoint_scene_excluded, "i": self.illumination_scene_excluded}.get(scene[:1])
+        if result.has_potential_match:
+            self.ap_per_query.append(result.ap)
+            self.per_scene_ap.setdefault(scene, []).append(result.ap)
+            self.ranks_per_query.append(result.rank_of_true_match)
+            self.total_queries_processed += 1
+            if split is not None:
+                split.setdefault(scene, []).append(result.ap)
+        else:
+            self.ranks_per_query.append(-1)
+            self.total_queries_excluded += 1
+            _add(self.per_scene_excluded, scene, 1)
+            if excluded is not None:
+                _add(excluded, scene, 1)
+
+    def add_image_retrieval_ap(self, scene: str, ap: float) -> None:
+        """AP of one query image of a scene in the image retrieval task."""
+        self.image_retrieval_ap_per_query.append(float(ap))
+        self.image_retrieval_ap_per_scene.setdefault(scene, []).append(float(ap))
+        self.image_retrieval_queries = len(self.image_retrieval_ap_per_query)
+
+    def calculate_mean_precision(self) -> None:
+        """Compute every aggregate from what was added; resets the verification figures to "not measured"."""
+        self.mean_precision = mean_of(self.precisions_per_image)
+        self.legacy_macro_precision_by_scene = macro(self.per_scene_precisions, empty=self.mean_precision)
+        self.true_map_micro = mean_of(self.ap_per_query)
+        self.true_map_macro_by_scene = macro(self.per_scene_ap, empty=self.true_map_micro)
+        queries = self.total_queries_processed + self.total_queries_excluded
+        self.true_map_micro_including_zeros = math.fsum(self.ap_per_query) / queries if queries else 0.0
+        self.true_map_macro_by_scene_including_zeros = macro_with_zeros(
+            self.per_scene_ap, self.per_scene_excluded, empty=self.true_map_micro_including_zeros
+        )
+        self.viewpoint_map = macro(self.viewpoint_scene_ap)
+        self.illumination_map = macro(self.illumination_scene_ap)
+        self.viewpoint_map_including_zeros = union_with_zeros(
+            self.viewpoint_scene_ap, self.viewpoint_scene_excluded
+        )
+        self.illumination_map_including_zeros = union_with_zeros(
+            self.illumination_scene_ap, self.illumination_scene_excluded
+        )
+        for k in (1, 5, 10):
+            value = self._success_at(k)
+            setattr(self, f"precision_at_{k}", value)
+            setattr(self, f"recall_at_{k}", value)
+        self.image_retrieval_queries = len(self.image_retrieval_ap_per_query)
+        self.image_retrieval_map = (
+            mean_of(self.image_retrieval_ap_per_query) if self.image_retrieval_queries else NOT_MEASURED
+        )
+        self.keypoint_verification_ap = NOT_MEASURED
+        self.verification_viewpoint_ap = NOT_MEASURED
+        self.verification_illumination_ap = NOT_MEASURED
+
+    def _success_at(self, k: int) -> float:
+        ranks = [r for r in self.ranks_per_query if r > 0]
+        return sum(r <= k for r in ranks) / len(ranks) if ranks else 0.0
+
+    def merge(self, other: ExperimentMetrics) -> ExperimentMetrics:
+        """Add what `other` collected to this one; failures are sticky, messages are joined by "; "."""
+        if not other.success:
+            self.success = False
+            self.error_message = "; ".join(m for m in (self.error_message, other.error_message) if m)
+        for name in (
+            "precisions_per_image",
+            "ap_per_query",
+            "ranks_per_query",
+            "image_retrieval_ap_per_query",
+        ):
+            getattr(self, name).extend(getattr(other, name))
+        for name in ("matches", "keypoints", "images_processed", "queries_processed", "queries_excluded"):
+            setattr(self, f"total_{name}", getattr(self, f"total_{name}") + getattr(other, f"total_{name}"))
+        for name in _LIST_MAPS:
+            mine: Lists = getattr(self, name)
+            for scene, values in getattr(other, name).items():
+                mine.setdefault(scene, []).extend(values)
+        for scene, values in other.per_scene_precisions.items():
+            _add(self.per_scene_matches, scene, other.per_scene_matches.get(scene, 0))
+            _add(self.per_scene_keypoints, scene, other.per_scene_keypoints.get(scene, 0))
+            _add(self.per_scene_image_count, scene, other.per_scene_image_count.get(scene, len(values)))
+        for name in ("per_scene_excluded", "viewpoint_scene_excluded", "illumination_scene_excluded"):
+            for scene, count in getattr(other, name).items():
+                _add(getattr(self, name), scene, count)
+        self.image_retrieval_queries = len(self.image_retrieval_ap_per_query)
+        return self
+
+    def get_scene_average_precision(self, scene: str) -> float:
+        """Mean legacy precision of a scene, 0.0 where it is unknown."""
+        return mean_of(self.per_scene_precisions.get(scene, []))
+
+    def get_scene_names(self) -> list[str]:
+        """Scenes with a legacy precision, sorted."""
+        return sorted(self.per_scene_precisions)
+
+    def rank_histogram(self) -> dict[str, int]:
+        """Queries by rank of the right answer: ``"0"`` (no ground truth), ``"1"`` to ``"10"``, ``">10"``.
+
+        >>> m = ExperimentMetrics(ranks_per_query=[1, 1, 30, -1])
+        >>> h = m.rank_histogram(); h["0"], h["1"], h[">10"]
+        (1, 2, 1)
+        """
+        names = [str(i) for i in range(_HISTOGRAM_RANKS + 1)]
+        counts = dict.fromkeys([*names, f">{_HISTOGRAM_RANKS}"], 0)
+        for rank in self.ranks_per_query:
+            counts[
+                "0" if rank <= 0 else str(rank) if rank <= _HISTOGRAM_RANKS else f">{_HISTOGRAM_RANKS}"
+            ] += 1
+        return counts
+
+    @property
+    def mean_average_precision(self) -> float:
+        """The macro value if it is positive, else the micro value."""
+        return self.true_map_macro_by_scene if self.true_map_macro_by_scene > 0 else self.true_map_micro
+
+    @property
+    def true_map_micro_with_zeros(self) -> float:
+        """The schema's name for `true_map_micro_including_zeros`."""
+        return self.true_map_micro_including_zeros
+
+    @property
+    def true_map_macro_with_zeros(self) -> float:
+        """The schema's name for `true_map_macro_by_scene_including_zeros`."""
+        return self.true_map_macro_by_scene_including_zeros
+
+    @property
+    def viewpoint_map_with_zeros(self) -> float:
+        """The schema's name for `viewpoint_map_including_zeros`."""
+        return self.viewpoint_map_including_zeros
+
+    @property
+    def illumination_map_with_zeros(self) -> float:
+        """The schema's name for `illumination_map_including_zeros`."""
+        return self.illumination_map_including_zeros
+
+    def to_metadata_string(self, extra: Mapping[str, object] | None = None) -> str:
+        """The `metadata` column: ``key=value;`` with sorted keys, numbers with six decimals.
+
+        Holds the tool's keys and those its documentation promises; `extra` adds more (experiment name,
+        times, device). See `metadata.metadata_pairs`.
+        """
+        from .metadata import metadata_pairs, metadata_string
+
+        return metadata_string(metadata_pairs(self) | dict(extra or {}))
+
+
+_LIST_MAPS = (
+    "per_scene_precisions",
+    "per_scene_ap",
+    "viewpoint_scene_ap",
+    "illumination_scene_ap",
+    "image_retrieval_ap_per_scene",
+)
+
+
+def _add(counts: dict[str, int], key: str, amount: int) -> None:
+    counts[key] = counts.get(key, 0) + amount
+
+
+def merge_metrics(parts: Iterable[ExperimentMetrics]) -> ExperimentMetrics:
+    """All parts merged in order, with aggregates computed.
+
+    >>> merge_metrics(map(ExperimentMetrics.create_error, "ab")).error_message
+    'a; b'
+    """
+    whole = ExperimentMetrics()
+    for part in parts:
+        whole.merge(part)
+    whole.calculate_mean_precision()
+    return whole
