@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from ..model.errors import InputError
 from ..model.scores import PooledBins, SceneValues
 from .bca import bca_bounds
-from .duplicates import duplicate_scenes
+from .duplicates import merge_duplicates
 from .pooled import pooled_influence, pooled_resampled, pooled_statistic
 from .resample import RESAMPLES, resample, seed_of
-from .scene_score import SceneScore, scene_score
+from .scene_score import scene_score
 from .strata import strata_of
 from .student import standard_error, t_bounds
 
@@ -34,33 +34,6 @@ class Interval:
     n_scenes: int
     note: str | None = None
     level: float = 0.95
-
-
-def merge_duplicates(given: SceneScore) -> tuple[SceneScore, list[tuple[str, ...]]]:
-    """Make one scene of scenes that are the same; its weight is the sum of theirs, so the score stays.
-
-    Returns:
-        The merged scene values and the names that went together.
-    """
-    values = np.where(given.weights > 0, given.values, np.nan)
-    groups = duplicate_scenes(values, given.scenes, given.kinds)
-    return merge_scenes(given, groups), [tuple(given.scenes[i] for i in g) for g in groups]
-
-
-def merge_scenes(given: SceneScore, groups: Sequence[tuple[int, ...]]) -> SceneScore:
-    """Merge groups of scene indices; the first of each stays and carries the sum of the weights."""
-    weights = given.weights.copy()
-    gone: set[int] = set()
-    for group in groups:
-        weights[:, group[0]] = given.weights[:, list(group)].sum(axis=1)
-        gone.update(group[1:])
-    keep = [s for s in range(len(given.scenes)) if s not in gone]
-    return SceneScore(
-        tuple(given.scenes[s] for s in keep),
-        tuple(given.kinds[s] for s in keep),
-        given.values[:, keep],
-        weights[:, keep],
-    )
 
 
 def scene_interval(

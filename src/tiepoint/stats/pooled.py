@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..model.errors import InputError, UnknownNameError
 from ..model.scores import PooledBins
-from .resample import Resamples
+from .resample import Resamples, grid
 
 Array = NDArray[np.float64]
 STATISTICS = ("ap", "auc", "fpr95")
-_BLOCK = 1024
+_BLOCK = 512
 
 
 def binned_statistic(positives: Array, negatives: Array, statistic: str) -> Array:
@@ -88,28 +90,35 @@ def weighted_statistics(bins: PooledBins, weights: Array) -> Array:
         bins: counts.
         weights: (r, scenes).
     """
-    positives = np.asarray(bins.positives, dtype=np.float64)
+    positives = np.asarray(bins.positives, dtype=np.float64).T
     first, second, counts = _pair_counts(bins)
+    within = first == second
+    # Rounded weights make every sum of weighted counts exact, whatever the threads and blocks.
+    top = max(float(np.max(weights, initial=1.0)), 1.0)
+    step = grid(top * top * max(positives.sum(), counts.sum(), 1.0))
     out = np.empty(len(weights))
     for start in range(0, len(weights), _BLOCK):
-        w = weights[start : start + _BLOCK]
-        joint = np.where(first == second, w[:, first], w[:, first] * w[:, second])
-        out[start : start + len(w)] = binned_statistic(
-            _kept_total(w @ positives, positives.sum()),
-            _kept_total(joint @ counts, counts.sum()),
+        w = np.ascontiguousarray(weights[start : start + _BLOCK].T)
+        joint = w[first]
+        joint[~within] *= w[second[~within]]
+        out[start : start + w.shape[1]] = binned_statistic(
+            _kept_total(positives @ (np.rint(w * step) / step), positives.sum()),
+            _kept_total(counts @ (np.rint(joint * step) / step), counts.sum()),
             bins.statistic,
         )
     return out
 
 
-def _kept_total(counts: Array, total: float) -> Array:
+def _kept_total(counts: Array, total: Any) -> Array:
+    """Counts (bins, r) with every list brought back to the total it had, as (r, bins)."""
+    counts = np.ascontiguousarray(counts.T)
     now = counts.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(now > 0, counts * (total / now), 0.0)
 
 
 def _pair_counts(bins: PooledBins) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """Distinct pairs of scenes, first (p,), second (p,), and their counts by bin (p, bins)."""
+    """Distinct pairs of scenes, first (p,), second (p,), and their counts by bin (bins, p)."""
     n, width = np.asarray(bins.positives).shape
     rows = np.asarray(bins.negatives, dtype=np.int64).reshape(-1, 4)
     if n != len(bins.scenes) or len(bins.kinds) != n:
@@ -123,8 +132,8 @@ def _pair_counts(bins: PooledBins) -> tuple[NDArray[np.int64], NDArray[np.int64]
     low, high = rows[:, :2].min(axis=1), rows[:, :2].max(axis=1)
     code, pair = np.unique(low * n + high, return_inverse=True)
     counts = np.bincount(pair * width + rows[:, 2], weights=rows[:, 3], minlength=len(code) * width)
-    by_pair: Array = counts.astype(np.float64).reshape(len(code), width)
-    return code // n, code % n, by_pair
+    by_bin: Array = np.ascontiguousarray(counts.astype(np.float64).reshape(len(code), width).T)
+    return code // n, code % n, by_bin
 
 
 def pooled_influence(bins: PooledBins, strata: NDArray[np.int64]) -> Array:
