@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many comparisons at once: step-down max-T, Holm, and Benjamini-Hochberg for exploration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+_SLACK = 1e-10
+
+
+@dataclass(frozen=True)
+class Family:
+    """P-values of a family of k comparisons.
+
+    `p` (k,) is for each alone, `adjusted` (k,) family-wise; `null_maximum` holds the largest statistic of
+    each draw of the null, from which critical values are read; `draws` is their number, with the data
+    themselves as one of them, and `exact` says whether they are all there are.
+    """
+
+    statistic: Array
+    p: Array
+    adjusted: Array
+    null_maximum: Array
+    draws: int
+    exact: bool
+
+    @property
+    def smallest_p(self) -> float:
+        """The smallest p-value these draws can give."""
+        return 1.0 / self.draws
+
+    def critical(self, level: float = 0.95) -> float:
+        """What the largest statistic of the family exceeds with probability 1 - level if nothing differs."""
+        if len(self.null_maximum) == 0:
+            return float("nan")
+        rank = min(int(np.ceil(level * len(self.null_maximum))), len(self.null_maximum)) - 1
+        return float(np.partition(self.null_maximum, rank)[rank])
+
+
+def step_down(
+    observed: Array, blocks: Callable[[NDArray[np.int64]], Iterator[Array]], *, exact: bool
+) -> Family:
+    """Step-down max-T of Westfall and Young, from draws of the statistics when nothing differs.
+
+    Comparisons are ordered by falling statistic. The adjusted p-value of the k-th is the share of draws in
+    which the largest of the k-th and all after it reaches the observed one, made non-decreasing. It uses
+    how comparisons depend on each other, and so separates more than Bonferroni or Holm.
+
+    Args:
+        observed: statistics, (k,), larger is more extreme.
+        blocks: given an order of the comparisons, yields the draws as (k, r) arrays with rows in that
+            order; the data themselves must be one of the draws.
+        exact: whether the draws are all that exist.
+
+    >>> draws = np.array([[3.0, 0.1, 0.2, 0.3], [1.0, 2.0, 0.5, 0.5]])
+    >>> f = step_down(draws[:, 0], lambda order: iter([draws[order]]), exact=True)
+    >>> f.p.tolist(), f.adjusted.tolist()
+    ([0.25, 0.5], [0.25, 0.5])
+    """
+    order = np.argsort(-observed, kind="stable")
+    goal = observed[order][:, None] * (1 - _SLACK)
+    alone = np.zeros(len(order), dtype=np.int64)
+    joint = np.zeros(len(order), dtype=np.int64)
+    maxima = []
+    for draw in blocks(order):
+        alone += np.count_nonzero(draw >= goal, axis=1)
+        largest = np.maximum.accumulate(draw[::-1], axis=0)[::-1]
+        joint += np.count_nonzero(largest >= goal, axis=1)
+        maxima.append(largest[0].copy() if len(order) else np.zeros(draw.shape[1]))
+    null_maximum = np.concatenate(maxima) if maxima else np.zeros(0)
+    draws = max(len(null_maximum), 1)
+    p, adjusted = np.empty(len(order)), np.empty(len(order))
+    p[order] = alone / draws
+    adjusted[order] = np.maximum.accumulate(joint / draws)
+    return Family(observed, p, adjusted, null_maximum, draws, exact)
+
+
+def holm(p: Array) -> Array:
+    """Family-wise p-values by Holm's step-down, for any dependence.
+
+    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p, kind="stable")
+    out = np.empty(len(p))
+    out[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    return out
+
+
+def benjamini_hochberg(p: Array) -> Array:
+    """Adjusted p-values that bound the share of false finds among the finds (false discovery rate).
+
+    For exploration only: with many true differences around, single finds may well be false. Never use it for
+    the claim that one method is better; tables label it.
+
+    >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03, 0.5])).round(4).tolist()
+    [0.04, 0.0533, 0.0533, 0.5]
+    """
+    order = np.argsort(p, kind="stable")
+    scaled = p[order] * len(p) / np.arange(1, len(p) + 1)
+    out = np.empty(len(p))
+    out[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
+    return out
