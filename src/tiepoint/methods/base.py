@@ -17,7 +17,8 @@ class Method:
     `spec` is how it was named (``sift+rootsift``), None for an object made in a session. `config` is plain
     JSON and holds all that determines the output: parameters, source hash, weight hashes, library
     versions, device. `extract(item, payload)` returns the features of one item; `key(item)` is what
-    identifies them besides the item's content (None: not cacheable between processes).
+    identifies them besides the item's content (None: not cacheable between processes). A method that looks
+    features up (`reads_payload` False) is not given the item's payload.
     """
 
     name: str
@@ -27,5 +28,6 @@ class Method:
     extract: Callable[[Item, Any], Arrays]
     key: Callable[[Item], str | None]
     spec: str | None = None
+    reads_payload: bool = True
     bytes_per_item: int | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)

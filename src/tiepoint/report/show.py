@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ def card(run: Run) -> Any:
 
     m = run.manifest
     table = Table(box=None, show_header=False, title=f"run {run.id}", title_justify="left")
-    efficiency = m.get("efficiency") or {}
     rows = {
         "method": run.method,
         "distance": m["method"].get("distance"),
@@ -41,10 +40,7 @@ def card(run: Run) -> Any:
         if "machine" in m
         else "",
         "units": len(m.get("units", {})),
-        "time per item": f"{1e6 * efficiency['time_per_item_s']:.1f} µs"
-        if efficiency.get("time_per_item_s")
-        else "",
-        "bytes per item": efficiency.get("bytes_per_item"),
+        "cost": _cost(m.get("efficiency") or {}),
     }
     for key, value in rows.items():
         if value not in (None, ""):
@@ -52,6 +48,21 @@ def card(run: Run) -> Any:
     for warning in run.warnings:
         table.add_row(Text("warning", style="yellow"), Text(str(warning)))
     return table
+
+
+def _cost(efficiency: Mapping[str, Any]) -> str:
+    parts = []
+    if "time_s" in efficiency:
+        low, high = efficiency["time_quartiles_s"]
+        parts.append(
+            f"{1e6 * efficiency['time_s']:.1f} µs a {efficiency['per']} "
+            f"(quartiles {1e6 * low:.1f} to {1e6 * high:.1f})"
+        )
+    if "bytes_per_descriptor" in efficiency:
+        parts.append(f"{efficiency['bytes_per_descriptor']} bytes a descriptor")
+    if efficiency.get("peak_memory_bytes") is not None:
+        parts.append(f"{efficiency['peak_memory_bytes'] / 2**20:.1f} MiB at the peak")
+    return ", ".join(parts)
 
 
 def scores_table(run: Run) -> Any:

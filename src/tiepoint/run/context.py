@@ -48,7 +48,7 @@ class Context:
     def extract(self, key: str) -> float:
         """Make and cache the features of an item; returns the seconds the method took."""
         item = self.item(key)
-        payload = self.opened.read(key)
+        payload = self.opened.read(key) if self.method.reads_payload else None
         started = time.perf_counter()
         arrays = self.method.extract(item, payload)
         seconds = time.perf_counter() - started

@@ -17,13 +17,14 @@ from ..methods.base import Method
 from ..model.errors import UnitError, UnknownNameError
 from ..model.hashing import hash_json
 from ..model.records import Records
-from ..model.units import Item, Task, Unit
+from ..model.units import Task, Unit
 from ..store.features import FeatureCache
 from ..store.records import RecordStore
 from ..store.runs import StoredRun, load_runs, save_run
 from ..store.store import Store
 from . import manifest as about
 from .context import Context, Recipe
+from .efficiency import efficiency
 from .executors import names_of, run_jobs
 from .result import Run
 from .scoring import score_rows
@@ -90,13 +91,14 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             features = FeatureCache(folder / "features")
             ephemeral = run_id
-            notices.append(f"{method.name} has no source file: its features are not kept between sessions")
+            notices.append(str(method.meta.get("notice", f"features of {method.name} are not kept")))
         context = Context(task, opened, method, features, records, ephemeral)
         recipe = _recipe(request, method, store, ephemeral)
         stored = _finished(store, run_id, protocols)
         if stored is not None:
             return Run(stored, read_records(store, stored), notices)
         keys = work(context, recipe, protocols, request.jobs, progress)
+        cost = efficiency(context, store.root)
     made = {unit: {c: records.get(k) for c, k in by.items()} for unit, by in keys.items()}
     rows = kept_scores(store, run_id, protocols)
     for protocol in protocols:
@@ -127,7 +129,7 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
         "versions": about.versions(),
         "machine": about.machine(),
         "warnings": notices,
-        "efficiency": _efficiency(context, opened.items) if ephemeral is None else {},
+        "efficiency": cost,
     }
     run = StoredRun(
         run_id, task.name, "done", manifest, rows, None, about.now(), time.perf_counter() - started
@@ -263,18 +265,3 @@ def read_records(store: Store | RecordStore, run: StoredRun) -> dict[str, dict[s
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
     return {k: (str(v) if isinstance(v, Path) else v) for k, v in options.items() if v is not None}
-
-
-def _efficiency(context: Context, items: Sequence[Item]) -> dict[str, Any]:
-    """Time and size per described item, from the headers of the cache (seconds of the method alone)."""
-    seconds, count = 0.0, 0
-    for item in items:
-        meta = context.features.meta(context.feature_key(item)) or {}
-        if meta.get("count"):
-            seconds += float(meta["time_s"])
-            count += int(meta["count"])
-    if not count:
-        return {}
-    first = context.features.get(context.feature_key(items[0]))
-    size = int(first["values"].nbytes // max(1, len(first["values"]))) if "values" in first else None
-    return {"time_per_item_s": seconds / count, "items": count, "bytes_per_item": size}

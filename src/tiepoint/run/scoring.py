@@ -6,34 +6,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Task
 from .context import finite_or_none
 
 
-def seed_of(*parts: str) -> int:
-    """A seed from what is sampled.
-
-    >>> seed_of("a", "b") == seed_of("a", "b") != seed_of("b", "a")
-    True
-    """
-    return int(hash_json(list(parts))[:15], 16)
-
-
-def with_interval(score: Score, *, task: str) -> dict[str, Any]:
+def with_interval(score: Score) -> dict[str, Any]:
     """One row of the scores table: value and, where scenes allow it, its interval and how it was made."""
     from ..stats.intervals import pooled_interval, scene_interval
 
     low, high, kind = score.low, score.high, None
     note = score.note
     interval = None
-    seed = seed_of(task, score.metric, score.group)
     if low is None and score.scenes is not None:
-        interval = scene_interval(score.scenes, seed=seed)
+        interval = scene_interval(score.scenes)
     elif low is None and score.pooled is not None:
-        interval = pooled_interval(score.pooled, seed=seed)
+        interval = pooled_interval(score.pooled)
     if interval is not None:
         low, high, kind = interval.low, interval.high, interval.kind
         note = "; ".join(part for part in (note, interval.note) if part) or None
@@ -53,4 +42,4 @@ def with_interval(score: Score, *, task: str) -> dict[str, Any]:
 
 def score_rows(task: Task, records: Sequence[Records], protocol: str) -> list[dict[str, Any]]:
     """All scores of a task under one protocol, as rows."""
-    return [with_interval(score, task=task.name) for score in task.score(records, protocol)]
+    return [with_interval(score) for score in task.score(records, protocol)]

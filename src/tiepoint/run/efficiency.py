@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a method costs: time per patch, image or pair, peak memory, bytes. Never mixed with scoring time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..model.hashing import hash_json
+from ..model.units import Item
+from ..store.atomic import atomic_file
+from . import manifest as about
+from .context import Context
+
+UNIT = {"patches": "patch", "keypoints": "image", "dense": "pair"}
+SAMPLE = 256
+BUDGET_S = 0.6
+
+
+def repeated(call: Callable[[], Any], *, budget_s: float = BUDGET_S, least: int = 3) -> list[float]:
+    """Seconds of repeated calls after one warm-up: at least `least`, then until the budget is spent."""
+    call()
+    seconds: list[float] = []
+    while len(seconds) < least or sum(seconds) < budget_s:
+        started = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - started)
+    return seconds
+
+
+def peak_memory_bytes(call: Callable[[], Any]) -> int | None:
+    """Memory a call takes at its peak above what is there before; None where the system cannot tell."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        before = _status("VmRSS")
+        call()
+        return max(0, _status("VmHWM") - before)
+    except OSError:
+        return None
+
+
+def _status(name: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"no {name} in /proc/self/status")
+
+
+def efficiency(context: Context, root: Path) -> dict[str, Any]:
+    """Median and quartiles of the time per patch, image or pair, measured once a method and machine.
+
+    One thread of the caller's process, a warm-up, repeats until 0.6 s. Methods that only look features up
+    have sizes and no times.
+    """
+    if not context.opened.items:
+        return {}
+    item = context.opened.items[0]
+    found = _sizes(context, item)
+    if not context.method.reads_payload:
+        return found
+    own = context.method.key(item)
+    path = None if own is None else root / "efficiency" / f"{hash_json([own, about.machine()])[:24]}.json"
+    if path is not None and path.exists():
+        return found | json.loads(path.read_text())
+    measured = _measure(context, item)
+    if path is not None:
+        with atomic_file(path) as temporary:
+            temporary.write_text(json.dumps(measured))
+    return found | measured
+
+
+def _sizes(context: Context, item: Item) -> dict[str, Any]:
+    arrays = context.arrays(item.key)
+    if "values" not in arrays or not len(arrays["values"]):
+        return {}
+    values = arrays["values"]
+    return {"bytes_per_descriptor": int(values.nbytes // len(values)), "dimension": int(values.shape[1])}
+
+
+def _measure(context: Context, item: Item) -> dict[str, Any]:
+    payload = context.opened.read(item.key)
+    count = 1
+    if context.method.family == "patches":
+        payload = payload[:SAMPLE]
+        count = len(payload)
+        item = Item(item.key, item.content, count)
+    if not count:
+        return {}
+
+    def call() -> object:
+        return context.method.extract(item, payload)
+
+    seconds = np.array(repeated(call)) / count
+    low, median, high = np.percentile(seconds, [25, 50, 75])
+    return {
+        "per": UNIT[context.method.family],
+        "time_s": float(median),
+        "time_quartiles_s": [float(low), float(high)],
+        "repeats": len(seconds),
+        "batch": count,
+        "peak_memory_bytes": peak_memory_bytes(call),
+        "machine": about.machine(),
+    }
