@@ -1,0 +1,179 @@
+"""The engine on a task made for the purpose: what is cached, what is made anew, what fails how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tiepoint.model.errors import InputError, UnitError, UnknownNameError
+from tiepoint.model.hashing import hash_array
+from tiepoint.model.records import Records
+from tiepoint.model.scores import SceneValues, Score
+from tiepoint.model.units import Features, Item, Unit
+from tiepoint.run import engine
+from tiepoint.run.engine import Request, evaluate
+from tiepoint.store.runs import load_runs
+from tiepoint.store.store import Store
+
+
+class FakeOpened:
+    """Two patch-images and a unit each; counts how often it compares."""
+
+    warnings = ("a warning",)
+    compared = 0
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.payload = {f"v_s{i}/ref": rng.integers(0, 256, (4, 9, 9)).astype(np.uint8) for i in range(2)}
+        self.items = [Item(k, hash_array(p), 4) for k, p in self.payload.items()]
+        self.units = [Unit(k, (k,), f"definition of {k}") for k in self.payload]
+        self.data_hash = "d" + "0" * 63 if seed == 0 else f"e{seed:063d}"
+
+    def read(self, item: str) -> Any:
+        return self.payload[item]
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        type(self).compared += 1
+        values = np.asarray(features.arrays(unit.items[0])["values"], dtype=float)
+        return Records("pair", {"mean": values.mean(axis=1)}, {"scene": unit.key, "comparison": comparison})
+
+
+class FakeTask:
+    name = "fake/task"
+    family = "patches"
+    protocols = ("exact", "old")
+    seed = 0
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> FakeOpened:
+        return FakeOpened(self.seed)
+
+    def comparison(self, protocol: str) -> str:
+        return "same"
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        means = np.array([r["mean"].mean() for r in records])
+        scenes = SceneValues(tuple(r.meta["scene"] for r in records), ("v",) * len(records), means[None])
+        return [Score("mean", "all", float(means.mean()), len(records), protocol, scenes=scenes)]
+
+
+class Mean:
+    """Mean grey value; counts how often it is called."""
+
+    name = "mean-grey"
+    distance = "l2"
+    calls = 0
+    fail_on: str | None = None
+
+    def describe(self, patches: np.ndarray) -> np.ndarray:
+        type(self).calls += 1
+        return patches.reshape(len(patches), -1).mean(axis=1, keepdims=True).astype(np.float32)
+
+
+@pytest.fixture
+def task(monkeypatch: pytest.MonkeyPatch) -> FakeTask:
+    fake = FakeTask()
+    monkeypatch.setattr(engine, "load_task", lambda name: fake)
+    monkeypatch.setattr(engine, "efficiency", lambda context, root: {})
+    FakeOpened.compared = 0
+    Mean.calls = 0
+    return fake
+
+
+def ask(store: Store, method: Any = Mean, **changes: Any) -> Any:
+    return evaluate(Request(method, "fake/task", Path("data"), **changes), store)
+
+
+def test_a_second_run_computes_nothing(task: FakeTask, tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        first = ask(store)
+        assert (Mean.calls, FakeOpened.compared) == (2, 2)
+        second = ask(store)
+    assert (Mean.calls, FakeOpened.compared) == (2, 2)
+    assert second.value("mean") == first.value("mean")
+    assert list(second.warnings) == ["a warning"]
+
+
+def test_another_protocol_only_scores(task: FakeTask, tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        ask(store)
+        both = ask(store, protocols=("old",))
+        assert (Mean.calls, FakeOpened.compared) == (2, 2)
+        assert {s["protocol"] for s in both.stored.scores} == {"exact", "old"}
+        assert len(load_runs(store)) == 1
+
+
+def test_changed_data_are_described_again(task: FakeTask, tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        ask(store)
+        task.seed = 1
+        ask(store)
+        assert (Mean.calls, FakeOpened.compared) == (4, 4)
+        assert len(load_runs(store)) == 2
+
+
+def test_a_damaged_record_is_made_anew(task: FakeTask, tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        run = ask(store)
+        key = next(iter(run.manifest["units"]["v_s0/ref"].values()))
+        store.records.path(key).unlink()
+        again = ask(store)
+    assert (Mean.calls, FakeOpened.compared) == (2, 3)
+    assert again.value("mean") == run.value("mean")
+
+
+def test_an_object_of_a_session_is_not_cached_and_says_so(task: FakeTask, tmp_path: Path) -> None:
+    namespace: dict[str, Any] = {"np": np}
+    code = "class Here:\n    name = 'here'\n    def describe(self, p):\n        return p.reshape(len(p), -1)[:, :3] + 1.0\n"
+    exec(compile(code, "<session>", "exec"), namespace)
+    with Store.open(tmp_path) as store:
+        run = ask(store, namespace["Here"]())
+        assert any("not kept" in w for w in run.warnings)
+        assert not (store.root / "features").exists()
+
+
+def test_unknown_protocol_is_refused_with_a_hint(task: FakeTask, tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store, pytest.raises(UnknownNameError, match="did you mean 'exact'"):
+        ask(store, protocols=("exat",))
+
+
+class Wrong:
+    name = "wrong"
+
+    def __init__(self, how: str = "rows") -> None:
+        self.how = how
+
+    def describe(self, patches: np.ndarray) -> np.ndarray:
+        values = np.ones((len(patches), 3), np.float32)
+        if self.how == "rows":
+            return values[:-1]
+        if self.how == "raise":
+            raise RuntimeError("no weights")
+        values[1] = np.nan if self.how == "nan" else np.inf
+        return values
+
+
+@pytest.mark.parametrize(("how", "message"), [("rows", "3"), ("nan", "NaN|nan"), ("inf", "inf")])
+def test_bad_descriptors_are_refused_with_their_place(
+    task: FakeTask, tmp_path: Path, how: str, message: str
+) -> None:
+    with Store.open(tmp_path) as store, pytest.raises(InputError, match=message):
+        ask(store, Wrong(how))
+
+
+def test_a_method_that_raises_fails_its_units(task: FakeTask, tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store, pytest.raises(UnitError, match="no weights"):
+        ask(store, Wrong("raise"))
+
+
+def test_records_and_scores_are_frames(task: FakeTask, tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        run = ask(store)
+    assert list(run.scores["metric"]) == ["mean"]
+    assert len(run.records) == 8
+    assert "mean-grey on fake/task" in str(run)
+    with pytest.raises(KeyError, match="no score"):
+        run.value("nothing")
