@@ -1,1 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""Methods: the things under test. `METHODS` knows their names, `resolve` makes them ready to run."""
+
+from __future__ import annotations
+
+from .registry import FAMILIES, MethodRegistry
+
+METHODS = MethodRegistry("method", group="tiepoint.methods")
+
+_OWN = "tiepoint.methods"
+_add = METHODS.add
+
+_add("constant", f"{_OWN}.canaries:Constant", "canary: the same for every patch", family="patches")
+_add("random", f"{_OWN}.canaries:Random", "canary: noise, seeded by the patch-image", family="patches")
+_add("oracle", f"{_OWN}.canaries:Oracle", "canary: knows the answer", family="patches")
+_add("meanstd", f"{_OWN}.intensity:MeanStd", "mean and standard deviation of the patch", family="patches")
+_add("resize", f"{_OWN}.intensity:Resize", "z-scored patch at 4 x 4 (v1: 6 x 6)", family="patches")
+_add("pixels", f"{_OWN}.intensity:Pixels", "z-scored raw patch", family="patches")
+_add("vlfeat-sift", f"{_OWN}.vlfeat_sift:VLFeatSift", "SIFT as VLFeat computes it", family="patches")
+
+_CV = f"{_OWN}.opencv"
+_add("sift", f"{_CV}:Sift", "SIFT of OpenCV", family="patches", needs="opencv")
+_add("rootsift", f"{_CV}:RootSift", "square root of l1-normalised SIFT", family="patches", needs="opencv")
+_add("orb", f"{_CV}_binary:Orb", "rotated BRIEF, 256 bits, upright", family="patches", needs="opencv")
+_add("brief", f"{_CV}_binary:Brief", "256 intensity comparisons", family="patches", needs="opencv")
+_add("brisk", f"{_CV}_binary:Brisk", "512 comparisons on rings, upright", family="patches", needs="opencv")
+_add("freak", f"{_CV}_binary:Freak", "512 comparisons on a retina, upright", family="patches", needs="opencv")
+_add("latch", f"{_CV}_binary:Latch", "256 comparisons of patch triplets", family="patches", needs="opencv")
+_add("akaze", f"{_CV}_binary:Akaze", "M-LDB in a nonlinear scale space", family="patches", needs="opencv")
+_add("daisy", f"{_CV}_trained:Daisy", "orientation histograms on rings", family="patches", needs="opencv")
+_add("vgg", f"{_CV}_trained:Vgg", "learned pooling and projection, 120-d", family="patches", needs="opencv")
+_add("boostdesc", f"{_CV}_trained:BoostDesc", "BinBoost, 256 boosted bits", family="patches", needs="opencv")
+_add("beblid", f"{_CV}_trained:Beblid", "512 boosted box comparisons", family="patches", needs="opencv")
+_add(
+    "teblid", f"{_CV}_trained:Teblid", "256 triplet-trained box comparisons", family="patches", needs="opencv"
+)
+
+__all__ = ["FAMILIES", "METHODS", "MethodRegistry"]

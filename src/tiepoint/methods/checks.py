@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a method returns, checked at the edge: shape, row count, type, rows that cannot be compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.edges import DISTANCES
+from ..model.errors import InputError
+
+Array = NDArray[Any]
+ON_BAD = ("error", "miss")
+_SHOWN = 5
+
+
+def check_descriptors(
+    returned: Any,
+    *,
+    rows: int,
+    distance: str,
+    where: str,
+    on_bad: str = "error",
+    zero_rows_are_valid: bool = False,
+) -> dict[str, Array]:
+    """Descriptors as arrays ``values`` (rows, d) and, where something failed, ``valid`` (rows,).
+
+    `returned` is what a method gave: an array, or a pair (array, valid mask). Row i belongs to patch i,
+    so a wrong row count is always an error and rows are never shifted. A row is bad if it holds NaN or
+    infinity, or is all zero: a zero vector has no direction, and two blank patches would be a perfect
+    match. Bad rows are an error unless `on_bad` is ``miss``, which makes them failures: the values become
+    zero and ``valid`` False. Rows the method itself marks as failed are misses in any case. For `hamming`
+    a zero row is an ordinary bit string; boolean arrays are packed, eight bits to a byte.
+
+    >>> check_descriptors([[1, 2], [3, 4]], rows=2, distance="l2", where="a/ref")["values"].dtype
+    dtype('float32')
+    >>> check_descriptors(np.ones((3, 4)), rows=2, distance="l2", where="a/ref")
+    Traceback (most recent call last):
+    tiepoint.model.errors.InputError: a/ref: 3 descriptors for 2 patches; return one row for every patch
+    """
+    if distance not in DISTANCES:
+        raise InputError(f"{where}: unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
+    given, claimed = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
+    values = _two_dimensional(given, rows, where)
+    values = _packed(values, where) if distance == "hamming" else _real(values, where)
+    if distance == "masked_l1" and values.shape[1] % 2:
+        raise InputError(f"{where}: masked_l1 needs values and as many mask columns, found {values.shape[1]}")
+    valid = _claimed_mask(claimed, rows, where)
+    bad = valid & ~_comparable(values, distance, zero_rows_are_valid)
+    if bad.any():
+        if on_bad == "error":
+            raise InputError(_message(values, bad, where))
+        valid = valid & ~bad
+    if valid.all():
+        return {"values": values}
+    return {"values": np.where(valid[:, None], values, values.dtype.type(0)), "valid": valid}
+
+
+def _two_dimensional(given: Any, rows: int, where: str) -> Array:
+    if given is None:
+        raise InputError(f"{where}: the method returned nothing; return an array with one row a patch")
+    if hasattr(given, "detach"):
+        given = given.detach().cpu().numpy()
+    try:
+        values = np.asarray(given)
+    except ValueError as e:
+        raise InputError(f"{where}: descriptors differ in length; all rows need the same dimension") from e
+    if values.dtype == object or values.dtype.kind not in "biuf":
+        raise InputError(f"{where}: descriptors must be numbers, found dtype {values.dtype}")
+    if values.ndim != 2:
+        raise InputError(f"{where}: descriptors must have shape (n, d), found {values.shape}")
+    if len(values) != rows:
+        raise InputError(
+            f"{where}: {len(values)} descriptors for {rows} patches; return one row for every patch"
+        )
+    if values.shape[1] == 0:
+        raise InputError(f"{where}: descriptors have no columns")
+    return values
+
+
+def _packed(values: Array, where: str) -> Array:
+    if values.dtype == bool:
+        return np.packbits(values, axis=1)
+    if values.dtype != np.uint8:
+        raise InputError(
+            f"{where}: hamming descriptors are packed bits in uint8 or one bool per bit, found {values.dtype}"
+        )
+    if values.size >= 256 and values.max() == 1:
+        raise InputError(
+            f"{where}: hamming descriptors look like one bit a byte; return bool, or numpy.packbits of them"
+        )
+    return np.ascontiguousarray(values)
+
+
+def _real(values: Array, where: str) -> Array:
+    kind = values.dtype
+    if kind in (np.float32, np.float64, np.uint8):
+        return np.ascontiguousarray(values)
+    if kind.kind == "f" and kind.itemsize > 8:
+        return values.astype(np.float64)
+    if kind.kind in "iu" and values.size and max(abs(int(values.min())), abs(int(values.max()))) > 1 << 24:
+        return values.astype(np.float64)
+    return values.astype(np.float32)
+
+
+def _claimed_mask(claimed: Any, rows: int, where: str) -> NDArray[np.bool_]:
+    if claimed is None:
+        return np.ones(rows, bool)
+    mask = np.asarray(claimed)
+    if mask.shape != (rows,) or mask.dtype != bool:
+        raise InputError(
+            f"{where}: the validity mask must be bool of shape ({rows},), found {mask.dtype} {mask.shape}"
+        )
+    return mask
+
+
+def _comparable(values: Array, distance: str, zero_rows_are_valid: bool) -> NDArray[np.bool_]:
+    if distance == "hamming":
+        return np.ones(len(values), bool)
+    finite: NDArray[np.bool_] = np.asarray(np.isfinite(values).all(axis=1))
+    if distance == "masked_l1":
+        return np.asarray(finite & values[:, values.shape[1] // 2 :].any(axis=1))
+    return finite if zero_rows_are_valid else np.asarray(finite & values.any(axis=1))
+
+
+def _message(values: Array, bad: NDArray[np.bool_], where: str) -> str:
+    rows = np.flatnonzero(bad)
+    kinds = {
+        "NaN": np.isnan(values[rows]).any(axis=1),
+        "infinite": np.isinf(values[rows]).any(axis=1),
+        "zero": ~values[rows].any(axis=1),
+        "fully masked": values[rows].any(axis=1) & np.isfinite(values[rows]).all(axis=1),
+    }
+    parts = []
+    for what, hit in kinds.items():
+        if hit.any():
+            first = ", ".join(str(i) for i in rows[hit][:_SHOWN]) + (", …" if hit.sum() > _SHOWN else "")
+            parts.append(f"{int(hit.sum())} {what} (rows {first})")
+    return (
+        f"{where}: {len(rows)} of {len(values)} descriptors cannot be compared: {'; '.join(parts)}; "
+        "correct them, or count them as misses with --on-bad miss"
+    )

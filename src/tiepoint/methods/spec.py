@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How a method is written on the command line: ``name?key=value&key=value+transform+transform``."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..model.errors import InputError, UnknownNameError
+from .transforms import TRANSFORMS
+
+_PYTHON_FILE = re.compile(r"^(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)$")
+_SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9-]+):(?P<argument>.+)$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One name with its parameters: the method itself or one transform."""
+
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    argument: str | None = None
+
+    @property
+    def query(self) -> str:
+        """The parameters as ``key=value&key=value``."""
+        return "&".join(f"{k}={v}" for k, v in self.params.items())
+
+    def __str__(self) -> str:
+        head = self.name if self.argument is None else f"{self.name}:{self.argument}"
+        return f"{head}?{self.query}" if self.params else head
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A parsed specification: the method, whether it is a Python file, and the transforms after it."""
+
+    base: Stage
+    is_python_file: bool
+    transforms: tuple[Stage, ...]
+
+
+def parse_spec(text: str) -> Spec:
+    """Take a specification apart.
+
+    Transforms are split off from the right as long as they are known, so a path may contain ``+``.
+
+    >>> parse_spec("resize?size=6+l2").base
+    Stage(name='resize', params={'size': 6}, argument=None)
+    >>> parse_spec("files:out/mine+power").transforms[0].name
+    'power'
+    >>> parse_spec("sift+rootsfit")
+    Traceback (most recent call last):
+    tiepoint.model.errors.UnknownNameError: unknown transform 'rootsfit'; did you mean 'rootsift'? ...
+    """
+    rest, found = text.strip(), []
+    while "+" in rest:
+        head, _, tail = rest.rpartition("+")
+        name = tail.partition("?")[0]
+        if name not in TRANSFORMS:
+            if not _is_path(rest):
+                raise UnknownNameError("transform", name, TRANSFORMS)
+            if _is_path(head) and _path_exists(head) and not _path_exists(rest):
+                raise UnknownNameError("transform", name, TRANSFORMS)
+            break
+        found.append(Stage(name, _params(tail)))
+        rest = head
+    if not rest:
+        raise InputError(f"no method in {text!r}; write a name such as sift, or sift+rootsift")
+    base, is_file = _base(rest)
+    return Spec(base, is_file, tuple(reversed(found)))
+
+
+def _base(text: str) -> tuple[Stage, bool]:
+    head, query = text, ""
+    if "?" in text and not Path(text).exists():
+        head, _, query = text.rpartition("?")
+    params = _params(f"?{query}") if query else {}
+    file = _PYTHON_FILE.match(head)
+    if file:
+        return Stage(file["file"], params, file["name"]), True
+    scheme = _SCHEME.match(head)
+    if scheme:
+        return Stage(scheme["scheme"], params, scheme["argument"]), False
+    if head.endswith(".py"):
+        raise InputError(f"{head}: say which class to use, as in {head}:MyDescriptor")
+    return Stage(head, params), False
+
+
+def _is_path(text: str) -> bool:
+    head = text.partition("?")[0]
+    return bool(_PYTHON_FILE.match(head) or _SCHEME.match(head))
+
+
+def _path_exists(text: str) -> bool:
+    head = text.partition("?")[0]
+    match = _PYTHON_FILE.match(head) or _SCHEME.match(head)
+    return match is not None and Path(match[1] if match.re is _PYTHON_FILE else match[2]).exists()
+
+
+def _params(text: str) -> dict[str, Any]:
+    query = text.partition("?")[2]
+    params: dict[str, Any] = {}
+    for part in query.split("&") if query else []:
+        key, equals, value = part.partition("=")
+        if not equals or not key:
+            raise InputError(f"cannot read the parameter {part!r} in {text!r}; write ?key=value&key=value")
+        if key in params:
+            raise InputError(f"parameter {key!r} is given twice in {text!r}")
+        params[key] = _value(value)
+    return params
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if isinstance(value, int | float) else text
+
+
+def call_with(factory: Callable[..., Any], stage: Stage, *, extra: Mapping[str, Any] | None = None) -> Any:
+    """Call `factory` with the parameters of a stage; unknown and missing ones are explained.
+
+    `extra` are values passed on only if the factory has a parameter of that name (`device`).
+    """
+    try:
+        known = inspect.signature(factory).parameters
+    except (TypeError, ValueError):
+        known = {}  # type: ignore[assignment]
+    named = {k: p for k, p in known.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    given = dict(stage.params)
+    positional = []
+    if stage.argument is not None:
+        positional, named = [stage.argument], dict(list(named.items())[1:])
+    for key in given:
+        if key not in named and not open_ended:
+            raise UnknownNameError(f"parameter of {stage.name}", key, [k for k in named if k != "device"])
+    given = {k: v for k, v in (extra or {}).items() if k in named} | given
+    missing = [k for k, p in named.items() if p.default is p.empty and k not in given]
+    if missing:
+        raise InputError(
+            f"method {stage.name!r} needs {' and '.join(missing)}, as in {stage.name}?{missing[0]}=VALUE"
+            if stage.argument is not None or missing[0] != "path"
+            else f"method {stage.name!r} needs a path, as in {stage.name}:PATH"
+        )
+    return factory(*positional, **given)
