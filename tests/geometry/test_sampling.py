@@ -62,7 +62,7 @@ def test_smooth_image_against_cell_means():
     for radius in (5, 30, 60):
         frame = similarity_frames([[98, 101]], [radius], [0.7])
         patch = sample_patches(wave(x, y), frame, 15)[0]
-        assert np.abs(patch - cell_means(wave, frame[0], 15)).max() < 1.0
+        assert np.abs(patch - cell_means(wave, frame[0], 15)).max() < 2.0
 
 
 def test_outside_repeats_the_edge():
