@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pairs in the layout of the TSS kit: ``ROOT/SUBSET/PAIR`` with images, flows both ways, masks, flip flag."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..formats.flo import read_flo, read_flo_size
+from ..formats.image import read_image
+from ..formats.mask import read_mask, read_mask_size
+from ..formats.tss_text import corr_pixels, read_corr, read_flip, read_pair_names
+from ..model.errors import FormatError, InputError
+from ..model.hashing import hash_file, hash_json
+
+TRUTH_FILES = ("flow1.flo", "flow2.flo", "mask1.png", "mask2.png")
+_TEXT_FILES = ("flip_gt.txt", "pair.txt")
+_MARKS = (*TRUTH_FILES, *_TEXT_FILES, "image1.png", "image2.png", "corr.txt")
+
+
+@dataclass(frozen=True)
+class PairTruth:
+    """Ground truth of a pair: flows (h, w, 2) float32 and masks (h, w) uint8, raw values."""
+
+    flow1: NDArray[np.float32]
+    flow2: NDArray[np.float32]
+    mask1: NDArray[np.uint8]
+    mask2: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class TssPair:
+    """One pair of a subset; reads its files when asked."""
+
+    subset: str
+    name: str
+    folder: Path
+
+    @property
+    def key(self) -> str:
+        """``SUBSET/PAIR``, unique in the dataset."""
+        return f"{self.subset}/{self.name}"
+
+    @cached_property
+    def flip(self) -> int:
+        """1 where the objects face opposite ways."""
+        return read_flip(self.folder / "flip_gt.txt")
+
+    @cached_property
+    def names(self) -> tuple[str, str]:
+        """Original file names of the two images, empty where not stated."""
+        return read_pair_names(self.folder / "pair.txt")
+
+    def truth(self) -> PairTruth:
+        """Read flows and masks."""
+        f1, f2, m1, m2 = (self.folder / name for name in TRUTH_FILES)
+        return PairTruth(read_flo(f1), read_flo(f2), read_mask(m1), read_mask(m2))
+
+    def images(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """The two images, RGB uint8."""
+        return read_image(self.folder / "image1.png"), read_image(self.folder / "image2.png")
+
+    def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Hand-marked correspondences in pixels of image 1 and image 2, (n, 2) each."""
+        corr = read_corr(self.folder / "corr.txt")
+        sizes = [read_flo_size(self.folder / f"flow{i}.flo") for i in (1, 2)]
+        return corr_pixels(corr, sizes[0], sizes[1])
+
+    def problems(self) -> list[str]:
+        """What is wrong with the ground truth, from headers alone: missing, unreadable, sizes that differ."""
+        found = [f"{self.key}: {n} is missing" for n in TRUTH_FILES if not (self.folder / n).exists()]
+        if found:
+            return found
+        try:
+            for i in (1, 2):
+                flow = read_flo_size(self.folder / f"flow{i}.flo")
+                mask = read_mask_size(self.folder / f"mask{i}.png")
+                if flow != mask:
+                    found.append(f"{self.key}: flow{i}.flo is {flow}, mask{i}.png is {mask} (height, width)")
+            _ = self.flip, self.names
+        except FormatError as e:
+            found.append(str(e))
+        return found
+
+    def image_content(self) -> str:
+        """Hash of the two image files; of their absence where there are none."""
+        files = [self.folder / f"image{i}.png" for i in (1, 2)]
+        return hash_json([hash_file(f) if f.exists() else None for f in files])
+
+    def truth_content(self) -> str:
+        """Hash of the ground truth."""
+        return hash_json([*(hash_file(self.folder / n) for n in TRUTH_FILES), self.flip, list(self.names)])
+
+
+class TssDataset:
+    """All pairs under a folder in name order.
+
+    `root` may be the dataset, the kit (which has it as ``Dataset``), or a single subset. A pair is any folder
+    with at least one file the kit knows.
+
+    Raises:
+        InputError: if there is no pair.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+        if not self.root.is_dir():
+            raise InputError(f"{self.root} is not a folder; give the dataset folder of the TSS kit")
+        base = self.root / "Dataset" if (self.root / "Dataset").is_dir() else self.root
+        self.pairs: tuple[TssPair, ...] = tuple(_pairs(base))
+        if not self.pairs:
+            raise InputError(
+                f"{self.root} holds no pair; expected SUBSET/PAIR/ with {', '.join(TRUTH_FILES)} (and images)"
+            )
+
+    @property
+    def subsets(self) -> tuple[str, ...]:
+        """Names of the subsets, sorted."""
+        return tuple(sorted({p.subset for p in self.pairs}))
+
+    def __getitem__(self, key: str) -> TssPair:
+        return self._by_key[key]
+
+    @cached_property
+    def _by_key(self) -> dict[str, TssPair]:
+        return {p.key: p for p in self.pairs}
+
+
+def _is_pair(folder: Path) -> bool:
+    return any((folder / name).exists() for name in _MARKS)
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _pairs(base: Path) -> list[TssPair]:
+    inside = _folders(base)
+    if any(_is_pair(p) for p in inside):
+        return [TssPair(base.resolve().name, p.name, p) for p in inside if _is_pair(p)]
+    return [TssPair(s.name, p.name, p) for s in inside for p in _folders(s) if _is_pair(p)]
+
+
+def image_size(image: NDArray[Any]) -> tuple[int, int]:
+    """(height, width) of an image or flow."""
+    return int(image.shape[0]), int(image.shape[1])

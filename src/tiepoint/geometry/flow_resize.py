@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Resizing a pair of flows, and masks, to other image sizes: three rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .bilinear import resize_u8, taps
+from .flow_validity import UNKNOWN, known_matlab_resize
+from .imresize import imresize
+
+RULES = ("exact", "tss-cpp", "tss-matlab")
+Size = tuple[int, int]
+Flow = NDArray[Any]
+
+
+def resize_flow_pair(
+    flow1: Flow, flow2: Flow, size1: Size, size2: Size, *, rule: str = "exact"
+) -> tuple[Flow, Flow]:
+    """Two opposite flows on new image sizes; sizes are (height, width).
+
+    Flow 1 lives on image 1 and points into image 2, so its values scale with image 2 and its positions with
+    image 1. With old sizes w1, w2, new sizes W1, W2 and r the bilinear sample of the old flow::
+
+        exact       u' = (r + (x + 1/2) * w1/W1) * W2/w2 - (x + 1/2)     x = 0, 1, …  (float64)
+        tss-cpp     u' = (r +  x        * w1/W1) * W2/w2 -  x            x = 0, 1, …  (float32)
+        tss-matlab  u' = (r +  x        * w1/W1) / w2*W2 -  x            x = 1, 2, …  (float64, antialiased)
+
+    `exact` keeps pixel areas where they are; the kit's rules are off by a constant of
+    ``(w1/W1 * W2/w2 - 1)/2`` px where the two images are scaled differently, and agree where they are not.
+    A pixel with any unknown contributor is unknown (1e10). If both sizes fit already, the flows are returned
+    as they are; if one does not fit, both go through the formula.
+
+    >>> zoomed, _ = resize_flow_pair(np.full((2, 2, 2), 3.0), np.zeros((2, 2, 2)), (4, 4), (4, 4))
+    >>> zoomed[0, 0].tolist()
+    [6.0, 6.0]
+    """
+    if rule not in RULES:
+        raise ValueError(f"unknown rule {rule!r}; one of {RULES}")
+    old1, old2 = _size(flow1), _size(flow2)
+    if (old1, old2) == (size1, size2):
+        return flow1, flow2
+    one = _matlab if rule == "tss-matlab" else _opencv
+    return one(flow1, size1, old2, size2, rule), one(flow2, size2, old1, size1, rule)
+
+
+def _size(flow: Flow) -> Size:
+    return int(flow.shape[0]), int(flow.shape[1])
+
+
+def _opencv(flow: Flow, size: Size, old_other: Size, other: Size, rule: str) -> Flow:
+    from ._bilinear import resize_flow
+
+    dtype: type = np.float32 if rule == "tss-cpp" else np.float64
+    (h, w), (new_h, new_w) = _size(flow), size
+    start = 0.0 if rule == "tss-cpp" else 0.5
+    bx = np.arange(new_w, dtype=dtype) + dtype(start)
+    by = np.arange(new_h, dtype=dtype) + dtype(start)
+    ax, ay = bx * dtype(w) / dtype(new_w), by * dtype(h) / dtype(new_h)
+    to = np.array([other[1], old_other[1], other[0], old_other[0]], dtype)
+    values = np.ascontiguousarray(flow, dtype)
+    if rule == "tss-cpp" and (h, w) == (2 * new_h, 2 * new_w):
+        values, (h, w) = _halve(values), (new_h, new_w)
+    xs, fx = taps(w, new_w, dtype=dtype)
+    ys, fy = taps(h, new_h, dtype=dtype, keep_weight=True)
+    return resize_flow(values, xs, fx, ys, fy, ax, ay, to, bx, by)
+
+
+def _halve(flow: NDArray[np.float32]) -> NDArray[np.float32]:
+    """OpenCV turns an exact halving into a 2 x 2 mean: ``(((a + b) + c) + d) / 4``."""
+    a, b, c, d = flow[::2, ::2], flow[::2, 1::2], flow[1::2, ::2], flow[1::2, 1::2]
+    mean = (((a + b) + c) + d) * np.float32(0.25)
+    inside = np.abs(flow).max(axis=2) <= 1e9
+    ok = inside[::2, ::2] & inside[::2, 1::2] & inside[1::2, ::2] & inside[1::2, 1::2]
+    mean[~ok] = UNKNOWN
+    return mean
+
+
+def _matlab(flow: Flow, size: Size, old_other: Size, other: Size, rule: str) -> Flow:
+    (h, w), (new_h, new_w) = _size(flow), size
+    double = flow.astype(np.float64)
+    r = imresize(double, new_h, new_w)
+    blocked = imresize((~known_matlab_resize(flow)).astype(np.float64), new_h, new_w) != 0
+    x, y = np.arange(1, new_w + 1), np.arange(1, new_h + 1)[:, None]
+    out = np.empty_like(r)
+    out[..., 0] = (r[..., 0] + x * w / new_w) / old_other[1] * other[1] - x
+    out[..., 1] = (r[..., 1] + y * h / new_h) / old_other[0] * other[0] - y
+    out[blocked] = UNKNOWN
+    return out
+
+
+def resize_mask(mask: NDArray[np.uint8], size: Size, *, rule: str = "exact") -> NDArray[np.uint8]:
+    """A mask on a new image size (height, width), uint8.
+
+    * `exact`: foreground is non-zero; where at least half of the bilinear weight is foreground: 255.
+    * `tss-cpp`: raw values where the size fits; else OpenCV's fixed point, then ``> 128``.
+    * `tss-matlab`: `imresize` of value/255, then ``> 0.5``, at equal size too (so values below 128 vanish).
+
+    >>> resize_mask(np.array([[0, 1]], np.uint8), (1, 4)).tolist()
+    [[0, 0, 255, 255]]
+    >>> resize_mask(np.array([[0, 1]], np.uint8), (1, 4), rule="tss-cpp").tolist()
+    [[0, 0, 0, 0]]
+    """
+    if rule not in RULES:
+        raise ValueError(f"unknown rule {rule!r}; one of {RULES}")
+    same = mask.shape == size
+    if rule == "tss-matlab":
+        chosen = mask > 127 if same else imresize(mask / 255.0, *size) > 0.5
+    elif rule == "tss-cpp":
+        if same:
+            return mask
+        chosen = resize_u8(mask, *size) > 128
+    else:
+        chosen = mask > 0 if same else _coverage(mask > 0, size) >= 0.5
+    return chosen.astype(np.uint8) * np.uint8(255)
+
+
+def _coverage(mask: NDArray[np.bool_], size: Size) -> NDArray[np.float64]:
+    xs, fx = taps(mask.shape[1], size[1], dtype=np.float64)
+    ys, fy = taps(mask.shape[0], size[0], dtype=np.float64)
+    wide = mask[:, xs[0]] * fx[0] + mask[:, xs[1]] * fx[1]
+    return wide[ys[0]] * fy[0][:, None] + wide[ys[1]] * fy[1][:, None]

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How well two masks agree: intersection over union and pixel accuracy, plain or bitwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Mask = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class MaskCounts:
+    """Pixels in both masks, in either, differing between them, and all."""
+
+    intersection: int
+    union: int
+    differing: int
+    pixels: int
+
+    @property
+    def iou(self) -> float:
+        """Intersection over union; NaN where both masks are empty."""
+        return self.intersection / self.union if self.union else float("nan")
+
+    @property
+    def pixel_accuracy(self) -> float:
+        """Fraction of pixels that agree."""
+        return 1 - self.differing / self.pixels
+
+
+def mask_counts(mask: Mask, truth: Mask, *, bitwise: bool = False) -> MaskCounts:
+    """Counts of two masks (h, w); foreground is any value that is not zero.
+
+    With `bitwise`, as the C++ tool of the TSS kit does it, ``&``, ``|`` and ``^`` work on the bytes: values 1
+    and 2 do not intersect, and 1 and 255 differ. Both forms agree on masks of 0 and 255.
+
+    >>> a, b = np.array([[0, 1, 255]], np.uint8), np.array([[0, 2, 255]], np.uint8)
+    >>> mask_counts(a, b).iou, mask_counts(a, b, bitwise=True).iou
+    (1.0, 0.5)
+    """
+    if mask.shape != truth.shape:
+        raise ValueError(f"masks {mask.shape} and {truth.shape} differ in shape")
+    a, b = (np.asarray(mask), np.asarray(truth)) if bitwise else (mask != 0, truth != 0)
+    return MaskCounts(
+        int(np.count_nonzero(a & b)), int(np.count_nonzero(a | b)), int(np.count_nonzero(a ^ b)), a.size
+    )
+
+
+def iou(mask: Mask, truth: Mask) -> float:
+    """Intersection over union of two masks; symmetric; NaN where both are empty.
+
+    >>> iou(np.array([[1, 1, 0]]), np.array([[0, 1, 0]]))
+    0.5
+    """
+    return mask_counts(mask, truth).iou
+
+
+def pixel_accuracy(mask: Mask, truth: Mask) -> float:
+    """Fraction of pixels on which two masks agree. The TSS kit calls this precision, which it is not.
+
+    >>> pixel_accuracy(np.array([[1, 1, 0, 0]]), np.array([[0, 1, 0, 0]]))
+    0.75
+    """
+    return mask_counts(mask, truth).pixel_accuracy

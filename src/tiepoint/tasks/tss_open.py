@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""TSS bound to its data and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..datasets.tss import PairTruth, TssDataset, TssPair
+from ..formats.tss_results import PairResult
+from ..model.errors import InputError, ProblemsError, UnknownNameError
+from ..model.hashing import hash_json
+from ..model.records import Records
+from ..model.units import Features, Item, Unit
+from .tss_compare import compare_pair
+
+MISSING = ("error", "skip", "zero")
+
+
+class OpenTss:
+    """Pairs with complete ground truth, as items (the images) and units (the truth).
+
+    Options: `missing` (``error``: what is missing stops the run; ``skip``: it is left out of the means;
+    ``zero``: it counts 0, as in the kit), `auto_flip`, `use_prec`, `subsets` (names, default all).
+    """
+
+    def __init__(self, data: Path, options: Mapping[str, Any]) -> None:
+        self.options = checked_options(options)
+        self.dataset = TssDataset(data)
+        wanted = self.options["subsets"] or self.dataset.subsets
+        for name in wanted:
+            if name not in self.dataset.subsets:
+                raise UnknownNameError("subset", name, self.dataset.subsets)
+        problems: list[str] = []
+        self.pairs: list[TssPair] = []
+        for pair in self.dataset.pairs:
+            if pair.subset in wanted:
+                found = pair.problems()
+                problems += found
+                if not found:
+                    self.pairs.append(pair)
+        if problems and self.options["missing"] == "error":
+            raise ProblemsError(
+                f"ground truth in {data} (missing=skip or zero leaves these pairs out)", problems
+            )
+        if not self.pairs:
+            raise ProblemsError(f"no pair in {data} has complete ground truth", problems)
+        self.warnings: list[str] = [f"pair left out: {p}" for p in problems]
+
+    @cached_property
+    def items(self) -> Sequence[Item]:
+        """One per pair; the content is that of the two images."""
+        return [Item(p.key, p.image_content()) for p in self.pairs]
+
+    @cached_property
+    def units(self) -> Sequence[Unit]:
+        """One per pair; the definition is its ground truth and the options."""
+        options = {k: v for k, v in self.options.items() if k != "subsets"}
+        return [Unit(p.key, (p.key,), hash_json([p.truth_content(), options])) for p in self.pairs]
+
+    @cached_property
+    def data_hash(self) -> str:
+        """Hash of all images and all ground truth."""
+        return hash_json([[p.key, p.image_content(), p.truth_content()] for p in self.pairs])
+
+    def read(self, item: str) -> Any:
+        """The two images of a pair, RGB uint8."""
+        return self.dataset[item].images()
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """Pixel counts of one pair under the rules of `comparison` (a protocol's name)."""
+        return compare_result(
+            self.dataset[unit.key],
+            PairResult.from_arrays(features.arrays(unit.items[0])),
+            comparison,
+            self.options,
+        )
+
+
+def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """All options with their values; unknown names and values are errors."""
+    defaults: dict[str, Any] = {"missing": "error", "auto_flip": False, "use_prec": False, "subsets": ()}
+    for name in options:
+        if name not in defaults:
+            raise UnknownNameError("option of tss", name, defaults)
+    full = {**defaults, **{k: v for k, v in options.items() if v is not None}}
+    if full["missing"] not in MISSING:
+        raise UnknownNameError("value of missing", str(full["missing"]), MISSING)
+    subsets = full["subsets"]
+    full["subsets"] = tuple(subsets.split(",")) if isinstance(subsets, str) else tuple(subsets)
+    full["auto_flip"], full["use_prec"] = bool(full["auto_flip"]), bool(full["use_prec"])
+    return full
+
+
+def compare_result(pair: TssPair, result: PairResult, rule: str, options: Mapping[str, Any]) -> Records:
+    """Records of one pair from its results, however they were read."""
+    missing = missing_parts(result)
+    if missing and options["missing"] == "error":
+        raise InputError(f"{pair.key}: {'; '.join(missing)}; allow it with missing=skip or missing=zero")
+    truth = pair.truth()
+    counts = compare_pair(
+        truth, result, rule=rule, auto_flip=options["auto_flip"], use_prec=options["use_prec"]
+    )
+    src, ref = pair.names
+    meta = {
+        "scene": pair.key,
+        "subset": pair.subset,
+        "pair": pair.name,
+        "src": src,
+        "ref": ref,
+        "flip": pair.flip,
+        "missing": options["missing"],
+        "use_prec": options["use_prec"],
+        "absent": not result.present,
+        "flipped": counts.flipped,
+        "estimated_masks": counts.estimated_masks,
+        "warnings": [*missing, *notices(truth, result), *_done(counts)],
+    }
+    return Records("pixel", counts.columns, meta)
+
+
+def missing_parts(result: PairResult) -> list[str]:
+    """What a pair lacks to be scored, in words; masks alone may be absent (they are estimated)."""
+    if not result.present:
+        return ["no results folder"]
+    parts = list(result.problems)
+    for name in ("flow1", "flow2"):
+        if name not in result.arrays and not any(f"{name}.flo" in p for p in result.problems):
+            parts.append(f"{name} is missing")
+    return parts
+
+
+def notices(truth: PairTruth, result: PairResult) -> list[str]:
+    """What is odd about a result, in words: mask values, NaN in a flow, one mask without the other."""
+    found = []
+    for name in ("mask1", "mask2"):
+        for label, mask in ((name, result.arrays.get(name)), (f"ground truth {name}", getattr(truth, name))):
+            if mask is None:
+                continue
+            odd = int(np.count_nonzero((mask != 0) & (mask != 255)))
+            if odd:
+                ones = bool(mask.max() == 1)
+                hint = " (0 and 1: write 0 and 255)" if ones else ""
+                found.append(f"{label} has {odd} pixels that are neither 0 nor 255{hint}")
+    for name in ("flow1", "flow2"):
+        if name in result.arrays:
+            bad = int(np.count_nonzero(np.isnan(result.arrays[name]).any(axis=2)))
+            if bad:
+                found.append(f"{name} has {bad} pixels with NaN")
+    if ("mask1" in result.arrays) != ("mask2" in result.arrays):
+        found.append("one mask without the other: both are estimated")
+    return found
+
+
+def _done(counts: Any) -> list[str]:
+    said = {
+        "resized_flows": "flows resized to the size of the ground truth",
+        "resized_masks": "masks resized to the size of the ground truth",
+        "estimated_masks": "masks estimated from the consistency of the flows",
+    }
+    return [text for name, text in said.items() if getattr(counts, name)]
