@@ -31,8 +31,8 @@ class Family:
 
     @property
     def smallest_p(self) -> float:
-        """The smallest p-value these draws can give."""
-        return 1.0 / self.draws
+        """The smallest p-value these draws can give; 0 for tests by formula, which have no draws."""
+        return 1.0 / self.draws if self.draws else 0.0
 
     def critical(self, level: float = 0.95) -> float:
         """What the largest statistic of the family exceeds with probability 1 - level if nothing differs."""

@@ -68,7 +68,7 @@ class SceneScore:
 
 
 def scene_score(given: SceneValues) -> SceneScore:
-    """Check scene values and leave out scenes and cells without any value.
+    """Check scene values, order scenes by name, leave out scenes and cells without any value.
 
     Raises:
         InputError: shapes that do not fit, infinite values, weights that are negative or not finite.
@@ -94,6 +94,8 @@ def scene_score(given: SceneValues) -> SceneScore:
     weights = np.where(np.isnan(values), 0.0, weights)
     values = np.where(weights > 0, values, 0.0)
     used = np.flatnonzero((weights > 0).any(axis=0))
+    # By name, so that no result depends on the order in which scenes were given.
+    used = np.array(sorted(used.tolist(), key=lambda s: given.scenes[s]), dtype=np.int64)
     kept = np.flatnonzero((weights > 0).any(axis=1))
     scenes = tuple(given.scenes[s] for s in used)
     kinds = tuple(given.kinds[s] for s in used)

@@ -15,7 +15,7 @@ from .strata import stratum_members
 
 Array = NDArray[np.float64]
 FLIPS = 100_000
-_BLOCK = 2048
+_BLOCK = 256
 
 
 def is_exact(n_scenes: int, flips: int = FLIPS) -> bool:

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Several methods on the same scenes: their scores, how scenes move them, and the resampled scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.scores import PooledBins
+from .bca import bca_bounds
+from .intervals import BOOTSTRAP_FROM, STUDENT_FROM, seed_for
+from .pooled import pooled_influence, pooled_resampled, pooled_statistic
+from .resample import RESAMPLES, resample
+from .scene_score import SceneScore
+from .strata import strata_of
+from .student import standard_error, t_bounds
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """m methods on s scenes.
+
+    `value` (m,), `influence` (s, m), `resampled` (r, m) from 40 scenes on, else None, `strata` (s,).
+    For scores that are means over scenes also `contributions` (s, m), whose sums are the values, and
+    `by_scene` (m, s), the mean over cells in each scene; for pooled scores both are None.
+    """
+
+    value: Array
+    influence: Array
+    resampled: Array | None
+    strata: NDArray[np.int64]
+    contributions: Array | None = None
+    by_scene: Array | None = None
+
+    @property
+    def n_scenes(self) -> int:
+        """Number of distinct scenes."""
+        return len(self.strata)
+
+    @property
+    def interval_kind(self) -> str:
+        """`bca`, `t` or `none`, by the number of scenes."""
+        few = "none" if self.n_scenes < STUDENT_FROM else "t"
+        return few if self.resampled is None else "bca"
+
+    def minus(self, pairs: NDArray[np.int64]) -> Sample:
+        """Differences first - second of pairs (k, 2) of methods, as a sample of k scores."""
+        a, b = pairs[:, 0], pairs[:, 1]
+        c = self.contributions
+        return Sample(
+            self.value[a] - self.value[b],
+            self.influence[:, a] - self.influence[:, b],
+            None if self.resampled is None else self.resampled[:, a] - self.resampled[:, b],
+            self.strata,
+            None if c is None else c[:, a] - c[:, b],
+            None if self.by_scene is None else self.by_scene[a] - self.by_scene[b],
+        )
+
+    def bounds(self, *, level: float = 0.95, bounded: bool = False) -> tuple[Array, Array]:
+        """Interval of each score, low (m,), high (m,); NaN below 6 scenes.
+
+        Args:
+            level: coverage aimed at.
+            bounded: scores live between 0 and 1 (differences do not).
+        """
+        k = len(self.value)
+        if self.interval_kind == "none" or k == 0:
+            return np.full(k, np.nan), np.full(k, np.nan)
+        se, df = standard_error(self.influence, self.strata)
+        if self.resampled is not None:
+            return bca_bounds(self.value, self.resampled, self.influence, self.strata, level=level, df=df)
+        out = np.empty((k, 2))
+        for i in range(k):
+            out[i] = t_bounds(self.value[i], se[i], df[i], level=level)
+            outside = out[i, 0] < 0 or out[i, 1] > 1 or not 0.1 <= self.value[i] <= 0.9
+            if bounded and outside:
+                out[i] = t_bounds(self.value[i], se[i], df[i], level=level, logit=True)
+        return out[:, 0], out[:, 1]
+
+
+def sample_of_scenes(
+    scores: Sequence[SceneScore], *, seed: int | None = None, resamples: int = RESAMPLES
+) -> Sample:
+    """Methods whose scores are means over the same scenes (same names in the same order)."""
+    first = scores[0]
+    strata = first.strata
+    drawn = None
+    if len(strata) >= BOOTSTRAP_FROM:
+        draws = resample(strata, resamples=resamples, seed=seed_for(first.scenes, first.kinds, seed))
+        drawn = np.stack([s.resampled(draws) for s in scores], axis=1)
+    by_scene = []
+    for s in scores:
+        there = s.weights > 0
+        by_scene.append(np.where(there, s.values, 0.0).sum(axis=0) / there.sum(axis=0))
+    return Sample(
+        np.array([s.value() for s in scores]),
+        np.stack([s.influence() for s in scores], axis=1),
+        drawn,
+        strata,
+        np.stack([s.contributions() for s in scores], axis=1),
+        np.array(by_scene),
+    )
+
+
+def sample_of_pooled(
+    bins: Sequence[PooledBins],
+    *,
+    values: Sequence[float] | None = None,
+    seed: int | None = None,
+    resamples: int = RESAMPLES,
+) -> Sample:
+    """Methods with pooled scores over the same scenes.
+
+    Args:
+        bins: counts of each method, scenes in the same order.
+        values: the exact scores; resampled ones are shifted by what binning changed.
+        seed: of the resamples.
+        resamples: their number.
+    """
+    first = bins[0]
+    strata = strata_of(first.kinds)
+    binned = np.array([pooled_statistic(b) for b in bins])
+    exact = binned if values is None else np.asarray(values, dtype=np.float64)
+    drawn = None
+    if len(strata) >= BOOTSTRAP_FROM:
+        draws = resample(strata, resamples=resamples, seed=seed_for(first.scenes, first.kinds, seed))
+        drawn = np.stack([pooled_resampled(b, draws) for b in bins], axis=1) + (exact - binned)
+    influence = np.stack([pooled_influence(b, strata) for b in bins], axis=1)
+    return Sample(exact, influence, drawn, strata)
