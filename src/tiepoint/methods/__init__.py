@@ -35,4 +35,10 @@ _add(
     "teblid", f"{_CV}_trained:Teblid", "256 triplet-trained box comparisons", family="patches", needs="opencv"
 )
 
+_NET = f"{_OWN}.networks"
+_add("files", f"{_OWN}.files:DescriptorFiles", "files:DIR, what another program wrote", family="patches")
+_add("onnx", f"{_NET}_onnx:Onnx", "onnx:FILE, a patch network", family="patches", needs="onnx")
+_add("torchscript", f"{_NET}_torch:TorchScript", "torchscript:FILE", family="patches", needs="learned")
+_add("kornia", f"{_NET}_kornia:Kornia", "kornia:NAME?weights=FILE", family="patches", needs="learned")
+
 __all__ = ["FAMILIES", "METHODS", "MethodRegistry"]

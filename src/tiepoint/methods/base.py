@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,8 @@ class Method:
     JSON and holds all that determines the output: parameters, source hash, weight hashes, library
     versions, device. `extract(item, payload)` returns the features of one item; `key(item)` is what
     identifies them besides the item's content (None: not cacheable between processes). A method that looks
-    features up (`reads_payload` False) is not given the item's payload.
+    features up (`reads_payload` False) is not given the item's payload. `check(items)`, where there is one,
+    finds before any work what would fail later (missing files) and reports all of it at once.
     """
 
     name: str
@@ -31,3 +32,4 @@ class Method:
     reads_payload: bool = True
     bytes_per_item: int | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
+    check: Callable[[Sequence[Item]], None] | None = None

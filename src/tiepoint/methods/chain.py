@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ import numpy as np
 from ..model.errors import InputError
 from ..model.hashing import hash_json
 from ..model.units import Arrays, Item
+from . import normalise
 from . import transforms as plain
 from .base import Method
 from .checks import check_descriptors
 from .sources import source_hash
-from .spec import Stage
+from .spec import Stage, arguments
 
 REAL_VALUED = ("l2", "l1", "cosine")
+ZERO_IS_DEFINED = ("hpatches-python", "hpatches-matlab")
+"""The older tools set undefined rows to zero and compared them; that is part of these two methods."""
 
 
 def transformed(
@@ -35,30 +39,51 @@ def transformed(
             f"+{stage.name} works on real-valued descriptors, and {method.name!r} is compared by "
             f"{method.distance}; leave the transform out"
         )
-    apply = plain.TRANSFORMS[stage.name].apply
-    if apply is None:
-        raise InputError(f"+{stage.name} is fitted on training descriptors, which this command does not give")
-    config = {
-        "base": dict(method.config),
-        "transform": str(stage),
-        "source": source_hash(Path(plain.__file__)),
-    }
+    plain_apply = plain.TRANSFORMS[stage.name].apply
+    config: dict[str, Any] = {"base": dict(method.config), "transform": str(stage)}
+    if plain_apply is not None:
+        if stage.params:
+            raise InputError(f"+{stage.name} takes no parameters, found {stage.query}")
+        apply, config["source"] = plain_apply, source_hash(Path(plain.__file__))
+    else:
+        fitted = _fitted(method, stage, fit)
+        apply, config["fitted"] = fitted.apply, fitted.hash
+        config["source"] = source_hash(Path(normalise.__file__))
+    identity = [config[k] for k in ("transform", "source")] + [config.get("fitted")]
 
     def extract(item: Item, payload: Any) -> Arrays:
         arrays = method.extract(item, payload)
         values, valid = arrays["values"], arrays.get("valid")
-        out = apply(values)
+        good = np.ones(len(values), bool) if valid is None else np.asarray(valid)
+        done = apply(values[good])
+        out = np.zeros((len(values), done.shape[1]), done.dtype)
+        out[good] = done
         return check_descriptors(
-            (out, valid if valid is not None else np.ones(len(out), bool)),
+            (out, good),
             rows=len(values),
             distance=method.distance,
             where=f"{method.name}+{stage.name} on {item.key}",
             on_bad=on_bad,
+            zero_rows_are_valid=stage.name in ZERO_IS_DEFINED,
         )
 
     def key(item: Item) -> str | None:
         before = method.key(item)
-        return None if before is None else hash_json([before, config["transform"], config["source"]])
+        return None if before is None else hash_json([before, *identity])
 
     spec = None if method.spec is None else f"{method.spec}+{stage}"
     return replace(method, name=f"{method.name}+{stage}", config=config, extract=extract, key=key, spec=spec)
+
+
+def _fitted(method: Method, stage: Stage, fit: Callable[..., Any] | None) -> normalise.FittedTransform:
+    fitter, images = normalise.FITTERS[stage.name]
+    if fit is None:
+        raise InputError(
+            f"+{stage.name} is fitted on the training sequences of a split; run it on a task with a split "
+            "that has some (hpatches with --split a, b or c)"
+        )
+
+    _, keywords = arguments(fitter, stage, given=1)
+    request = normalise.FitRequest(str(stage), images, partial(fitter, **keywords))
+    fitted: normalise.FittedTransform = fit(method, request)
+    return fitted

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..formats.descriptor_table import BadRows, find_bad_rows
 from ..model.edges import DISTANCES
 from ..model.errors import InputError
 
 Array = NDArray[Any]
 ON_BAD = ("error", "miss")
-_SHOWN = 5
 
 
 def check_descriptors(
@@ -48,11 +48,13 @@ def check_descriptors(
     if distance == "masked_l1" and values.shape[1] % 2:
         raise InputError(f"{where}: masked_l1 needs values and as many mask columns, found {values.shape[1]}")
     valid = _claimed_mask(claimed, rows, where)
-    bad = valid & ~_comparable(values, distance, zero_rows_are_valid)
-    if bad.any():
-        if on_bad == "error":
-            raise InputError(_message(values, bad, where))
-        valid = valid & ~bad
+    looked_at = values if valid.all() else np.where(valid[:, None], values, values.dtype.type(1))
+    found = _bad_rows(looked_at, distance, zero_rows_are_valid)
+    problems = found.problems(where)
+    if problems and on_bad == "error":
+        raise InputError(f"{'; '.join(problems)}; correct them, or count them as misses with --on-bad miss")
+    for rows_of_kind in (found.nan, found.infinite, found.zero):
+        valid[rows_of_kind] = False
     if valid.all():
         return {"values": values}
     return {"values": np.where(valid[:, None], values, values.dtype.type(0)), "valid": valid}
@@ -113,32 +115,17 @@ def _claimed_mask(claimed: Any, rows: int, where: str) -> NDArray[np.bool_]:
         raise InputError(
             f"{where}: the validity mask must be bool of shape ({rows},), found {mask.dtype} {mask.shape}"
         )
-    return mask
+    return mask.copy()
 
 
-def _comparable(values: Array, distance: str, zero_rows_are_valid: bool) -> NDArray[np.bool_]:
+def _bad_rows(values: Array, distance: str, zero_rows_are_valid: bool) -> BadRows:
+    none = np.empty(0, np.int64)
     if distance == "hamming":
-        return np.ones(len(values), bool)
-    finite: NDArray[np.bool_] = np.asarray(np.isfinite(values).all(axis=1))
+        return BadRows(none, none, none)
+    found = find_bad_rows(values)
     if distance == "masked_l1":
-        return np.asarray(finite & values[:, values.shape[1] // 2 :].any(axis=1))
-    return finite if zero_rows_are_valid else np.asarray(finite & values.any(axis=1))
-
-
-def _message(values: Array, bad: NDArray[np.bool_], where: str) -> str:
-    rows = np.flatnonzero(bad)
-    kinds = {
-        "NaN": np.isnan(values[rows]).any(axis=1),
-        "infinite": np.isinf(values[rows]).any(axis=1),
-        "zero": ~values[rows].any(axis=1),
-        "fully masked": values[rows].any(axis=1) & np.isfinite(values[rows]).all(axis=1),
-    }
-    parts = []
-    for what, hit in kinds.items():
-        if hit.any():
-            first = ", ".join(str(i) for i in rows[hit][:_SHOWN]) + (", …" if hit.sum() > _SHOWN else "")
-            parts.append(f"{int(hit.sum())} {what} (rows {first})")
-    return (
-        f"{where}: {len(rows)} of {len(values)} descriptors cannot be compared: {'; '.join(parts)}; "
-        "correct them, or count them as misses with --on-bad miss"
-    )
+        # zero values are fine; a row of which nothing is left after masking is not
+        zero = np.flatnonzero(~values[:, values.shape[1] // 2 :].any(axis=1))
+    else:
+        zero = none if zero_rows_are_valid else found.zero
+    return BadRows(found.nan, found.infinite, zero)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.errors import InputError
+from .resample import bicubic_matrix
 
 Array = NDArray[Any]
 _CHUNK = 2048
@@ -97,27 +98,3 @@ class Resize:
             return values.astype(np.float32)
 
         return _in_chunks(patches, one)
-
-
-def bicubic_matrix(side: int, size: int) -> NDArray[np.float64]:
-    """Weights (size, side) of Keys' cubic (a = -1/2) at the centres of `size` equal cells, borders mirrored.
-
-    Output centre i lies at (i + 1/2) side/size - 1/2 in pixel units. The kernel keeps its width of four
-    pixels when shrinking: this is what "no antialiasing" means. Samples beyond the border are mirrored
-    with the border pixel repeated.
-
-    >>> bicubic_matrix(4, 4).round(3).tolist() == np.eye(4).tolist()
-    True
-    """
-    centres = (np.arange(size) + 0.5) * side / size - 0.5
-    first = np.floor(centres - 2).astype(int) + 1
-    weights = np.zeros((size, side))
-    for tap in range(4):
-        at = first + tap
-        x = np.abs(centres - at)
-        near = 1.5 * x**3 - 2.5 * x**2 + 1
-        far = -0.5 * x**3 + 2.5 * x**2 - 4 * x + 2
-        value = np.where(x <= 1, near, np.where(x < 2, far, 0.0))
-        mirrored = np.where(at < 0, -1 - at, np.where(at >= side, 2 * side - 1 - at, at))
-        np.add.at(weights, (np.arange(size), np.clip(mirrored, 0, side - 1)), value)
-    return weights / weights.sum(axis=1, keepdims=True)

@@ -23,6 +23,7 @@ def bind_patches(thing: Any, *, name: str, distance: str, on_bad: str) -> Extrac
     """
     call = _caller(thing, name)
     zero_rows_are_valid = bool(getattr(thing, "zero_rows_are_valid", False))
+    seen: dict[str, int] = {}
 
     def extract(item: Item, payload: Any) -> Arrays:
         rows = item.count if item.count is not None else len(payload)
@@ -32,7 +33,7 @@ def bind_patches(thing: Any, *, name: str, distance: str, on_bad: str) -> Extrac
             raise
         except Exception as e:
             raise UnitError(f"{name} failed on {item.key}: {type(e).__name__}: {e}") from e
-        return check_descriptors(
+        arrays = check_descriptors(
             returned,
             rows=rows,
             distance=distance,
@@ -40,13 +41,16 @@ def bind_patches(thing: Any, *, name: str, distance: str, on_bad: str) -> Extrac
             on_bad=on_bad,
             zero_rows_are_valid=zero_rows_are_valid,
         )
+        first, dimension = next(iter(seen.items()), (item.key, arrays["values"].shape[1]))
+        seen.setdefault(first, dimension)
+        if arrays["values"].shape[1] != dimension:
+            raise InputError(
+                f"{name}: {item.key} has {arrays['values'].shape[1]} columns and {first} has {dimension}; "
+                "all descriptors need the same dimension"
+            )
+        return arrays
 
     return extract
-
-
-def reads_pixels(thing: Any) -> bool:
-    """Whether a patch method looks at the patches at all."""
-    return not (hasattr(thing, "lookup_item") or hasattr(thing, "lookup"))
 
 
 def _caller(thing: Any, name: str) -> Callable[[Item, int, Any], Any]:

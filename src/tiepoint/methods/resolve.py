@@ -17,7 +17,7 @@ from .base import Method
 from .checks import ON_BAD
 from .registry import FAMILIES
 from .sources import library_versions, source_hash
-from .spec import Stage, call_with, parse_spec
+from .spec import Stage, arguments, parse_spec
 from .user_code import load_from_file, plain_state, source_file
 
 BINDERS: dict[str, str] = {"patches": "tiepoint.methods.patches:bind_patches"}
@@ -78,7 +78,8 @@ def _instance(thing: Any, device: str, stage: Stage | None = None) -> Any:
         if stage is not None and stage.params:
             raise InputError(f"method {stage.name!r} is an object and takes no parameters")
         return thing
-    return call_with(thing, stage or Stage(thing.__name__), extra={"device": device})
+    positional, keywords = arguments(thing, stage or Stage(thing.__name__), extra={"device": device})
+    return thing(*positional, **keywords)
 
 
 def _bound(thing: Any, stage: Stage, family: str, device: str, on_bad: str, spec: str | None) -> Method:
@@ -86,7 +87,7 @@ def _bound(thing: Any, stage: Stage, family: str, device: str, on_bad: str, spec
     distance = distance_of(thing)
     if distance not in DISTANCES:
         raise InputError(f"method {name!r}: unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
-    if stage.params and (stage.argument is None or stage.name.endswith(".py")):
+    if stage.params and "?" not in name:
         name = f"{name}?{stage.query}"
     target = BINDERS.get(family)
     if target is None:
@@ -104,6 +105,7 @@ def _bound(thing: Any, stage: Stage, family: str, device: str, on_bad: str, spec
         key=_key(thing, config, cacheable=reason is None),
         spec=spec,
         reads_payload=not (hasattr(thing, "lookup_item") or hasattr(thing, "lookup")),
+        check=getattr(thing, "check", None),
         meta={"notice": f"features of {name!r} are not kept: {reason}"} if reason else {},
     )
 

@@ -127,30 +127,33 @@ def _value(text: str) -> Any:
     return value if isinstance(value, int | float) else text
 
 
-def call_with(factory: Callable[..., Any], stage: Stage, *, extra: Mapping[str, Any] | None = None) -> Any:
-    """Call `factory` with the parameters of a stage; unknown and missing ones are explained.
+def arguments(
+    factory: Callable[..., Any], stage: Stage, *, extra: Mapping[str, Any] | None = None, given: int = 0
+) -> tuple[list[str], dict[str, Any]]:
+    """What to call `factory` with: positional and keyword arguments; unknown and missing ones are explained.
 
-    `extra` are values passed on only if the factory has a parameter of that name (`device`).
+    `extra` are values passed on only if the factory has a parameter of that name (`device`). The caller
+    fills the first `given` parameters itself; the argument of ``scheme:argument`` fills the next.
     """
-    try:
-        known = inspect.signature(factory).parameters
-    except (TypeError, ValueError):
-        known = {}  # type: ignore[assignment]
-    named = {k: p for k, p in known.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    open_ended = any(p.kind is p.VAR_KEYWORD for p in known.values())
-    given = dict(stage.params)
-    positional = []
-    if stage.argument is not None:
-        positional, named = [stage.argument], dict(list(named.items())[1:])
-    for key in given:
-        if key not in named and not open_ended:
-            raise UnknownNameError(f"parameter of {stage.name}", key, [k for k in named if k != "device"])
-    given = {k: v for k, v in (extra or {}).items() if k in named} | given
-    missing = [k for k, p in named.items() if p.default is p.empty and k not in given]
+    known = _parameters(factory)
+    named = [k for k, p in known.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    positional = [] if stage.argument is None else [stage.argument]
+    named = named[given + len(positional) :]
+    if not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+        for key in stage.params:
+            if key not in named:
+                raise UnknownNameError(f"parameter of {stage.name}", key, [k for k in named if k != "device"])
+    keywords = {k: v for k, v in (extra or {}).items() if k in named} | dict(stage.params)
+    missing = [k for k in named if known[k].default is inspect.Parameter.empty and k not in keywords]
     if missing:
-        raise InputError(
-            f"method {stage.name!r} needs {' and '.join(missing)}, as in {stage.name}?{missing[0]}=VALUE"
-            if stage.argument is not None or missing[0] != "path"
-            else f"method {stage.name!r} needs a path, as in {stage.name}:PATH"
-        )
-    return factory(*positional, **given)
+        how = ":PATH" if missing[0] == "path" else f"?{missing[0]}=VALUE"
+        before = stage.name if stage.argument is None else f"{stage.name}:{stage.argument}"
+        raise InputError(f"method {stage.name!r} needs {' and '.join(missing)}, as in {before}{how}")
+    return positional, keywords
+
+
+def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(factory).parameters
+    except (TypeError, ValueError):
+        return {}

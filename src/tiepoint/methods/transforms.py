@@ -70,5 +70,9 @@ TRANSFORMS: Mapping[str, Transform] = {
         Transform("rootsift", "l1 normalisation, then signed square root", rootsift),
         Transform("l2", "l2 normalisation", l2_normalised),
         Transform("power", "signed square root, then l2 normalisation", power),
+        Transform("pca", "fitted: rotation to the strongest directions", None),
+        Transform("zca", "fitted: whitening with raised small eigenvalues", None),
+        Transform("hpatches-python", "fitted: the --pcapl of the Python reference", None),
+        Transform("hpatches-matlab", "fitted: the ZCA power law of the MATLAB reference", None),
     )
 }

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Descriptors that another program wrote: ``files:DIR`` with ``DIR/SEQ/IM.csv``, `.npy` or `.npz`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..formats.descriptor_table import SUFFIXES, DescriptorTable, find_descriptor_file, read_descriptors
+from ..model.edges import DISTANCES
+from ..model.errors import FormatError, InputError, ProblemsError
+from ..model.hashing import hash_file
+from ..model.units import Item
+
+Array = NDArray[Any]
+
+
+class DescriptorFiles:
+    """Looks descriptors up in a folder.
+
+    The distance is `hamming` where the files hold bits and `l2` otherwise, unless ``?distance=`` says
+    another. With ``distance=hamming``, text files may hold bits (0 and 1) or bytes (0 to 255).
+    """
+
+    def __init__(self, path: str, distance: str | None = None, delimiter: str | None = None) -> None:
+        self.folder = Path(path).expanduser()
+        self.delimiter = delimiter
+        first = _first_file(self.folder)
+        if distance is not None and distance not in DISTANCES:
+            raise InputError(f"files:{path}: unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
+        self.distance = distance or ("hamming" if self._read(first).is_bits else "l2")
+        self.name = f"files:{path}" + (f"?distance={distance}" if distance else "")
+        # the folder's name is not part of what determines the output, its files are: see item_key
+        self.config = {"distance": self.distance, "delimiter": delimiter}
+
+    def _read(self, path: Path) -> DescriptorTable:
+        return read_descriptors(path, delimiter=self.delimiter)
+
+    def check(self, items: Sequence[Item]) -> None:
+        """All images without a descriptor file, at once."""
+        missing = [item.key for item in items if self._find(item) is None]
+        if missing:
+            wanted = "|".join(SUFFIXES)
+            raise ProblemsError(
+                f"descriptors in {self.folder}", [f"{key}{wanted} is missing" for key in missing]
+            )
+
+    def item_key(self, item: Item) -> str:
+        """Hash of the item's file."""
+        return hash_file(self._file(item))
+
+    def lookup_item(self, item: Item, rows: int) -> Array | tuple[Array, Array]:
+        """The descriptors of one image, as the file has them."""
+        path = self._file(item)
+        table = self._read(path)
+        if len(table.values) != rows:
+            raise FormatError(path, f"{len(table.values)} descriptors for {rows} patches; one row a patch")
+        values = table.values
+        if self.distance == "hamming" and not table.is_bits:
+            values = _as_bits(values, path)
+        return values if table.valid is None else (values, table.valid)
+
+    def _find(self, item: Item) -> Path | None:
+        sequence, _, image = item.key.rpartition("/")
+        return find_descriptor_file(self.folder, sequence, image)
+
+    def _file(self, item: Item) -> Path:
+        found = self._find(item)
+        if found is None:
+            raise InputError(f"{self.folder}/{item.key}{'|'.join(SUFFIXES)} is missing")
+        return found
+
+
+def _as_bits(values: Array, path: Path) -> Array:
+    if ((values < 0) | (values > 255) | (values != np.floor(values))).any():
+        raise FormatError(path, "hamming needs bits (0 and 1) or bytes (0 to 255), found other numbers")
+    whole = values.astype(np.uint8)
+    return np.packbits(whole, axis=1) if whole.max() <= 1 else whole
+
+
+def _first_file(folder: Path) -> Path:
+    """Any descriptor file in ``DIR/SEQ``; where there is none, an error that says what is there instead."""
+    if not folder.is_dir():
+        raise InputError(f"files:{folder}: no such folder")
+    children = sorted(p for p in folder.iterdir() if p.is_dir())
+    for child in children:
+        for file in sorted(child.iterdir()):
+            if file.suffix in SUFFIXES:
+                return file
+    deeper = [c for c in children if any(_has_tables(g) for g in sorted(c.iterdir()))]
+    if deeper:
+        raise InputError(
+            f"files:{folder}: the sequences are one level deeper; use files:{deeper[0]}"
+            + (f" (or one of {len(deeper) - 1} other folders)" if len(deeper) > 1 else "")
+        )
+    if _has_tables(folder):
+        raise InputError(f"files:{folder} is the folder of one sequence; use files:{folder.parent}")
+    raise InputError(f"files:{folder}: no SEQ/IM{'|'.join(SUFFIXES)} in it")
+
+
+def _has_tables(folder: Path) -> bool:
+    return folder.is_dir() and any(p.suffix in SUFFIXES for p in folder.iterdir())
