@@ -52,29 +52,35 @@ def parse_table(
     """
     from . import _number_kernel as kernel
 
-    buf = np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else data
-    rows, end = kernel.count_rows(buf)
+    buf = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+    rows, end, start = kernel.count_rows(buf)
     if rows == 0:
         raise FormatError(path, "the file is empty; expected one row of numbers a line")
-    buf = buf[:end]
-    head = _first_line(buf)
+    head = _first_line(buf[:end])
     sep = find_delimiter(head) if delimiter is None else delimiter
     if columns is None:
         columns = len(head.split()) if sep == " " else head.count(sep) + 1
     out = np.empty((rows, columns), dtype)
     exact = out.dtype != np.float32
     hard = np.empty((max(_HARD_ROWS, columns), 4), np.int64)
-    row = pos = 0
+    row = 0
     code = 0 if sep == " " else ord(sep)
-    while True:
-        row, pos, n_hard, status, col, lo, hi = kernel.read_rows(buf, pos, code, row, out, exact, hard)
-        for r, c, a, b in hard[:n_hard].tolist():
-            with np.errstate(over="ignore"):
-                out[r, c] = float(bytes(buf[a:b]))
-        if status != kernel.HARD_FULL:
+    # The last line is read from a copy that surely ends with a line feed.
+    for text, last in ((buf, rows - 1), (np.append(buf[start:end], np.uint8(10)), rows)):
+        pos = 0
+        while True:
+            row, pos, n_hard, status, col, lo, hi = kernel.read_rows(
+                text, pos, code, row, last, out, exact, hard
+            )
+            for r, c, a, b in hard[:n_hard].tolist():
+                with np.errstate(over="ignore"):
+                    out[r, c] = float(bytes(text[a:b]))
+            if status != kernel.HARD_FULL:
+                break
+        if status != kernel.OK:
             break
     if status != kernel.OK:
-        found = bytes(buf[lo : min(hi, lo + 60)]).decode("utf-8", "replace")
+        found = bytes(text[lo : min(hi, lo + 60)]).decode("utf-8", "replace")
         by = _DELIMITERS.get(sep, repr(sep))
         amount = f"more than {columns}" if col > columns else str(col)
         reason = {

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The published definition files: read without complaint, written back byte for byte."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tiepoint.formats import hbench_benchmark as benchmark
+from tiepoint.formats import hbench_labels as labels
+from tiepoint.formats.hbench_find import find_benchmarks
+from tiepoint.formats.hbench_pairs import read_pairs, same_patch, write_pairs
+from tiepoint.formats.patch_strip import read_strip
+from tiepoint.formats.splits import read_splits, write_splits
+from tiepoint.formats.task_csv import read_patches_csv, write_patches_csv
+from tiepoint.model.errors import FormatError
+
+DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
+V1, V2 = DATA / "hpatches_v1", DATA / "hpatches_tasks"
+
+pytestmark = pytest.mark.skipif(
+    not V1.is_dir(), reason="the published files are not here (TIEPOINT_TEST_DATA)"
+)
+
+
+def same(a: Path, b: Path) -> bool:
+    return a.read_bytes() == b.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["test_easy_pos", "test_hard_pos", "train_example_pos", "train_example_neg"])
+def test_pairs(tmp_path, name):
+    source = V1 / "classification" / f"{name}.pairs"
+    pairs = read_pairs(source)
+    assert same_patch(pairs).all() == name.endswith("pos")
+    write_pairs(tmp_path / "x", pairs)
+    assert same(tmp_path / "x", source)
+
+
+def test_classification_example_and_labels(tmp_path):
+    path = V1 / "classification" / "train_example.benchmark"
+    loaded = labels.load_classification(path)
+    assert (loaded.sizes, int(loaded.labels.sum())) == ((1000, 2000), 1000)
+    assert (same_patch(loaded.pairs) == loaded.labels).all()
+    labels.write_classification_labels(tmp_path / "x", loaded.labels)
+    assert same(tmp_path / "x", path.with_suffix(".labels"))
+    full = labels.read_classification_labels(V1 / "classification" / "train_diffseq_easy.labels", 1_200_000)
+    assert full[:200_000].all()
+    assert not full[200_000:].any()
+    with pytest.raises(FormatError, match="is not in"):
+        benchmark.read_classification(V1 / "classification" / "train_diffseq_easy.benchmark")
+
+
+def test_matching(tmp_path):
+    for path in find_benchmarks(V1, "matching"):
+        b = benchmark.read_matching(path)
+        benchmark.write_matching(tmp_path / "x", b.pairs)
+        assert same(tmp_path / "x", path)
+        if path.with_suffix(".labels").is_file():
+            lines = path.with_suffix(".labels").read_bytes().splitlines()
+            counts = {im: lines[3 * i + 1].count(b",") + 1 for i, pair in enumerate(b.pairs) for im in pair}
+            truth = labels.matching_truth(b, counts, path.with_suffix(".labels"))
+            labels.write_matching_labels(tmp_path / "y", b, truth)
+            assert same(tmp_path / "y", path.with_suffix(".labels"))
+
+
+def test_retrieval(tmp_path):
+    for path in find_benchmarks(V1, "retrieval"):
+        b = benchmark.read_retrieval(path)
+        benchmark.write_retrieval(tmp_path / "x", b)
+        assert same(tmp_path / "x", path)
+        if path.with_suffix(".labels").is_file():
+            truth = labels.retrieval_truth(b, path.with_suffix(".labels"))
+            assert truth.patches.ids() == labels.retrieval_truth(b).patches.ids()
+            labels.write_retrieval_labels(tmp_path / "y", b, truth)
+            assert same(tmp_path / "y", path.with_suffix(".labels"))
+
+
+def test_second_generation_files(tmp_path):
+    splits = read_splits(V2 / "splits.json")
+    assert {name: len(s.test) for name, s in splits.items()} == {
+        "a": 40, "b": 40, "c": 40, "illum": 57, "view": 59, "full": 116,
+    }  # fmt: skip
+    assert [name for name, s in splits.items() if s.train is None] == ["illum", "full", "view"]
+    write_splits(tmp_path / "x", splits)
+    assert same(tmp_path / "x", V2 / "splits.json")
+    for path in sorted(V2.glob("retr_*.csv")):
+        write_patches_csv(tmp_path / "y", read_patches_csv(path))
+        assert same(tmp_path / "y", path)
+
+
+def test_genuine_strip():
+    assert read_strip(DATA / "patches" / "v_graffiti" / "ref.png").shape == (1123, 65, 65)
