@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint compare``: differences, intervals, tests, groups that cannot be told apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+
+from .common import values
+
+
+def compare(
+    methods: list[str] = typer.Argument(None, metavar="[METHOD...]", help="Methods or run ids; default all."),
+    task: str = typer.Option(..., "--task", help="Task whose runs are compared."),
+    metric: str = typer.Option(None, "--metric", help="Score to compare by; default the task's headline."),
+    group: str = typer.Option(None, "--group", help="Group of the score, e.g. noise=hard."),
+    protocol: str = typer.Option("exact", "--protocol", help="Protocol."),
+    baseline: str = typer.Option(
+        None, "--baseline", help="Method the others are compared with; default the best."
+    ),
+    allow: list[str] = typer.Option(None, "--allow", help="What may differ: dataset, lists, scenes."),
+    out: Path = typer.Option(None, "--out", help="Write the table here: .md, .tex, .csv or .json."),
+    store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Compare methods on the same scenes.
+
+    Example: `tiepoint compare sift rootsift --task hpatches-v1/matching --baseline sift`
+    """
+    from ..report.compare_runs import compare_runs
+    from ..report.select import runs_of
+    from ..store.store import Store
+
+    with Store.open(store) as opened:
+        runs = runs_of(opened, methods, task=task)
+    comparison = compare_runs(
+        runs, metric=metric, group=group, protocol=protocol, baseline=baseline, allow=values(allow)
+    )
+    if out is not None:
+        print(f"wrote {comparison.save(out)}")
+    elif json_:
+        print(json.dumps(comparison.to_dict(), indent=1))
+    else:
+        print(comparison)
