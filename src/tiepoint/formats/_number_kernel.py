@@ -120,7 +120,7 @@ def read_rows(
                 if buf[at] == _MINUS or buf[at] == _PLUS:
                     sign = -1 if buf[at] == _MINUS else 1
                     at += 1
-                power = 0
+                power: Any = 0
                 if buf[at] < 48 or buf[at] > 57:
                     digits = 0
                 while 48 <= buf[at] <= 57:
@@ -132,7 +132,7 @@ def read_rows(
                 at += 1
             over = buf[at] == _LF
             value = 0.0
-            easy = True
+            easy: Any = True
             if digits == 0 or not (over or buf[at] == delimiter or (delimiter == 0 and at > hi)):
                 hi = _field_end(buf, lo, delimiter)
                 at = hi
