@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Exact blocked distances, nearest neighbours and rank counts."""
 
+from .nearest import first_two, nearest
 from .pairs import pair_distances, pair_distances_sq
+from .ranks import rank_counts
 from .results import FirstTwo, Nearest, RankCounts
-from .simple import first_two, nearest, rank_counts
 from .threads import get_threads, set_threads
 
 __all__ = [

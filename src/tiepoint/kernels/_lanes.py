@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -152,5 +152,5 @@ def bit_count(a: Any, i: int, b: Any, j: int) -> int:
     """Hamming distance of two rows of 64-bit words."""
     total = 0
     for k in range(a.shape[1]):
-        total += np.int64(popcount(a[i, k] ^ b[j, k]))
+        total += int(popcount(a[i, k] ^ b[j, k]))
     return total

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numba import njit, types
 
 from ._lanes import bit_count, sum_absolute, sum_squares
@@ -25,8 +24,8 @@ def _pair_signatures(kinds: Any) -> list[Any]:
     return [types.void(a, b, _INDEX, _INDEX, types.float64[::1]) for a, b in kinds]
 
 
-def _tile_signatures(kinds: Any) -> list[Any]:
-    return [types.void(a, b, types.float64[:, ::1]) for a, b in kinds]
+def _tile_signatures(kinds: Any, real: Any) -> list[Any]:
+    return [types.void(a, b, real[:, ::1]) for a, b in kinds]
 
 
 @njit(_pair_signatures(_REAL), nogil=True, cache=True, error_model="numpy")
@@ -50,25 +49,17 @@ def pairs_hamming(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
         out[i] = bit_count(a, index_a[i], b, index_b[i])
 
 
-@njit(_tile_signatures(_REAL[:2]), nogil=True, cache=True, error_model="numpy")
-def tile_l2(a: Any, b: Any, out: Any) -> None:
-    """Write the sums of squares of all pairs of rows."""
+@njit(_tile_signatures(_REAL[:2], types.float64), nogil=True, cache=True, error_model="numpy")
+def minus_l1(a: Any, b: Any, out: Any) -> None:
+    """Write minus the sum of absolute differences of all pairs of rows."""
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
-            out[i, j] = sum_squares(a, i, b, j)
+            out[i, j] = -sum_absolute(a, i, b, j)
 
 
-@njit(_tile_signatures(_REAL[:2]), nogil=True, cache=True, error_model="numpy")
-def tile_l1(a: Any, b: Any, out: Any) -> None:
-    """Write the sums of absolute differences of all pairs of rows."""
+@njit(_tile_signatures([(_BITS, _BITS)], types.float32), nogil=True, cache=True)
+def minus_hamming(a: Any, b: Any, out: Any) -> None:
+    """Write minus the Hamming distance of all pairs of rows of 64-bit words."""
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
-            out[i, j] = sum_absolute(a, i, b, j)
-
-
-@njit(_tile_signatures([(_BITS, _BITS)]), nogil=True, cache=True)
-def tile_hamming(a: Any, b: Any, out: Any) -> None:
-    """Write the Hamming distances of all pairs of rows of 64-bit words."""
-    for i in range(a.shape[0]):
-        for j in range(b.shape[0]):
-            out[i, j] = np.float64(bit_count(a, i, b, j))
+            out[i, j] = -bit_count(a, i, b, j)

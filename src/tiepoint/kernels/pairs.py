@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
 from .rows import check_shapes, first_bad_row, prepare
-from .threads import for_ranges
+from .threads import Team
 
 _CHUNK = 16384
 
@@ -95,7 +95,8 @@ def _run_direct(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any) 
     from ._loops import pairs_l1, pairs_l2
 
     loop = pairs_l2 if distance == "l2" else pairs_l1
-    for_ranges(len(out), lambda i, j: loop(a, b, left[i:j], right[i:j], out[i:j]), smallest=2048)
+    with Team() as team:
+        team.split(len(out), lambda i, j: loop(a, b, left[i:j], right[i:j], out[i:j]), smallest=2048)
     if not np.isfinite(out).all():
         pair = int(np.argmin(np.isfinite(out)))
         for name, x, row in (("a", a, left[pair]), ("b", b, right[pair])):

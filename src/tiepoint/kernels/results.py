@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 class Nearest(NamedTuple):
     """`index` int64 (q, k) and `distance` float64 (q, k), each row sorted by (distance, pool index)."""
 
-    index: NDArray[np.int64]
+    index: NDArray[np.int64]  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     distance: NDArray[np.float64]
 
 
@@ -23,7 +23,7 @@ class FirstTwo(NamedTuple):
     `d2` is the second smallest distance, equal to `d1` when tied and infinite in a pool of one row.
     """
 
-    index: NDArray[np.int64]
+    index: NDArray[np.int64]  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     d1: NDArray[np.float64]
     ties: NDArray[np.int64]
     d2: NDArray[np.float64]

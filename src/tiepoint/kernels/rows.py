@@ -70,9 +70,9 @@ def first_bad_row(x: Matrix) -> int | None:
     """Index of the first row with a NaN, an infinity, or a value whose square overflows float64."""
     for start in range(0, len(x), 65536):
         block = x[start : start + 65536]
-        top, bottom = (block.max(), block.min()) if block.size else (0.0, 0.0)
+        top, bottom = (float(block.max()), float(block.min())) if block.size else (0.0, 0.0)
         if not (top <= LARGEST and bottom >= -LARGEST):  # a NaN fails both
-            good = np.all(np.abs(block) <= LARGEST, axis=1)
+            good = np.all(np.abs(block.astype(np.float64)) <= LARGEST, axis=1)
             return start + int(np.argmin(good))
     return None
 

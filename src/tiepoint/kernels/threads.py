@@ -2,7 +2,7 @@
 """Threads of the kernels. Plain Python threads around compiled code that releases the lock.
 
 Numba's own thread pools are either not safe to enter from two threads or not safe after a fork; these are
-both, and they compile and load faster. No result depends on their number.
+both, and the code compiles and loads faster. No result depends on their number.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import TypeVar
 
 from ..model.errors import InputError
 
+T = TypeVar("T")
 _count: int | None = None
 
 
@@ -26,6 +29,8 @@ def get_threads() -> int:
 def set_threads(count: int | None) -> None:
     """Let kernels use `count` threads (None: all processors). Scores never depend on it.
 
+    The matrix products use the threads of the BLAS library, which has its own setting.
+
     >>> set_threads(1); get_threads()
     1
     >>> set_threads(None)
@@ -36,15 +41,32 @@ def set_threads(count: int | None) -> None:
     _count = count
 
 
-def for_ranges(n: int, work: Callable[[int, int], None], *, smallest: int) -> None:
-    """Call `work(start, stop)` on equal parts of range(n), one per thread, none below `smallest`."""
-    parts = max(1, min(get_threads(), n // max(smallest, 1)))
-    edges = [n * i // parts for i in range(parts + 1)]
-    if parts == 1:
-        work(0, n)
-        return
-    with ThreadPoolExecutor(parts - 1) as pool:
-        jobs = [pool.submit(work, edges[i], edges[i + 1]) for i in range(1, parts)]
-        work(edges[0], edges[1])
-        for job in jobs:
-            job.result()
+class Team:
+    """The threads of one kernel call; started when first needed, gone at the end of the `with` block."""
+
+    def __init__(self) -> None:
+        self._size = get_threads()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Team:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for the threads and end them."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def split(self, n: int, work: Callable[[int, int], T], *, smallest: int) -> list[T]:
+        """Results of `work(start, stop)` on equal parts of range(n), one a thread, none below `smallest`."""
+        parts = max(1, min(self._size, n // smallest))
+        if parts == 1:
+            return [work(0, n)]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._size - 1)
+        edges = [n * i // parts for i in range(parts + 1)]
+        jobs = [self._pool.submit(work, edges[i], edges[i + 1]) for i in range(1, parts)]
+        first = work(edges[0], edges[1])
+        return [first, *(job.result() for job in jobs)]

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiled scans that keep the nearest rows of each query while tiles of scores pass by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from ._scan import compiled, kth_bound, make_buffer, padding, reference, round_up, scores_of
+from ._vectors import next_within
+
+_VECTOR, _WHOLE = types.float64[::1], types.int64[::1]
+
+
+def _select(
+    tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
+    first_query: int, first_row: int, value: Any, row: Any, filled: Any,
+) -> int:  # fmt: skip
+    """Merge one tile into the k best (value, row) of each query; return the reference sums taken.
+
+    A row belongs to the k best of the tile only if its score is within twice the error of the k-th smallest
+    score; and it enters a full list only if its reference value is below the list's last, since rows pass
+    by in ascending order and the earlier one wins a tie.
+    """
+    k = value.shape[1]
+    width = tile.shape[1]
+    buffer = make_buffer(half, padding(k))
+    lowest = round_up(-np.inf, half)
+    sums = 0
+    for i in range(tile.shape[0]):
+        q = first_query + i
+        scores_of(tile, half, i, buffer)
+        count = filled[q]
+        if count < k:
+            bound = round_up(kth_bound(buffer, width, k) + 2.0 * error[i], half)
+        else:
+            bound = round_up(alpha * value[q, k - 1] - beta[i] + error[i], half)
+        j = next_within(buffer, 0, width, lowest, bound)
+        while j < width:
+            u = first_row + j
+            r = reference(exact, np.float64(buffer[j]), alpha, beta[i], a, q, b, u)
+            sums += 1
+            if count < k or r < value[q, k - 1]:
+                place = min(count, k - 1)
+                while place > 0 and value[q, place - 1] > r:
+                    value[q, place] = value[q, place - 1]
+                    row[q, place] = row[q, place - 1]
+                    place -= 1
+                value[q, place] = r
+                row[q, place] = u
+                count = min(count + 1, k)
+                if count == k:
+                    bound = min(bound, round_up(alpha * value[q, k - 1] - beta[i] + error[i], half))
+            j = next_within(buffer, j + 1, width, lowest, bound)
+        filled[q] = count
+    return sums
+
+
+def _first_two(
+    tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
+    first_query: int, first_row: int, copies: Any, d1: Any, d2: Any, row: Any, ties: Any,
+) -> int:  # fmt: skip
+    """Merge one tile into first, second and ties of each query; return the reference sums taken.
+
+    `copies[u]` is how often distinct row u stands in the pool; empty means once each.
+    """
+    width = tile.shape[1]
+    buffer = make_buffer(half, padding(2))
+    lowest = round_up(-np.inf, half)
+    sums = 0
+    for i in range(tile.shape[0]):
+        q = first_query + i
+        scores_of(tile, half, i, buffer)
+        bound = round_up(
+            min(kth_bound(buffer, width, 2) + 2.0 * error[i], alpha * d2[q] - beta[i] + error[i]), half
+        )
+        j = next_within(buffer, 0, width, lowest, bound)
+        while j < width:
+            u = first_row + j
+            r = reference(exact, np.float64(buffer[j]), alpha, beta[i], a, q, b, u)
+            sums += 1
+            copy = copies[u] if len(copies) else 1
+            if r < d1[q]:
+                d2[q] = r if copy > 1 else d1[q]
+                d1[q] = r
+                row[q] = u
+                ties[q] = copy
+            elif r == d1[q]:
+                ties[q] += copy
+                d2[q] = r
+            elif r < d2[q]:
+                d2[q] = r
+            bound = min(bound, round_up(alpha * d2[q] - beta[i] + error[i], half))
+            j = next_within(buffer, j + 1, width, lowest, bound)
+    return sums
+
+
+def _signature(real: Any, rows: Any, *state: Any) -> Any:
+    common = (real[:, ::1], real[::1], types.float64, _VECTOR, _VECTOR, types.boolean, rows, rows)
+    return types.int64(*common, types.int64, types.int64, *state)
+
+
+def _select_signature(real: Any, rows: Any) -> Any:
+    return _signature(real, rows, types.float64[:, ::1], types.int64[:, ::1], _WHOLE)
+
+
+def _first_two_signature(real: Any, rows: Any) -> Any:
+    return _signature(real, rows, _WHOLE, _VECTOR, _VECTOR, _WHOLE, _WHOLE)
+
+
+select = compiled(_select, _select_signature)
+first_two = compiled(_first_two, _first_two_signature)

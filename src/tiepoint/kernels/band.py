@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How far a score from a matrix product can be from the reference: the proven band."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+FLOAT32_UNIT = 2.0**-24
+FLOAT64_UNIT = 2.0**-53
+
+
+def band(
+    dim: int, unit: float, a_norm: NDArray[np.float64], b_norm: float, *, scale: float = 1.0
+) -> NDArray[np.float64]:
+    """Largest possible |s - (R - |a|^2) / 2| for a query of norm `a_norm` and rows of norm <= `b_norm`.
+
+    R is the reference value (eight-lane float64 sum of squares) of the original rows x, y. The filter sees
+    a = fl((x - c) 2^k) and b = fl((y - c) 2^k), rounded to a format with unit roundoff u = `unit`, and
+    computes s = fl(h - p) with h = fl(|b|^2 / 2) and p = the product a.b in that format, summed in any
+    order, fused or not. R is taken in the same scaled units (a power of two, exact). Then, with
+    A = |a|, B = |b|, g = D u / (1 - D u):
+
+    1. Product: |p - a.b| <= g A B, for every order of summation. Underflow, with or without flushing to
+       zero, costs at most 2^-126 for each product, each operand and each sum: 4 D 2^-126.
+    2. Half norm and subtraction: u B^2/2 for rounding h, u (B^2/2 + (1 + g) A B) (1 + u) for the final
+       rounding: together below 2 u (B^2/2 + (1 + g) A B) (1 + u).
+    3. Centring: each coordinate of a is off by at most u (1 + 2^-20) times itself plus 2^-149, so
+       | |a - b| - |x - y| | <= e := u (1 + 2^-20) (A + B) + 2 sqrt(D) 2^-149, and the squares differ by at
+       most e (2 |a - b| + e) <= e (2 (A + B) + e); half of that enters.
+    4. Float64 bookkeeping: R has relative error below (D/8 + 7) 2^-53, |a|^2 below (D/8 + 5) 2^-53, and
+       turning R into a threshold costs two roundings: together below (D + 8) 2^-53 (A + B)^2.
+    5. Squares that underflow in the reference itself lose up to 2^-1074 each, times 2^2k in these units.
+
+    >>> unit_rows = band(128, FLOAT32_UNIT, np.array([1.0]), 1.0)
+    >>> bool(7e-6 < unit_rows[0] < 9e-6)
+    True
+    """
+    g = dim * unit / (1.0 - dim * unit)
+    product = a_norm * b_norm
+    total = a_norm + b_norm
+    rounded = g * product + 2.0 * unit * (1.0 + unit) * (0.5 * b_norm**2 + (1.0 + g) * product)
+    moved = unit * (1.0 + 2.0**-20) * total + 2.0 * np.sqrt(dim) * 2.0**-149
+    lost = 4 * dim * 2.0**-126 + dim * 2.0**-1074 * scale**2
+    bound = rounded + moved * total + 0.5 * moved**2 + (dim + 8) * FLOAT64_UNIT * total**2 + lost
+    # The bound itself was computed in float64, from norms that were too.
+    return np.asarray(bound * (1.0 + 1e-9))

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Nearest neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..model.errors import InputError
+from .pairs import finish
+from .results import FirstTwo, Nearest
+from .threads import Team
+from .tiles import Scores
+
+
+def nearest(
+    queries: NDArray[Any],
+    pool: NDArray[Any],
+    k: int,
+    *,
+    distance: str = "l2",
+    exclude: ArrayLike | None = None,
+    squared: bool = False,
+) -> Nearest:
+    """The k nearest pool rows of each query: `index` int64 (q, k), `distance` float64 (q, k).
+
+    Sorted by (reference value, pool index); for l2 the reference value is the sum of squares, of which the
+    returned distance is the square root (or itself, with `squared`). `exclude[i]` is a pool row that query i
+    must not find, usually itself, or -1. k must not exceed the rows on offer.
+
+    >>> pool = np.array([[0.0], [2.0], [2.0], [9.0]])
+    >>> nearest(np.array([[2.0]]), pool, 2).index
+    array([[1, 2]])
+    >>> nearest(pool[1:2], pool, 1, exclude=[1]).index
+    array([[2]])
+    """
+    left_out = _excluded(exclude, len(queries), len(pool))
+    rows = len(pool) - int(left_out is not None and bool(np.any(left_out >= 0)))
+    if not 1 <= k <= rows:
+        raise InputError(f"k is {k}, but the pool offers {rows} rows to a query; k must be 1 to {rows}")
+    with Team() as team:
+        scores = Scores(queries, pool, distance, team)
+        keep = min(k + int(left_out is not None), len(scores.b))
+        value, row = np.empty((len(queries), keep)), np.empty((len(queries), keep), np.int64)
+        filled = np.zeros(len(queries), np.int64)
+
+        def visit(tile: Any) -> int:
+            from ._select import select
+
+            return int(select(scores.dtype, scores.row_dtype)(*tile, value, row, filled))
+
+        scores.run(visit, free=4.0 * keep)
+    if left_out is not None or scores.distinct is not None:
+        row, value = _expand(scores, value, row, left_out, k, len(pool))
+    return Nearest(row, finish(value, distance, squared=squared))
+
+
+def first_two(
+    queries: NDArray[Any], pool: NDArray[Any], *, distance: str = "l2", squared: bool = False
+) -> FirstTwo:
+    """First neighbour of each query, how many pool rows tie for it, and the second distance; all (q,).
+
+    `index` is the lowest pool index among the `ties` rows at the smallest reference value; `d2` equals `d1`
+    when there are ties, and is infinite where the pool has one row.
+
+    >>> first_two(np.array([[0.0]]), np.array([[3.0], [-1.0], [1.0]]))
+    FirstTwo(index=array([1]), d1=array([1.]), ties=array([2]), d2=array([1.]))
+    """
+    if len(pool) == 0:
+        raise InputError("the pool is empty; a nearest neighbour needs at least one row")
+    n = len(queries)
+    d1, d2 = np.full(n, np.inf), np.full(n, np.inf)
+    row, ties = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    with Team() as team:
+        scores = Scores(queries, pool, distance, team)
+        found = scores.distinct
+        copies = np.zeros(0, np.int64) if found is None else np.diff(found.start)
+
+        def visit(tile: Any) -> int:
+            from ._select import first_two as scan
+
+            return int(scan(scores.dtype, scores.row_dtype)(*tile, copies, d1, d2, row, ties))
+
+        scores.run(visit, free=8.0)
+    index = row if found is None else found.first[row]
+    return FirstTwo(index, finish(d1, distance, squared=squared), ties, finish(d2, distance, squared=squared))
+
+
+def _excluded(exclude: ArrayLike | None, queries: int, rows: int) -> NDArray[np.int64] | None:
+    if exclude is None:
+        return None
+    found = np.asarray(exclude)
+    if found.shape != (queries,) or found.dtype.kind not in "iu":
+        raise InputError(f"exclude must be {queries} integers, found {found.dtype} {found.shape}")
+    if found.size and (found.min() < -1 or found.max() >= rows):
+        where = int(np.argmax((found < -1) | (found >= rows)))
+        raise InputError(f"exclude[{where}] is {found[where]}; expected a pool row below {rows}, or -1")
+    return found.astype(np.int64)
+
+
+def _expand(
+    scores: Scores, value: Any, row: Any, left_out: NDArray[np.int64] | None, k: int, rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """From the best distinct rows to the best pool positions, without the excluded one."""
+    from ._expand import expand
+
+    if scores.distinct is None:
+        positions, start = np.arange(rows), np.arange(rows + 1)
+    else:
+        positions, start = scores.distinct.positions, scores.distinct.start
+    skip = np.full(len(row), -1) if left_out is None else left_out
+    index, out = np.empty((len(row), k), np.int64), np.empty((len(row), k))
+    expand(value, row, positions, start, skip, index, out)
+    return index, out

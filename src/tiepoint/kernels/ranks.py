@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where given targets stand in the ranked pools of their queries, without ranking the pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..model.errors import InputError
+from .results import RankCounts
+from .slots import Members, Slots
+from .threads import Team
+from .tiles import Scores
+
+
+def rank_counts(
+    queries: NDArray[Any],
+    pool: NDArray[Any],
+    target_query: ArrayLike,
+    target_distance: ArrayLike,
+    target_position: ArrayLike,
+    *,
+    distance: str = "l2",
+    limits: ArrayLike | None = None,
+    query_group: ArrayLike | None = None,
+    pool_group: ArrayLike | None = None,
+    target_in_pool: bool = False,
+    squared: bool = False,
+) -> RankCounts:
+    """Pool rows nearer to the query than each target, as near, and as near at an earlier position; (t, s).
+
+    Target j belongs to query target_query[j], lies at target_distance[j] (as `pair_distances` returns it;
+    infinite for a failed target) and stands at position target_position[j]. Column s of `limits` (q, s)
+    restricts query i to pool positions < limits[i, s]; without limits there is one column, the whole pool.
+    Rows whose `pool_group` equals the query's `query_group` are left out, and with `target_in_pool` the
+    target's own row, the one at target_position, is too.
+
+    The trap: with l2, square roots can merge different sums of squares. Targets given as distances are
+    compared with the rounded square root of each row's sum; with `squared`, targets are sums of squares
+    (`pair_distances_sq`) and so is the comparison, as in `nearest` and `first_two`.
+
+    >>> pool = np.array([[1.0], [3.0], [3.0], [5.0]])
+    >>> rank_counts(np.array([[0.0]]), pool, [0], [3.0], [2])
+    RankCounts(lt=array([[1]]), eq=array([[2]]), eq_before=array([[1]]))
+    """
+    if squared and distance != "l2":
+        raise InputError(f"squared distances exist for l2 only, found {distance}")
+    query, target, position = _targets(target_query, target_distance, target_position, len(queries))
+    if target_in_pool and len(position) and (position.min() < 0 or position.max() >= len(pool)):
+        where = int(np.argmax((position < 0) | (position >= len(pool))))
+        raise InputError(f"target_position[{where}] is {position[where]}; the pool has {len(pool)} rows")
+    limit, column = _limits(limits, len(queries), len(pool))
+    order = np.argsort(query, kind="stable")
+    start = np.searchsorted(query[order], np.arange(len(queries) + 1))
+    counts = np.zeros((3, len(query), limit.shape[1]), np.int64)
+    if len(pool) and len(query):
+        with Team() as team:
+            scores = Scores(queries, pool, distance, team)
+            members = Members(scores.distinct, len(pool), query_group, pool_group, len(queries))
+            value, root = _values(target[order], distance, squared, scores.exact)
+            fixed = (start.astype(np.int64), value, root, position[order], target_in_pool, limit, column)
+            slots: list[Slots] = []
+
+            def on_rows(first: int, stop: int) -> None:
+                slots[:] = [members.slots(first, stop)]
+
+            def visit(tile: Any) -> int:
+                from ._ranks import ranks
+
+                scan = ranks(scores.dtype, scores.row_dtype)
+                return int(scan(*tile, *fixed, *slots[0], *members.lookup, *counts))
+
+            scores.run(visit, free=4.0, targets=len(query) / len(queries), on_rows=on_rows)
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return RankCounts(*(c[back] for c in counts))
+
+
+def _targets(
+    query: ArrayLike, distance: ArrayLike, position: ArrayLike, queries: int
+) -> tuple[Any, Any, Any]:
+    q, d, p = np.asarray(query), np.asarray(distance, dtype=np.float64), np.asarray(position)
+    if q.ndim != 1 or not q.shape == d.shape == p.shape:
+        raise InputError(
+            f"target_query {q.shape}, target_distance {d.shape} and target_position {p.shape} "
+            "must be three lists of equal length"
+        )
+    if q.size and (q.dtype.kind not in "iu" or p.dtype.kind not in "iu"):
+        raise InputError(f"target_query and target_position must be integers, found {q.dtype} and {p.dtype}")
+    if q.size and (q.min() < 0 or q.max() >= queries):
+        where = int(np.argmax((q < 0) | (q >= queries)))
+        raise InputError(f"target_query[{where}] is {q[where]}, but there are {queries} queries")
+    if not np.all(d >= 0):
+        where = int(np.argmin(d >= 0))
+        raise InputError(
+            f"target_distance[{where}] is {d[where]}; expected 0 or more, infinite for a failure"
+        )
+    return q.astype(np.int64), d, p.astype(np.int64)
+
+
+def _limits(limits: ArrayLike | None, queries: int, rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Limits of each query in ascending order, and the columns they came from."""
+    if limits is None:
+        return np.full((queries, 1), rows), np.zeros((queries, 1), np.int64)
+    found = np.asarray(limits)
+    if found.ndim != 2 or len(found) != queries or found.dtype.kind not in "iu":
+        raise InputError(f"limits must be integers ({queries}, s), found {found.dtype} {found.shape}")
+    bounded = np.clip(found, 0, rows).astype(np.int64)
+    column = np.argsort(bounded, axis=1, kind="stable")
+    return np.ascontiguousarray(np.take_along_axis(bounded, column, axis=1)), column
+
+
+def _values(
+    target: NDArray[np.float64], distance: str, squared: bool, exact: bool
+) -> tuple[NDArray[np.float64], bool]:
+    """Targets in the domain of the comparison, and whether that is the square root of the value."""
+    if distance == "cosine":
+        return 2.0 * target, False
+    if distance != "l2" or squared:
+        return target.copy(), False
+    if exact:
+        # Sums of squares of whole numbers: where every target is the root of one, compare the sums.
+        with np.errstate(invalid="ignore"):
+            square = np.rint(target * target)
+        if np.array_equal(np.sqrt(square), target):
+            return square, False
+    return target.copy(), True

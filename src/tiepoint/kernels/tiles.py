@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tiles of scores: queries against the distinct rows of a pool, block by block, never the whole matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .band import FLOAT32_UNIT, FLOAT64_UNIT, band
+from .distinct import Distinct, find_distinct
+from .rows import check_shapes, prepare
+from .threads import Team
+
+# Speed depends on these, results never do.
+TILE_COLUMNS = 4096
+TILE_BYTES = 8 << 20
+AMBIGUOUS_SHARE = 0.01
+
+
+class Tile(NamedTuple):
+    """One block of similarities as the compiled scans take it; see `_scan`."""
+
+    similarity: NDArray[Any]
+    half: NDArray[Any]
+    alpha: float
+    beta: NDArray[np.float64]
+    error: NDArray[np.float64]
+    exact: bool
+    a: NDArray[Any]
+    b: NDArray[Any]
+    first_query: int
+    first_row: int
+
+
+Visit = Callable[[Tile], int]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How rows enter the filter: minus `centre`, times `scale` (a power of two), as `dtype`.
+
+    `exact` holds for whole numbers small enough that every product, sum and score is exact in float32.
+    """
+
+    centre: NDArray[np.float64]
+    scale: float
+    dtype: Any
+    exact: bool
+
+    def project(self, rows: NDArray[Any], team: Team) -> tuple[Any, Any, Any]:
+        """Filter rows (n, d), their halved squared norms, and the squared norms in float64."""
+        from ._survey import project
+
+        out = np.empty(rows.shape, self.dtype)
+        half, square = np.empty(len(rows), self.dtype), np.empty(len(rows))
+        team.split(
+            len(rows),
+            lambda i, j: project(rows[i:j], self.centre, self.scale, out[i:j], half[i:j], square[i:j]),
+            smallest=256,
+        )
+        return out, half, square
+
+
+def make_frame(a: NDArray[Any], b: NDArray[Any], team: Team) -> Frame:
+    """Centre on the mean of a sample of the pool, and scale so that the largest norm is about one."""
+    sample = b[:: max(1, len(b) // 256)]
+    centre: NDArray[np.float64] = np.mean(sample, axis=0, dtype=np.float64).reshape(1, -1)
+    largest, whole = _largest(a, b, centre, team)
+    if whole:
+        centre = np.rint(centre)
+        largest, _ = _largest(a, b, centre, team)
+        # Scores are multiples of 1/2 up to 1.5 x largest; below 2^23 float32 holds each of them.
+        if 1.5 * largest <= 2.0**23:
+            return Frame(centre, 1.0, np.float32, exact=True)
+    # Within these limits the squared scale stays finite; see step 5 of `band`.
+    exponent = int(np.clip(np.frexp(np.sqrt(largest))[1], -500, 510))
+    return Frame(centre, float(np.ldexp(1.0, -exponent)), np.float32, exact=False)
+
+
+def _largest(a: Any, b: Any, centre: Any, team: Team) -> tuple[float, bool]:
+    from ._survey import centred_squares
+
+    largest, whole = 0.0, True
+    for rows in (a, b):
+        square = np.empty(len(rows))
+
+        def survey(i: int, j: int, rows: Any = rows, square: Any = square) -> bool:
+            return bool(centred_squares(rows[i:j], centre, square[i:j]))
+
+        whole = all(team.split(len(rows), survey, smallest=256)) and whole
+        largest = max(largest, float(square.max(initial=0.0)))
+    return largest, whole
+
+
+class Scores:
+    """Scores of `queries` against the distinct rows of `pool`; `run` shows them tile by tile."""
+
+    def __init__(self, queries: NDArray[Any], pool: NDArray[Any], distance: str, team: Team) -> None:
+        queries, pool = np.asarray(queries), np.asarray(pool)
+        check_shapes(queries, pool, distance, names=("queries", "pool rows"))
+        a, b = prepare(queries, distance, name="queries"), prepare(pool, distance, name="pool")
+        if a.dtype != b.dtype:
+            a, b = a.astype(np.float64), b.astype(np.float64)
+        self.team = team
+        self.distinct: Distinct | None = find_distinct(b, team)
+        self.a, self.b = a, b if self.distinct is None else b[self.distinct.first]
+        self.kind = {"l2": "l2", "cosine": "l2", "hamming": "hamming"}.get(distance, "l1")
+        if self.kind == "l2":
+            self._enter(make_frame(self.a, self.b, team))
+        else:
+            self.exact, self.dtype = True, np.dtype(np.float32 if self.kind == "hamming" else np.float64)
+
+    @property
+    def row_dtype(self) -> Any:
+        """Format of the rows the reference is summed from."""
+        return self.a.dtype if self.kind == "l2" else np.dtype(np.float32)
+
+    def _enter(self, frame: Frame) -> None:
+        self.frame, self.exact, self.dtype = frame, frame.exact, np.dtype(frame.dtype)
+        self.left, _, square = frame.project(self.a, self.team)
+        self.beta, self.norm = 0.5 * square, np.sqrt(square)
+
+    def run(self, visit: Visit, *, free: float, targets: float = 1.0, on_rows: Any = None) -> None:
+        """Show every tile to `visit` (which returns how many reference sums it took), in row order.
+
+        Above `free` sums a query plus one percent of the tile (times `targets`), float32 tells too little
+        about these rows and the following tiles come from a float64 product.
+        """
+        step = TILE_COLUMNS
+        for u in range(0, len(self.b), step):
+            rows = self.b[u : u + step]
+            if on_rows is not None:
+                on_rows(u, u + len(rows))
+            part = self._project(rows)
+            q, height = 0, max(1, TILE_BYTES // (len(rows) * 8))
+            while q < len(self.a):
+                stop = min(q + height, len(self.a))
+                sums = self._show(part, rows, q, stop, u, visit)
+                share = (stop - q) * (free + AMBIGUOUS_SHARE * targets * len(rows))
+                if sums > share and not self.exact and self.dtype == np.float32:
+                    self._enter(Frame(self.frame.centre, self.frame.scale, np.float64, exact=False))
+                    part = self._project(rows)
+                q = stop
+
+    def _project(self, rows: NDArray[Any]) -> tuple[Any, Any, float]:
+        if self.kind != "l2":
+            return rows, np.zeros(len(rows), self.dtype), 0.0
+        right, half, square = self.frame.project(rows, self.team)
+        return right, half, float(np.sqrt(square.max()))
+
+    def _show(self, part: Any, rows: Any, q: int, stop: int, u: int, visit: Visit) -> int:
+        right, half, norm = part
+        tile = np.empty((stop - q, len(rows)), self.dtype)
+        if self.kind != "l2":
+            return self._show_direct(tile, right, half, q, u, visit)
+        np.matmul(self.left[q:stop], right.T, out=tile)
+        beta, alpha = self.beta[q:stop], 0.5 * self.frame.scale**2
+        if self.exact:
+            error = np.zeros(stop - q)
+        else:
+            unit = FLOAT32_UNIT if self.dtype == np.float32 else FLOAT64_UNIT
+            error = band(rows.shape[1], unit, self.norm[q:stop], norm, scale=self.frame.scale)
+
+        def scan(i: int, j: int) -> int:
+            return visit(
+                Tile(tile[i:j], half, alpha, beta[i:j], error[i:j], self.exact, self.a, self.b, q + i, u)
+            )
+
+        return sum(self.team.split(stop - q, scan, smallest=32))
+
+    def _show_direct(self, tile: Any, right: Any, half: Any, q: int, u: int, visit: Visit) -> int:
+        from ._loops import minus_hamming, minus_l1
+
+        fill = minus_hamming if self.kind == "hamming" else minus_l1
+        none, nothing = np.zeros(len(tile)), np.zeros((1, 1), np.float32)
+
+        def scan(i: int, j: int) -> int:
+            fill(self.a[q + i : q + j], right, tile[i:j])
+            return visit(Tile(tile[i:j], half, 1.0, none[i:j], none[i:j], True, nothing, nothing, q + i, u))
+
+        return sum(self.team.split(len(tile), scan, smallest=8))
