@@ -9,3 +9,14 @@ _V1 = "tiepoint.tasks.hpatches_v1"
 TASKS.add("hpatches-v1/classification", f"{_V1}_classification:TASK", "2016: same or not", family="patches")
 TASKS.add("hpatches-v1/matching", f"{_V1}_matching:TASK", "2016: match two images' patches", family="patches")
 TASKS.add("hpatches-v1/retrieval", f"{_V1}_retrieval:TASK", "2016: find a patch in a pool", family="patches")
+
+TASKS.add(
+    "tss", "tiepoint.tasks.tss:TASK", "flow and mask between two instances of an object", family="dense"
+)
+TASKS.add("dense/flow", "tiepoint.tasks.dense_flow:TASK", "flow against flow or homography", family="dense")
+TASKS.add("dense/pck", "tiepoint.tasks.dense_pck:TASK", "keypoints carried over by a flow", family="dense")
+
+_KEYPOINTS = "tiepoint.tasks.keypoints"
+TASKS.add(
+    "keypoints/ranking", f"{_KEYPOINTS}_ranking:TASK", "rank of the right keypoints", family="keypoints"
+)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rank counts between groups of rows, where the distance of two groups is that of their nearest rows.
+
+Several descriptors may stand for one place (a keypoint with two orientations). Counting rows would count
+such a place twice; here it counts once, at its smallest distance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .results import RankCounts
+
+Ints = NDArray[np.int64]
+_BLOCK = 64
+
+
+def group_rows(of: ArrayLike, valid: ArrayLike) -> tuple[Ints, Ints, Ints]:
+    """Valid rows sorted by group, the groups that have any, and where each starts (one more than groups).
+
+    >>> group_rows([1, 0, 1, 2], [True, True, True, False])
+    (array([1, 0, 2]), array([0, 1]), array([0, 1, 3]))
+    """
+    group = np.asarray(of, np.int64)
+    rows = np.flatnonzero(np.asarray(valid, bool))
+    rows = rows[np.argsort(group[rows], kind="stable")]
+    names, first = np.unique(group[rows], return_index=True)
+    return rows, names, np.append(first, len(rows)).astype(np.int64)
+
+
+def group_rank_counts(
+    queries: NDArray[Any],
+    query_start: Ints,
+    pool: NDArray[Any],
+    pool_start: Ints,
+    pool_position: Ints,
+    target_query: Ints,
+    target_value: NDArray[np.float64],
+    *,
+    distance: str,
+    limits: Ints,
+) -> RankCounts:
+    """Pool groups nearer than, and equally near as, each target.
+
+    Args:
+        queries: rows of the query groups, group after group; group g is rows query_start[g] to
+            query_start[g + 1] - 1, at least one.
+        query_start: (g + 1,).
+        pool: rows of the pool groups, likewise.
+        pool_start: (p + 1,).
+        pool_position: (p,) list position of each pool group.
+        target_query: (t,) query group of each target, non-decreasing.
+        target_value: (t,) reference value of the target: squared for l2, else the distance.
+        distance: l2, l1, hamming, cosine or masked_l1.
+        limits: (g, s): column s counts pool groups at positions < limits[group, s].
+
+    Returns:
+        RankCounts of shape (t, s); `eq_before` is zero (positions here are no file order). A target that is
+        itself in the pool is counted in `eq`.
+
+    Groups of one row on both sides, nearly all of them, go through `rank_counts`; the rest is evaluated pair
+    by pair.
+    """
+    from . import rank_counts
+
+    lt = np.zeros((len(target_query), limits.shape[1]), np.int64)
+    eq = np.zeros_like(lt)
+    if len(target_query) == 0 or len(pool_start) < 2:
+        return RankCounts(lt, eq, np.zeros_like(lt))
+    one_query, one_pool = np.diff(query_start) == 1, np.diff(pool_start) == 1
+    easy = one_query[target_query]
+    if easy.any() and one_pool.any():
+        chosen = np.unique(target_query[easy])
+        rank = np.zeros(len(one_query), np.int64)
+        rank[chosen] = np.arange(len(chosen))
+        order = np.argsort(pool_position[one_pool], kind="stable")
+        rows = pool_start[:-1][one_pool][order]
+        bounds = np.searchsorted(pool_position[one_pool][order], limits[chosen], side="left")
+        found = rank_counts(
+            np.asarray(queries)[query_start[:-1][chosen]],
+            np.asarray(pool)[rows],
+            rank[target_query[easy]],
+            target_value[easy],
+            np.zeros(int(easy.sum()), np.int64),
+            distance=distance,
+            limits=bounds,
+            squared=distance == "l2",
+        )
+        lt[easy] += found.lt
+        eq[easy] += found.eq
+    _direct(queries, query_start, pool, pool_start, pool_position, target_query, target_value, distance,
+            limits, one_query, one_pool, lt, eq)  # fmt: skip
+    return RankCounts(lt, eq, np.zeros_like(lt))
+
+
+def _direct(
+    queries: Any, query_start: Any, pool: Any, pool_start: Any, position: Any, target_query: Any,
+    target_value: Any, distance: str, limits: Any, one_query: Any, one_pool: Any, lt: Any, eq: Any,
+) -> None:  # fmt: skip
+    """Add what pairs with a group of several rows contribute."""
+    from ._group_loops import count_groups
+    from ._value_tiles import tiler
+    from .threads import Team
+
+    a, b, tile_of = tiler(queries, pool, distance)
+    first = np.searchsorted(target_query, np.arange(len(query_start)))
+    asked = np.diff(first) > 0
+    for single in (True, False):
+        groups = np.flatnonzero(asked & (one_query == single))
+        # A single query meets the single pool rows in rank_counts already.
+        kept = np.flatnonzero(~one_pool) if single else np.arange(len(one_pool))
+        if len(groups) == 0 or len(kept) == 0:
+            continue
+        size = np.diff(pool_start)[kept]
+        rows = _expand(pool_start[:-1][kept], size)
+        part_b = np.ascontiguousarray(b[rows])
+        start_b = np.append(0, np.cumsum(size))
+
+        def work(
+            i: int, j: int, groups: Any = groups, kept: Any = kept, b: Any = part_b, s: Any = start_b
+        ) -> None:
+            for k in range(i, j, _BLOCK):
+                block = groups[k : min(k + _BLOCK, j)]
+                size_a = np.diff(query_start)[block]
+                part_a = np.ascontiguousarray(a[_expand(query_start[:-1][block], size_a)])
+                start_a = np.append(0, np.cumsum(size_a))
+                tile = tile_of(part_a, b)
+                count_groups(tile, start_a, s, position[kept], block, first, target_value, limits, lt, eq)
+
+        with Team() as team:
+            team.split(len(groups), work, smallest=_BLOCK)
+
+
+def _expand(start: Ints, size: Ints) -> Ints:
+    """Row numbers of runs: start[i], start[i] + 1, … start[i] + size[i] - 1."""
+    return np.repeat(start - np.append(0, np.cumsum(size))[:-1], size) + np.arange(size.sum())
