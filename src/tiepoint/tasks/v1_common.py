@@ -29,10 +29,14 @@ class PatchData(Protocol):
     def counts(self) -> Mapping[str, int]:
         """Patches of every image ``SEQ.IM``."""
 
-    def item(self, key: str) -> Item:
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the user should know."""
+
+    def item(self, key: str, /) -> Item:
         """Item of ``SEQ/IM``."""
 
-    def read(self, key: str) -> NDArray[np.uint8]:
+    def read(self, key: str, /) -> NDArray[np.uint8]:
         """Patches of ``SEQ/IM``, uint8 (n, side, side)."""
 
 
@@ -139,7 +143,7 @@ class OpenV1:
         self.units: Sequence[Unit] = [
             Unit(d.name, tuple(item_key(n) for n in d.images), definition_hash(d.files)) for d in definitions
         ]
-        self.warnings: Sequence[str] = list(getattr(data, "warnings", ()))
+        self.warnings: Sequence[str] = list(data.warnings)
 
     @property
     def data_hash(self) -> str:
