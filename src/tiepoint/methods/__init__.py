@@ -41,4 +41,29 @@ _add("onnx", f"{_NET}_onnx:Onnx", "onnx:FILE, a patch network", family="patches"
 _add("torchscript", f"{_NET}_torch:TorchScript", "torchscript:FILE", family="patches", needs="learned")
 _add("kornia", f"{_NET}_kornia:Kornia", "kornia:NAME?weights=FILE", family="patches", needs="learned")
 
+_DENSE = f"{_OWN}.dense"
+_add("zero", f"{_DENSE}_zero:Zero", "canary: nothing moves", family="dense")
+_add("files", f"{_DENSE}_files:DenseFiles", "files:DIR, flows and masks in the TSS layout", family="dense")
+_add(
+    "dense-sift",
+    f"{_DENSE}_sift:DenseSift",
+    "coarse-to-fine dense SIFT, masks by consistency",
+    family="dense",
+)
+_add("homography", f"{_DENSE}_homography:Homography", "SIFT + MAGSAC", family="dense", needs="opencv")
+_add("sparse", f"{_DENSE}_sparse:Sparse", "matched keypoints, interpolated", family="dense", needs="opencv")
+_add("dis", f"{_DENSE}_opencv:Dis", "dense inverse search flow", family="dense", needs="opencv")
+_add("farneback", f"{_DENSE}_opencv:Farneback", "polynomial expansion flow", family="dense", needs="opencv")
+_add("tvl1", f"{_DENSE}_opencv:TVL1", "dual TV-L1 flow", family="dense", needs="opencv")
+_add("deepflow", f"{_DENSE}_opencv:DeepFlow", "DeepFlow without matches", family="dense", needs="opencv")
+_add("pcaflow", f"{_DENSE}_opencv:PCAFlow", "PCA-Flow without a prior", family="dense", needs="opencv")
+_add("rlof", f"{_DENSE}_opencv:Rlof", "robust local flow, interpolated", family="dense", needs="opencv")
+_add(
+    "sparse-to-dense",
+    f"{_DENSE}_opencv:SparseToDense",
+    "Lucas-Kanade on a grid",
+    family="dense",
+    needs="opencv",
+)
+
 __all__ = ["FAMILIES", "METHODS", "MethodRegistry"]

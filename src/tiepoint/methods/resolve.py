@@ -20,7 +20,10 @@ from .sources import library_versions, source_hash
 from .spec import Stage, arguments, parse_spec
 from .user_code import load_from_file, plain_state, source_file
 
-BINDERS: dict[str, str] = {"patches": "tiepoint.methods.patches:bind_patches"}
+BINDERS: dict[str, str] = {
+    "patches": "tiepoint.methods.patches:bind_patches",
+    "dense": "tiepoint.methods.dense:bind_dense",
+}
 """By family, what turns an object into `extract`: called with (thing, name=, distance=, on_bad=)."""
 
 
@@ -95,7 +98,7 @@ def _bound(thing: Any, stage: Stage, family: str, device: str, on_bad: str, spec
     module, _, attribute = target.partition(":")
     binder = getattr(importlib.import_module(module), attribute)
     extract: Callable[[Item, Any], Arrays] = binder(thing, name=name, distance=distance, on_bad=on_bad)
-    config, reason = _config(thing, name, distance, device, on_bad)
+    config, reason = _config(thing, distance, device, on_bad)
     return Method(
         name=name,
         family=family,
@@ -110,11 +113,10 @@ def _bound(thing: Any, stage: Stage, family: str, device: str, on_bad: str, spec
     )
 
 
-def _config(
-    thing: Any, name: str, distance: str, device: str, on_bad: str
-) -> tuple[dict[str, Any], str | None]:
+def _config(thing: Any, distance: str, device: str, on_bad: str) -> tuple[dict[str, Any], str | None]:
     """All that determines the output, and why it does not suffice to keep features (None if it does)."""
-    config: dict[str, Any] = {"method": name, "distance": distance, "on_bad": on_bad}
+    # the class, not the name: resize and resize?size=4 share their features
+    config: dict[str, Any] = {"class": type(thing).__qualname__, "distance": distance, "on_bad": on_bad}
     if "device" in inspect.signature(type(thing)).parameters:
         config["device"] = device
     if hasattr(thing, "weights"):

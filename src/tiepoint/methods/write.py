@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Descriptors written in the HPatches layout, ``OUT/SEQ/IM.csv``, for other programs and for ``files:OUT``."""
+"""Descriptors written in the HPatches layout, ``OUT/SEQ/IM.csv``, for other programs and for `files:`."""
 
 from __future__ import annotations
 

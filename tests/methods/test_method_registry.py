@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tiepoint.methods import METHODS
+from tiepoint.methods.registry import MethodRegistry
+from tiepoint.model.errors import InputError, UnknownNameError
+
+
+@pytest.fixture
+def registry():
+    r = MethodRegistry("method")
+    r.add("sift", "math:pi", "patches", family="patches")
+    r.add("sift", "math:tau", "keypoints", family="keypoints")
+    r.add("only", "math:e", "dense", family="dense")
+    return r
+
+
+def test_one_name_in_two_families(registry):
+    assert registry.load("sift", family="patches") < registry.load("sift", family="keypoints")
+    assert registry.load("sift") == registry.load("sift", family="patches")
+    assert registry.load("keypoints/sift") == registry.load("sift", family="keypoints")
+    assert "sift" in registry
+    assert registry.names("dense") == ["only"]
+
+
+def test_name_of_another_family_is_explained(registry):
+    with pytest.raises(InputError, match="'only' is for dense, and this task is for patches"):
+        registry.entry("only", family="patches")
+
+
+def test_unknown_name_suggests_names_of_the_family(registry):
+    with pytest.raises(UnknownNameError, match="did you mean 'sift'"):
+        registry.entry("sfit", family="patches")
+
+
+def test_a_name_can_be_taken_once_in_each_family(registry):
+    with pytest.raises(InputError, match="registered twice"):
+        registry.add("sift", "math:e", "again", family="patches")
+
+
+def test_plug_ins_belong_to_every_family(monkeypatch):
+    class Point:
+        name, value = "theirs", "math:pi"
+
+    monkeypatch.setattr("tiepoint.model.registry.entry_points", lambda group: [Point])
+    registry = MethodRegistry("method", group="tiepoint.methods")
+    assert registry.entry("theirs", family="dense").target == "math:pi"
+    assert registry.names("patches") == ["theirs"]
+
+
+def test_missing_extra_is_named():
+    registry = MethodRegistry("method")
+    registry.add("far", "no_such_module_anywhere:X", "", family="patches", needs="opencv")
+    with pytest.raises(InputError, match=r"pip install 'tiepoint\[opencv\]'"):
+        registry.load("far")
+
+
+def test_every_registered_patch_method_can_be_loaded():
+    for entry in METHODS:
+        if entry.family == "patches":
+            assert METHODS.load(entry.name, family="patches") is not None
+
+
+def test_names_are_known_without_heavy_imports():
+    code = (
+        "import sys, tiepoint.methods.resolve;"
+        "print([m for m in ('cv2', 'torch', 'numba', 'pandas', 'scipy') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
