@@ -75,7 +75,9 @@ def scores_of_means(metric: str, means: Sequence[BenchmarkMean], protocol: str) 
             m.value,
             m.n,
             protocol,
-            scenes=SceneValues(m.scenes, m.kinds, m.values[None], m.weights[None]),
+            scenes=None
+            if np.isnan(m.value)
+            else SceneValues(m.scenes, m.kinds, m.values[None], m.weights[None]),
             chance=m.chance,
             note=m.note,
         )
@@ -91,7 +93,7 @@ def scores_of_means(metric: str, means: Sequence[BenchmarkMean], protocol: str) 
             float(np.mean([m.value for m in means])),
             sum(m.n for m in means),
             protocol,
-            scenes=together,
+            scenes=together if all(np.isfinite(m.value) for m in means) else None,
             chance=float(np.mean(chances)) if len(chances) == len(means) else None,
             note="; ".join(notes) or None,
         )
