@@ -141,6 +141,14 @@ def test_an_object_may_state_its_own_config(patches):
     assert None is not first != resolve(stating, family="patches").key(item(patches))
 
 
+def test_attributes_of_a_user_with_names_of_ours_do_no_harm(patches):
+    other = Sized()
+    other.weights, other.check = np.ones(3), lambda: 1 / 0
+    method = resolve(other, family="patches")
+    assert method.check is None
+    assert "weights" not in method.config
+
+
 def test_a_users_exception_names_item_and_method(patches):
     class Broken:
         name = "broken"

@@ -40,7 +40,7 @@ class DescriptorFiles:
     def _read(self, path: Path) -> DescriptorTable:
         return read_descriptors(path, delimiter=self.delimiter)
 
-    def check(self, items: Sequence[Item]) -> None:
+    def check_items(self, items: Sequence[Item]) -> None:
         """All images without a descriptor file, at once."""
         missing = [item.key for item in items if self._find(item) is None]
         if missing:

@@ -55,7 +55,7 @@ class Kornia:
             reason = " ".join(str(e).split())[:300]
             raise InputError(f"{weights} does not fit kornia's {network_name}: {reason}") from e
         self.network = self.network.eval().to(self.device)
-        self.weights = {file.name: hash_file(file)}
+        self.weight_hashes = {file.name: hash_file(file)}
         self.config = {"network": network_name, "hard_tfeat": self.is_hard_tfeat}
         self.name = f"kornia:{network_name}?weights={file.name}"
 

@@ -53,7 +53,7 @@ class Onnx:
         if output is not None and output not in names:
             raise UnknownNameError(f"output of {path}", output, names)
         self.output = output or names[0]
-        self.weights = {file.name: hash_file(file)}
+        self.weight_hashes = {file.name: hash_file(file)}
         self.config = {"size": self.size, "input": input, "output": self.output}
         self.name = f"onnx:{file.name}"
 

@@ -55,7 +55,7 @@ class TorchScript:
         except (RuntimeError, ValueError) as e:
             reason = str(e).strip().splitlines()[0]
             raise InputError(f"{path} is no TorchScript file that torch can load: {reason}") from e
-        self.weights = {file.name: hash_file(file)}
+        self.weight_hashes = {file.name: hash_file(file)}
         self.config = {"size": size, "input": input}
         self.name = f"torchscript:{file.name}"
 

@@ -17,7 +17,7 @@ from .base import Method
 from .checks import ON_BAD
 from .registry import FAMILIES
 from .sources import library_versions, source_hash
-from .spec import Stage, arguments, parse_spec
+from .spec import Stage, arguments, parameters_of, parse_spec
 from .user_code import load_from_file, plain_state, source_file
 
 BINDERS: dict[str, str] = {
@@ -108,7 +108,7 @@ def _bound(thing: Any, stage: Stage, family: str, device: str, on_bad: str, spec
         key=_key(thing, config, cacheable=reason is None),
         spec=spec,
         reads_payload=not (hasattr(thing, "lookup_item") or hasattr(thing, "lookup")),
-        check=getattr(thing, "check", None),
+        check=getattr(thing, "check_items", None),
         meta={"notice": f"features of {name!r} are not kept: {reason}"} if reason else {},
     )
 
@@ -117,10 +117,10 @@ def _config(thing: Any, distance: str, device: str, on_bad: str) -> tuple[dict[s
     """All that determines the output, and why it does not suffice to keep features (None if it does)."""
     # the class, not the name: resize and resize?size=4 share their features
     config: dict[str, Any] = {"class": type(thing).__qualname__, "distance": distance, "on_bad": on_bad}
-    if "device" in inspect.signature(type(thing)).parameters:
+    if "device" in parameters_of(type(thing)):
         config["device"] = device
-    if hasattr(thing, "weights"):
-        config["weights"] = dict(thing.weights)
+    if hasattr(thing, "weight_hashes"):
+        config["weights"] = dict(thing.weight_hashes)
     state = plain_state(thing)
     if state is not None:
         config["params"] = state
@@ -130,10 +130,7 @@ def _config(thing: Any, distance: str, device: str, on_bad: str) -> tuple[dict[s
     config["source"] = source_hash(file)
     config["libraries"] = library_versions(file)
     if state is None:
-        return (
-            config,
-            "it holds values other than numbers, text and arrays; give it a dict `config` that says all",
-        )
+        return config, "it holds more than numbers, text and arrays; give it a dict `config` that says all"
     if hasattr(thing, "lookup") and not hasattr(thing, "item_key"):
         return config, "it looks descriptors up by itself; give it item_key(item) that changes with them"
     return config, None

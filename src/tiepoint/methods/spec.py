@@ -135,7 +135,7 @@ def arguments(
     `extra` are values passed on only if the factory has a parameter of that name (`device`). The caller
     fills the first `given` parameters itself; the argument of ``scheme:argument`` fills the next.
     """
-    known = _parameters(factory)
+    known = parameters_of(factory)
     named = [k for k, p in known.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     positional = [] if stage.argument is None else [stage.argument]
     named = named[given + len(positional) :]
@@ -152,7 +152,8 @@ def arguments(
     return positional, keywords
 
 
-def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+def parameters_of(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a function or class; none where Python cannot tell."""
     try:
         return inspect.signature(factory).parameters
     except (TypeError, ValueError):
