@@ -5,7 +5,18 @@ from __future__ import annotations
 
 import typer
 
-from . import data_cmd, demo_cmd, describe_cmd, list_cmd, run_cmd, score_cmd, show_cmd, sql_cmd
+from . import (
+    compare_cmd,
+    data_cmd,
+    demo_cmd,
+    describe_cmd,
+    list_cmd,
+    report_cmd,
+    run_cmd,
+    score_cmd,
+    show_cmd,
+    sql_cmd,
+)
 
 
 def mount(app: typer.Typer) -> None:
@@ -16,6 +27,8 @@ def mount(app: typer.Typer) -> None:
     app.command("run")(run_cmd.run)
     app.command("score")(score_cmd.score)
     app.command("describe")(describe_cmd.describe)
+    app.command("compare")(compare_cmd.compare)
+    app.command("report")(report_cmd.report)
     app.command("list")(list_cmd.list_things)
     app.command("show")(show_cmd.show)
     app.command("sql")(sql_cmd.sql)

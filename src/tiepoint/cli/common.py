@@ -82,3 +82,13 @@ def console() -> Any:
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=200)
+
+
+def print_tables(runs: Sequence[Any], warnings: Sequence[str]) -> None:
+    """Warnings, then one table a task and protocol."""
+    from ..report.text import score_tables
+
+    for warning in warnings:
+        notice(warning)
+    for table in score_tables(runs):
+        console().print(table)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import sys
 
-import click
 import typer
 
 from .._version import __version__
@@ -61,14 +60,9 @@ def run(arguments: list[str]) -> int:
     try:
         result = app(arguments, standalone_mode=False)
         return int(result) if isinstance(result, int) else 0
-    except click.exceptions.Exit as e:
+    except typer.Exit as e:
         return int(e.exit_code)
-    except click.ClickException as e:
-        error(e.format_message())
-        return 2
-    except click.exceptions.Abort:
-        return _stopped()
-    except KeyboardInterrupt:
+    except (typer.Abort, KeyboardInterrupt):
         return _stopped()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -78,6 +72,13 @@ def run(arguments: list[str]) -> int:
             raise
         error(str(e))
         return e.exit_code
+    except Exception as e:
+        # Usage errors: their class moved between versions of Typer, their method did not.
+        message = getattr(e, "format_message", None)
+        if message is None:
+            raise
+        error(f"{message()} (see --help)")
+        return 2
 
 
 def _stopped() -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from ..model.errors import InputError, TiepointError
-from .common import console, error, key_values, notice, print_json, progress_bars, values
+from .common import error, key_values, print_json, print_tables, progress_bars, values
 
 
 def run(
@@ -40,6 +40,7 @@ def run(
     """
     from ..run.engine import Request, evaluate
     from ..run.manifest import cores
+    from ..run.results_files import write_result_files
     from ..store.store import Store
 
     names = values(task)
@@ -71,27 +72,18 @@ def run(
         for request in requests:
             try:
                 runs.append(evaluate(request, opened, progress))
+                if write_results is not None:
+                    write_result_files(request, runs[-1], opened, write_results)
             except InputError:
                 raise
             except TiepointError as e:
                 error(str(e))
                 failed += 1
-        if write_results is not None:
-            from ..run.results_files import write_result_files
-
-            for r in runs:
-                for path in write_result_files(r, write_results):
-                    notice(f"wrote {path}") if not json_ else None
     warnings = list(dict.fromkeys(w for r in runs for w in r.warnings))
     if json_:
         print_json([row for r in runs for row in r.rows()], warnings)
     else:
-        from ..report.text import score_tables
-
-        for warning in warnings:
-            notice(warning)
-        for table in score_tables(runs):
-            console().print(table)
+        print_tables(runs, warnings)
     return 1 if failed else 0
 
 

@@ -96,15 +96,16 @@ def markdown(c: Comparison) -> str:
     """The table in Markdown; names are shown as text whatever is in them."""
     lines = [_markdown_row(header(c)), "|" + "---|" + "---:|" * (len(header(c)) - 2) + "---|"]
     lines += [_markdown_row(cells(c, r)) for r in c.rows]
-    notes = [f"- {_markdown_text(x)}" for x in legend(c)]
-    return "\n".join([f"**{_markdown_text(title(c))}**", "", *lines, "", *notes]) + "\n"
+    notes = [f"- {markdown_text(x)}" for x in legend(c)]
+    return "\n".join([f"**{markdown_text(title(c))}**", "", *lines, "", *notes]) + "\n"
 
 
 def _markdown_row(line: list[str]) -> str:
-    return "| " + " | ".join(_markdown_text(x) for x in line) + " |"
+    return "| " + " | ".join(markdown_text(x) for x in line) + " |"
 
 
-def _markdown_text(x: str) -> str:
+def markdown_text(x: str) -> str:
+    """Text with everything Markdown or HTML would read as markup made visible."""
     x = plain(x).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return "".join("\\" + ch if ch in "\\`*_[]|~#$" else ch for ch in x)
 

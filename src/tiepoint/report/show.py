@@ -20,13 +20,10 @@ def _task(run: Run) -> Task:
     return load_task(run.task)
 
 
-def card(run: Run) -> Any:
-    """What was measured, on what, how, when."""
-    from rich.table import Table
-    from rich.text import Text
-
+def card_rows(run: Run) -> list[tuple[str, str]]:
+    """What was measured, on what, how: names and values, empty ones left out."""
     m = run.manifest
-    table = Table(box=None, show_header=False, title=f"run {run.id}", title_justify="left")
+    machine = m.get("machine") or {}
     rows = {
         "method": run.method,
         "distance": m["method"].get("distance"),
@@ -34,19 +31,24 @@ def card(run: Run) -> Any:
         "dataset": f"{m['dataset']['name']} ({str(m['dataset']['hash'])[:12]})",
         "options": ", ".join(f"{k}={v}" for k, v in m.get("options", {}).items()) or "none",
         "status": run.stored.status,
-        "made": f"{run.stored.created_at}, {run.stored.time_s or 0:.1f} s",
-        "tiepoint": m["versions"]["tiepoint"],
-        "machine": f"{m['machine'].get('cpu', '')}, {m['machine'].get('cores', '?')} cores"
-        if "machine" in m
-        else "",
         "units": len(m.get("units", {})),
+        "tiepoint": m["versions"]["tiepoint"],
+        "machine": f"{machine['cpu']}, {machine['cores']} cores" if machine else "",
         "cost": _cost(m.get("efficiency") or {}),
     }
-    for key, value in rows.items():
-        if value not in (None, ""):
-            table.add_row(Text(key, style="dim"), Text(str(value)))
-    for warning in run.warnings:
-        table.add_row(Text("warning", style="yellow"), Text(str(warning)))
+    found = [(k, str(v)) for k, v in rows.items() if v not in (None, "")]
+    return found + [("warning", str(w)) for w in m.get("warnings", ())]
+
+
+def card(run: Run) -> Any:
+    """The card as a table, with when it was made."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, title=f"run {run.id}", title_justify="left")
+    made = ("made", f"{run.stored.created_at}, {run.stored.time_s or 0:.1f} s")
+    for key, value in [*card_rows(run), made]:
+        table.add_row(Text(key, style="yellow" if key == "warning" else "dim"), Text(value))
     return table
 
 

@@ -45,8 +45,8 @@ class Context:
         own = self.method.key(item) if self.ephemeral is None else f"{self.ephemeral}:{item.key}"
         return hash_json(["features", own, item.content])
 
-    def extract(self, key: str) -> float:
-        """Make and cache the features of an item; returns the seconds the method took."""
+    def extract(self, key: str, feature_key: str) -> float:
+        """Make the features of an item and cache them under a key; returns the seconds the method took."""
         item = self.item(key)
         payload = self.opened.read(key) if self.method.reads_payload else None
         started = time.perf_counter()
@@ -54,9 +54,7 @@ class Context:
         seconds = time.perf_counter() - started
         values = arrays.get("values")
         count = item.count if values is None else len(values)
-        self.features.put(
-            self.feature_key(item), arrays, item=key, method=self.method.name, time_s=seconds, count=count
-        )
+        self.features.put(feature_key, arrays, item=key, method=self.method.name, time_s=seconds, count=count)
         return seconds
 
     def arrays(self, key: str) -> Arrays:

@@ -101,10 +101,13 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
         cost = efficiency(context, store.root)
     made = {unit: {c: records.get(k) for c, k in by.items()} for unit, by in keys.items()}
     rows = kept_scores(store, run_id, protocols)
+    speak = getattr(task, "warnings", None)
     for protocol in protocols:
         progress(f"scores under {protocol}", 0, 1)
         comparison = task.comparison(protocol)
-        rows += score_rows(task, [by[comparison] for by in made.values()], protocol)
+        chosen = [by[comparison] for by in made.values()]
+        rows += score_rows(task, chosen, protocol)
+        notices += [w for w in (speak(chosen) if speak else ()) if w not in notices]
         progress(f"scores under {protocol}", 1, 1)
     manifest = {
         "task": task.name,
@@ -148,29 +151,23 @@ def work(
     context: Context, recipe: Recipe | None, protocols: Sequence[str], jobs: int, progress: Progress
 ) -> dict[str, dict[str, str]]:
     """Features and records that are missing; returns the record keys by unit and comparison."""
-    items = [i for i in context.opened.items if context.features.meta(context.feature_key(i)) is None]
-    _adaptive(
-        f"{context.method.name}: features",
-        _extract,
-        {i.key: i.key for i in items},
-        context,
-        recipe,
-        jobs,
-        progress,
-    )
+    keys = {i.key: context.feature_key(i) for i in context.opened.items}
+    missing = {name: (name, key) for name, key in keys.items() if context.features.meta(key) is None}
+    label = f"{context.method.name}: features"
+    _adaptive(label, _extract, missing, context, recipe, jobs, progress)
     comparisons = list(dict.fromkeys(context.task.comparison(p) for p in protocols))
     todo = {f"{u.key} ({c})": (u, c) for u in context.opened.units for c in comparisons}
     in_process = None if context.task.family == "patches" else recipe
     label = f"{context.method.name}: {context.task.name}"
     results = _adaptive(label, _compare, todo, context, in_process, jobs, progress)
-    keys: dict[str, dict[str, str]] = {}
+    made: dict[str, dict[str, str]] = {}
     for name, (unit, comparison) in todo.items():
-        keys.setdefault(unit.key, {})[comparison] = results[name]
-    return keys
+        made.setdefault(unit.key, {})[comparison] = results[name]
+    return made
 
 
-def _extract(context: Context, key: str) -> float:
-    return context.extract(key)
+def _extract(context: Context, argument: tuple[str, str]) -> float:
+    return context.extract(*argument)
 
 
 def _compare(context: Context, argument: tuple[Unit, str]) -> str:

@@ -47,7 +47,7 @@
     button.addEventListener("click", function () {
       var figure = button.closest("figure");
       var kind = button.dataset.get;
-      var text = kind === "csv" ? figure.querySelector("script").textContent : new XMLSerializer().serializeToString(figure.querySelector("svg"));
+      var text = kind === "csv" ? button.dataset.csv : new XMLSerializer().serializeToString(figure.querySelector("svg"));
       var link = document.createElement("a");
       link.href = URL.createObjectURL(new Blob([text], { type: kind === "csv" ? "text/csv" : "image/svg+xml" }));
       link.download = button.dataset.name + "." + kind;

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint data``: make, cut, draw task files, check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from ..model.errors import InputError, UnknownNameError
+from .common import progress_bars
+
+app = typer.Typer(help="Datasets: make, cut, task files, check.", no_args_is_help=True)
+
+SUITES = ("hpatches-v1", "hpatches")
+
+
+@app.command("make")
+def make(
+    out: Path = typer.Argument(Path("tiepoint-demo"), help="Folder to write to."),
+    width: int = typer.Option(320, help="Image width in pixels."),
+    height: int = typer.Option(240, help="Image height in pixels."),
+    seed: int = typer.Option(0, help="Another seed gives other cameras, light and noise."),
+) -> None:
+    """Make the demo set from photographs inside scikit-image: no data and no network needed.
+
+    Example: `tiepoint data make tiepoint-demo`
+    """
+    from ..datasets.demo import make_demo
+
+    made = make_demo(out, size=(width, height), seed=seed)
+    print(f"image sequences: {made.sequences}\ndense pairs: {made.dense}")
+
+
+@app.command("cut")
+def cut(
+    data: Path = typer.Option(..., "--data", help="Folder of image sequences with homographies."),
+    out: Path = typer.Option(..., "--out", help="Folder for the patch strips."),
+    max_patches: int = typer.Option(2000, "--max-patches", help="At most this many patches a sequence."),
+    side: int = typer.Option(65, "--side", help="Patch side in pixels."),
+    magnification: float = typer.Option(5.0, "--magnification", help="Support over detected region."),
+    seed: int = typer.Option(0, "--seed", help="Seed of the jitter."),
+    jobs: int = typer.Option(0, "--jobs", help="Sequences at the same time; 0 means one per core."),
+) -> None:
+    """Cut patches from image sequences into the HPatches layout; prints the measured overlaps.
+
+    Example: `tiepoint data cut --data sequences --out patches`
+    """
+    from ..datasets.cut import cut_patches
+    from ..datasets.cut_sequence import CutOptions
+    from ..run.manifest import cores
+
+    options = CutOptions(side=side, magnification=magnification, max_patches=max_patches, seed=seed)
+    result = cut_patches(data, out, options=options, jobs=jobs if jobs > 0 else cores())
+    print(result)
+    if result.sheets:
+        print(f"contact sheets: {next(iter(result.sheets.values())).parent}")
+
+
+@app.command("tasks")
+def tasks(
+    suite: str = typer.Option(..., "--suite", help="hpatches-v1 (2016) or hpatches (2017)."),
+    data: Path = typer.Option(..., "--data", help="Folder of patch strips, or a JSON file of lengths."),
+    out: Path = typer.Option(..., "--out", help="Folder for the task files."),
+    lists: str = typer.Option("official", "--lists", help="hpatches: official or clean."),
+    split: list[str] = typer.Option(None, "--split", help="hpatches: splits to write; default all that fit."),
+    seed: int = typer.Option(0, "--seed", help="hpatches-v1: seed of the draws."),
+    set_: str = typer.Option("test", "--set", help="hpatches-v1: prefix of the files, train or test."),
+) -> None:
+    """Write the task files of a suite for a dataset.
+
+    Example: `tiepoint data tasks --suite hpatches-v1 --data patches --out patches/benchmarks`
+    """
+    if suite not in SUITES:
+        raise UnknownNameError("suite", suite, SUITES)
+    from . import task_files
+
+    with progress_bars() as progress:
+        if suite == "hpatches-v1":
+            print(task_files.write_v1(data, out, seed=seed, prefix=set_))
+        else:
+            print(task_files.write_v2(data, out, lists=lists, splits=split, progress=progress))
+
+
+@app.command("check")
+def check(
+    data: Path = typer.Option(None, "--data", help="Dataset to check: patches, sequences or TSS pairs."),
+    store: str = typer.Option(
+        None, "--store", help="Store to verify; its database is rebuilt from the files."
+    ),
+    fast: bool = typer.Option(False, "--fast", help="Headers and names only."),
+) -> int:
+    """Validate a dataset and say in words what is wrong, or verify a store.
+
+    Example: `tiepoint data check --data hpatches-release`
+    """
+    if data is None and store is None:
+        raise InputError("check needs --data DIR or --store STORE")
+    code = 0
+    if data is not None:
+        from ..datasets.check import check_dataset
+
+        with progress_bars() as progress:
+            report = check_dataset(data, deep=not fast, progress=lambda d, t: progress("check", d, t))
+        print(report)
+        code = 0 if report.ok else 2
+    if store is not None:
+        from ..store.check import check_store
+        from ..store.store import Store
+
+        with Store.open(store) as opened:
+            problems, count = check_store(opened)
+        print(f"{count} runs in the store, database rebuilt from their files")
+        for problem in problems:
+            print(f"  - {problem}")
+        code = max(code, 2 if problems else 0)
+    return code

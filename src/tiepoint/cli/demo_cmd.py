@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint demo``: from nothing to tables and a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from .common import print_json, print_tables, progress_bars
+
+
+def demo(
+    out: Path = typer.Option(Path("tiepoint-demo"), "--out", help="Folder for data, store and report."),
+    jobs: int = typer.Option(0, "--jobs", help="Worker processes; 0 means one per core."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Make a small real-photo set, run all families on it, print tables, write a report.
+
+    Example: `tiepoint demo`
+    """
+    from ..report.html import render
+    from ..run.demo import run_demo
+    from ..run.manifest import cores
+    from .report_cmd import write_text
+
+    with progress_bars(not json_) as progress:
+        runs, store = run_demo(out, jobs=jobs if jobs > 0 else cores(), progress=progress)
+        report = out / "report.html"
+        write_text(report, render(runs, title="tiepoint demo", progress=progress))
+    if json_:
+        print_json([row for r in runs for row in r.rows()], [])
+        return
+    print_tables(runs, [])
+    print(f"\nstore: {store}\nreport: {report.resolve()}")
