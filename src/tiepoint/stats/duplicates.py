@@ -56,8 +56,8 @@ def duplicate_scenes(
                 break
             if kinds[i] == kinds[j] and _same(values[:, i], values[:, j], chance, pairs, tolerance):
                 parent[parent == parent[j]] = parent[i]
-    groups = (tuple(np.flatnonzero(parent == root).tolist()) for root in np.unique(parent))
-    return sorted(g for g in groups if len(g) > 1)
+    roots = np.flatnonzero(np.bincount(parent, minlength=n) > 1)
+    return sorted(tuple(np.flatnonzero(parent == root).tolist()) for root in roots)
 
 
 def _equal_pairs(row: Array, tolerance: float) -> float:

@@ -25,7 +25,7 @@ def seed_of(*parts: object) -> int:
     return int(hash_json(list(parts))[:16], 16)
 
 
-def exact_product(counts: Array, values: Array) -> Array:
+def exact_product(counts: Array, values: Array, *, total: float | None = None) -> Array:
     """`counts @ values` with the same bits for any number of threads and any block size.
 
     Values are rounded to multiples of a power of two so small that every partial sum is an integer below
@@ -37,14 +37,21 @@ def exact_product(counts: Array, values: Array) -> Array:
     Args:
         counts: integers in float64 (positive or negative), (r, s).
         values: (s, k), finite.
+        total: the largest sum of absolute counts of a row, if it is known.
 
     >>> exact_product(np.array([[2.0, 0.0]]), np.array([[0.5], [9.0]]))
     array([[1.]])
     """
-    total = float(np.abs(counts).sum(axis=1).max(initial=1.0))
+    if total is None:
+        total = float(np.abs(counts).sum(axis=1).max(initial=1.0))
     scale = grid(float(np.abs(values).max(initial=0.0)) * max(total, 1.0))
-    product: Array = (counts @ np.rint(values * scale)) / scale
-    return product
+    rounded = np.rint(values * scale)
+    if values.shape[1] <= 2:
+        # A few columns are not worth waking the threads of BLAS, which on a busy machine takes far longer.
+        product: Array = np.einsum("rs,sk->rk", counts, rounded)
+    else:
+        product = counts @ rounded
+    return product / scale
 
 
 def grid(largest_sum: float) -> float:
@@ -78,7 +85,8 @@ class Resamples:
         parts = zip(self.members, self.counts, self.factors, strict=True)
         total = np.zeros((len(self.counts[0]), values.shape[1]))
         for member, counts, factor in parts:
-            total += factor * exact_product(counts, values[member])
+            drawn = max(len(member) - 1, 1)
+            total += factor * exact_product(counts, values[member], total=drawn)
         return total
 
     def weights(self) -> Array:

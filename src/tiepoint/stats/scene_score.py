@@ -56,6 +56,9 @@ class SceneScore:
 
     def resampled(self, draws: Resamples) -> Array:
         """The score of each resample, (r,). A cell that lost all its scenes is left out of that mean."""
+        if all((self.weights[:, m] == self.weights[:, m[:1]]).all() for m in draws.members):
+            # Equal weights within each stratum: no resample changes the denominators.
+            return draws.weigh(self.contributions()[:, None])[:, 0]
         above = draws.weigh((self.weights * self.values).T)
         below = draws.weigh(self.weights.T)
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Intervals of scores: agreement with SciPy, rules by number of scenes, strata, determinism."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from tiepoint.model.errors import InputError
+from tiepoint.model.scores import SceneValues
+from tiepoint.stats.bca import acceleration, bca_bounds
+from tiepoint.stats.intervals import scene_interval, scene_intervals
+from tiepoint.stats.resample import exact_product, resample
+from tiepoint.stats.scene_score import scene_score
+from tiepoint.stats.strata import strata_of
+from tiepoint.stats.student import standard_error
+
+
+def table(x: np.ndarray, kinds: str | None = None, weights: np.ndarray | None = None) -> SceneValues:
+    x = np.atleast_2d(x)
+    n = x.shape[1]
+    return SceneValues(tuple(f"s{k:03d}" for k in range(n)), tuple(kinds or "v" * n), x, weights)
+
+
+def test_t_interval_of_one_kind_is_the_textbook_one() -> None:
+    x = np.array([0.41, 0.52, 0.47, 0.6, 0.38, 0.55, 0.49])
+    i = scene_interval(table(x))
+    expected = stats.ttest_1samp(x, 0).confidence_interval(0.95)
+    assert i.kind == "t"
+    assert (i.low, i.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_bca_bounds_are_those_of_scipy_on_the_same_resamples() -> None:
+    x = np.random.default_rng(1).beta(2, 5, 50)
+    theirs = stats.bootstrap((x,), np.mean, n_resamples=3000, method="BCa", rng=np.random.default_rng(2))
+    influence = ((x - x.mean()) / len(x))[:, None]
+    low, high = bca_bounds(
+        np.array([x.mean()]),
+        theirs.bootstrap_distribution[:, None],
+        influence,
+        np.zeros(50, dtype=np.int64),
+    )
+    interval = theirs.confidence_interval
+    assert (low[0], high[0]) == pytest.approx((interval.low, interval.high), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [60, 116])
+def test_bca_interval_is_close_to_scipy_with_its_own_resamples(n: int) -> None:
+    x = np.random.default_rng(n).beta(2, 5, n)
+    i = scene_interval(table(x))
+    theirs = stats.bootstrap((x,), np.mean, method="BCa", rng=np.random.default_rng(2)).confidence_interval
+    assert i.kind == "bca"
+    assert i.low is not None
+    assert i.high is not None
+    width = theirs.high - theirs.low
+    # Ours is wider by the factors for few scenes (n - 1 for n, t for normal), 2.5 % at 60 scenes.
+    assert abs(i.low - theirs.low) < 0.04 * width
+    assert abs(i.high - theirs.high) < 0.04 * width
+
+
+def test_stratified_standard_error_is_that_of_a_mean_of_stratum_means() -> None:
+    rng = np.random.default_rng(4)
+    a, b = rng.random(5), rng.random(9) * 3
+    cells = np.full((2, 14), np.nan)
+    cells[0, :5], cells[1, 5:] = a, b
+    score = scene_score(table(cells, "i" * 5 + "v" * 9))
+    se, df = standard_error(score.influence()[:, None], score.strata)
+    va, vb = a.var(ddof=1) / 5 / 4, b.var(ddof=1) / 9 / 4
+    assert score.value() == pytest.approx((a.mean() + b.mean()) / 2)
+    assert se[0] == pytest.approx(np.sqrt(va + vb))
+    assert df[0] == pytest.approx(min((va + vb) ** 2 / (va**2 / 6 + vb**2 / 10) - 2, 12))
+
+
+def test_kinds_are_strata_so_a_gap_between_them_does_not_widen_the_interval() -> None:
+    rng = np.random.default_rng(0)
+    x = np.where(np.arange(60) < 30, 0.2, 0.7) + rng.normal(0, 0.01, 60)
+    near = scene_interval(table(x, "i" * 30 + "v" * 30))
+    far = scene_interval(table(x))
+    assert near.high - near.low < 0.1 * (far.high - far.low)  # type: ignore[operator]
+
+
+def test_weights_count_scenes_like_their_repetition_in_the_score() -> None:
+    s = scene_score(table(np.array([0.2, 0.4, 0.9]), weights=np.array([[2.0, 1.0, 1.0]])))
+    assert s.value() == pytest.approx(np.mean([0.2, 0.2, 0.4, 0.9]))
+    assert s.influence().sum() == pytest.approx(0, abs=1e-15)
+    assert s.contributions().sum() == pytest.approx(s.value())
+
+
+def test_few_scenes_have_no_interval_and_say_so() -> None:
+    i = scene_interval(table(np.array([0.2, 0.4, 0.3])))
+    assert (i.low, i.high, i.kind, i.n_scenes) == (None, None, "none", 3)
+    assert i.note is not None
+    assert "3 scenes" in i.note
+
+
+def test_scenes_without_a_value_do_not_count() -> None:
+    x = np.array([0.2, 0.4, 0.3, np.nan, 0.5, 0.3, 0.35, np.nan])
+    assert scene_interval(table(x)) == scene_interval(
+        SceneValues(tuple(f"s{k:03d}" for k in (0, 1, 2, 4, 5, 6)), ("v",) * 6, x[np.isfinite(x)][None])
+    )
+
+
+@pytest.mark.parametrize("n", [8, 50])
+def test_equal_scenes_give_a_point_and_a_note(n: int) -> None:
+    i = scene_interval(table(np.ones(n)))
+    assert (i.low, i.high) == (1, 1)
+    assert "same value" in str(i.note)
+
+
+@pytest.mark.parametrize("n", [10, 60])
+def test_order_of_scenes_and_company_do_not_matter(n: int) -> None:
+    rng = np.random.default_rng(n)
+    x, order = rng.random(n), rng.permutation(n)
+    given_ = table(x, "iv" * (n // 2))
+    mixed = SceneValues(
+        tuple(given_.scenes[k] for k in order), tuple(given_.kinds[k] for k in order), x[None, order]
+    )
+    alone = scene_interval(given_)
+    assert scene_interval(mixed) == alone
+    assert scene_intervals([table(rng.random(7)), given_])[1] == alone
+    assert scene_interval(given_, seed=5) == scene_interval(given_, seed=5)
+
+
+def test_errors_in_pixels_are_not_squeezed_below_one() -> None:
+    x = np.array([0.95, 0.9, 0.99, 0.92, 0.97, 0.94])
+    assert scene_interval(table(x)).high < 1  # type: ignore[operator]
+    free = scene_interval(table(x), bounded=False)
+    expected = stats.ttest_1samp(x, 0).confidence_interval(0.95)
+    assert free.high == pytest.approx(expected.high)
+
+
+def test_level_widens() -> None:
+    x = np.random.default_rng(3).random(50)
+    narrow, wide = (scene_interval(table(x), level=level) for level in (0.8, 0.99))
+    assert wide.low < narrow.low < narrow.high < wide.high  # type: ignore[operator]
+    with pytest.raises(InputError, match="between 0 and 1"):
+        scene_interval(table(x), level=95)
+
+
+@pytest.mark.parametrize(
+    ("scenes", "cells", "message"),
+    [
+        (("a", "b"), np.ones((1, 3)), "2 scenes"),
+        (("a", "a", "b"), np.ones((1, 3)), "listed twice"),
+        (("a", "b", "c"), np.array([[1, np.inf, 0]]), "infinite"),
+    ],
+)
+def test_bad_tables_are_named(scenes: tuple[str, ...], cells: np.ndarray, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        scene_interval(SceneValues(scenes, ("v",) * len(scenes), cells))
+
+
+@given(st.lists(st.sampled_from("ivxyz"), min_size=1, max_size=30))
+def test_no_stratum_has_a_single_scene_unless_all_do(kinds: list[str]) -> None:
+    strata = strata_of(kinds)
+    assert set(strata) == set(range(strata.max() + 1))
+    if len(kinds) > 1:
+        assert np.bincount(strata).min() > 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 40), st.integers(0, 10**6))
+def test_exact_product_does_not_depend_on_order_or_blocks(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 6, (20, n)).astype(float)
+    counts[:, 0] += n * 5 - counts.sum(axis=1)  # equal row sums, so every block rounds alike
+    values = rng.normal(size=(n, 3)) * 10.0 ** rng.integers(-6, 6)
+    whole = exact_product(counts, values)
+    order = rng.permutation(n)
+    assert (exact_product(counts[:, order], values[order]) == whole).all()
+    assert (np.concatenate([exact_product(row[None], values) for row in counts]) == whole).all()
+    assert whole == pytest.approx(counts @ values, rel=1e-9, abs=1e-12 * np.abs(values).max())
+
+
+def test_resamples_have_the_variance_of_the_mean() -> None:
+    x = np.random.default_rng(0).random((8, 1))
+    drawn = resample(np.zeros(8, dtype=np.int64), resamples=40000, seed=1).weigh(x / 8)
+    assert drawn.mean() == pytest.approx(x.mean(), abs=0.003)
+    assert drawn.std() == pytest.approx(x.std(ddof=1) / np.sqrt(8), rel=0.02)
+
+
+def test_acceleration_is_the_skewness_of_leaving_out() -> None:
+    x = np.array([1.0, 1.0, 2.0, 7.0, 3.0])
+    left = np.array([np.delete(x, k).mean() for k in range(5)])
+    d = left.mean() - left
+    expected = (d**3).sum() / (6 * (d**2).sum() ** 1.5)
+    assert acceleration((x - x.mean())[:, None] / 5, np.zeros(5, dtype=np.int64))[0] == pytest.approx(
+        expected
+    )
