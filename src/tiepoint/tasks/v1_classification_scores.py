@@ -58,6 +58,9 @@ def values(
 ) -> dict[str, float]:
     """AUC, AP and FPR at 95 % recall of one list."""
     ties = "file" if rules.file_order else "expected"
+    # Sorted once, stably: the three measures below then sort what is in order already.
+    order = np.argsort(distances, kind="stable")
+    distances, labels = distances[order], labels[order]
     return {
         "auc": roc_auc(distances, labels, ties=ties, unretrieved="stop" if rules.roc_stops else "extend"),
         "ap": average_precision(distances, labels, ties=ties),
