@@ -14,21 +14,11 @@ import numpy as np
 from numba import njit, types
 
 from ._scan import compiled, make_buffer, reference, round_down, round_up, scores_of
-from ._vectors import PAD, next_within
+from ._vectors import PAD, count_two, next_within
 
 _VECTOR, _WHOLE, _TABLE = types.float64[::1], types.int64[::1], types.int64[:, ::1]
 # Rounding of a square and of a square root, with room to spare.
 _ROOT_SLACK = 2.0**-50
-
-
-@njit(nogil=True)
-def _count(row: Any, start: int, stop: int, low: Any, high: Any) -> Any:
-    below = 0
-    within = 0
-    for j in range(start, stop):
-        below += row[j] < low
-        within += row[j] <= high
-    return below, within
 
 
 @njit(nogil=True)
@@ -124,7 +114,7 @@ def _ranks(
             within = 0
             start = 0
             for c in range(columns):
-                x, y = _count(slots, start, edge[c], low, high)
+                x, y = count_two(slots, start, edge[c], low, high)
                 below += x
                 within += y
                 start = edge[c]
@@ -136,7 +126,7 @@ def _ranks(
                 count = 0
                 start = 0
                 for c in range(columns):
-                    x, y = _count(slots, start, min(edge[c], stop), low, high)
+                    x, y = count_two(slots, start, min(edge[c], stop), low, high)
                     count += y - x
                     start = max(start, min(edge[c], stop))
                     before[t, limit_column[q, c]] += count

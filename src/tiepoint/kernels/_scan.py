@@ -39,21 +39,22 @@ def make_buffer(half: Any, extra: int) -> Any:
 @njit(nogil=True)
 def round_down(x: float, like: Any) -> Any:
     """Largest finite value of like's format that is <= x (or its lowest one)."""
-    top = np.finfo(like.dtype).max
+    # Each result is cast: a comparison of float32 scores with a float64 bound would cost five times as much.
+    top = like.dtype.type(np.finfo(like.dtype).max)
     if x >= top:
         return top
     if x <= -top:
-        return -top
+        return like.dtype.type(-top)
     y = like.dtype.type(x)
     if np.float64(y) > x:
-        y = np.nextafter(y, -top)
+        return like.dtype.type(np.nextafter(y, -top))
     return y
 
 
 @njit(nogil=True)
 def round_up(x: float, like: Any) -> Any:
     """Smallest finite value of like's format that is >= x (or its largest one)."""
-    return -round_down(-x, like)
+    return like.dtype.type(-round_down(-x, like))
 
 
 @njit(nogil=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Searching in a row of scores, one machine vector at a time.
+"""Searching and counting in a row of scores, one machine vector at a time.
 
-A loop with an early exit does not vectorise by itself. The row must be readable for `PAD` elements past the
+A loop with an early exit does not vectorise by itself, and compare-and-count does so badly. The row must be readable for `PAD` elements past the
 last one asked for.
 """
 
@@ -87,3 +87,56 @@ def next_within(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high:
         return result
 
     return types.intp(row, types.intp, types.intp, row.dtype, row.dtype), codegen
+
+
+@intrinsic
+def count_two(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high: Any) -> Any:
+    """How many elements of row[start:stop] are < low, and how many are <= high."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x = _Row(context, builder, signature.args[0], args[0])
+        start, stop, low, high = args[1], args[2], x.splat(args[3]), x.splat(args[4])
+
+        def counts(k: Any, mask: Any) -> tuple[Any, Any]:
+            value = x.load(k)
+            below = x.bits(builder.fcmp_ordered("<", value, low))
+            within = x.bits(builder.fcmp_ordered("<=", value, high))
+            if mask is not None:
+                below, within = builder.and_(below, mask), builder.and_(within, mask)
+            return builder.ctpop(below), builder.ctpop(within)
+
+        entry = builder.block
+        names = ("whole", "body", "rest", "tail", "end")
+        whole, body, rest, tail, end = (builder.append_basic_block(f"count.{n}") for n in names)
+        builder.branch(whole)
+        builder.position_at_end(whole)
+        k, below, within = builder.phi(_I64), builder.phi(_I64), builder.phi(_I64)
+        for phi, first in ((k, start), (below, _int(0)), (within, _int(0))):
+            phi.add_incoming(first, entry)
+        following = builder.add(k, _int(x.lanes))
+        builder.cbranch(builder.icmp_signed("<=", following, stop), body, rest)
+        builder.position_at_end(body)
+        more = counts(k, None)
+        k.add_incoming(following, body)
+        below.add_incoming(builder.add(below, more[0]), body)
+        within.add_incoming(builder.add(within, more[1]), body)
+        builder.branch(whole)
+        builder.position_at_end(rest)
+        builder.cbranch(builder.icmp_signed("<", k, stop), tail, end)
+        builder.position_at_end(tail)
+        # The last vector reaches past `stop`: its surplus lanes are masked away.
+        mask = builder.sub(builder.shl(_int(1), builder.sub(stop, k)), _int(1))
+        last = counts(k, mask)
+        total = builder.add(below, last[0]), builder.add(within, last[1])
+        builder.branch(end)
+        builder.position_at_end(end)
+        result = []
+        for plain, added in zip((below, within), total, strict=True):
+            phi = builder.phi(_I64)
+            phi.add_incoming(plain, rest)
+            phi.add_incoming(added, tail)
+            result.append(phi)
+        return context.make_tuple(builder, signature.return_type, result)
+
+    pair = types.UniTuple(types.intp, 2)
+    return pair(row, types.intp, types.intp, row.dtype, row.dtype), codegen

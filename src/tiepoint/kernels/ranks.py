@@ -94,9 +94,7 @@ def _targets(
         raise InputError(f"target_query[{where}] is {q[where]}, but there are {queries} queries")
     if not np.all(d >= 0):
         where = int(np.argmin(d >= 0))
-        raise InputError(
-            f"target_distance[{where}] is {d[where]}; expected 0 or more, infinite for a failure"
-        )
+        raise InputError(f"target_distance[{where}] is {d[where]}; expected >= 0, infinite for a failure")
     return q.astype(np.int64), d, p.astype(np.int64)
 
 

@@ -131,12 +131,13 @@ class Scores:
         about these rows and the following tiles come from a float64 product.
         """
         step = TILE_COLUMNS
+        self._memory = np.empty(0, np.uint8)
         for u in range(0, len(self.b), step):
             rows = self.b[u : u + step]
             if on_rows is not None:
                 on_rows(u, u + len(rows))
             part = self._project(rows)
-            q, height = 0, max(1, TILE_BYTES // (len(rows) * 8))
+            q, height = 0, max(1, TILE_BYTES // (len(rows) * self.dtype.itemsize))
             while q < len(self.a):
                 stop = min(q + height, len(self.a))
                 sums = self._show(part, rows, q, stop, u, visit)
@@ -154,7 +155,7 @@ class Scores:
 
     def _show(self, part: Any, rows: Any, q: int, stop: int, u: int, visit: Visit) -> int:
         right, half, norm = part
-        tile = np.empty((stop - q, len(rows)), self.dtype)
+        tile = self._tile(stop - q, len(rows))
         if self.kind != "l2":
             return self._show_direct(tile, right, half, q, u, visit)
         np.matmul(self.left[q:stop], right.T, out=tile)
@@ -171,6 +172,13 @@ class Scores:
             )
 
         return sum(self.team.split(stop - q, scan, smallest=32))
+
+    def _tile(self, height: int, width: int) -> NDArray[Any]:
+        """Memory for one tile, reused: fresh pages cost as much as a pass over them."""
+        needed = height * width * self.dtype.itemsize
+        if self._memory.size < needed:
+            self._memory = np.empty(needed, np.uint8)
+        return self._memory[:needed].view(self.dtype).reshape(height, width)
 
     def _show_direct(self, tile: Any, right: Any, half: Any, q: int, u: int, visit: Visit) -> int:
         from ._loops import minus_hamming, minus_l1
