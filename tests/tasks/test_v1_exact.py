@@ -126,6 +126,22 @@ def test_chance_levels_by_hand(world):
     assert found["map_query"] == pytest.approx(weighted)
 
 
+def test_chance_levels_of_the_2016_rules(world):
+    """Guessing, simulated with random descriptors, meets the closed forms of its normalisers."""
+    for task, metrics in ((MATCHING, ("ap", "ap_ratio")), (RETRIEVAL, ("map_patch", "map_image"))):
+        found = {m: [] for m in metrics}
+        for seed in range(30):
+            features = features_of(make_descriptors(world, "random", seed=seed))
+            scores = task.score(run_task(task, world, features)[1], "hbench-2016")
+            for s in scores:
+                if s.group == "all" and s.metric in found:
+                    found[s.metric].append(s.value)
+                    found[s.metric + " chance"] = s.chance
+        for m in metrics:
+            error = np.std(found[m]) / np.sqrt(len(found[m]))
+            assert abs(np.mean(found[m]) - found[m + " chance"]) < 4 * error, m
+
+
 def test_oracle_scores_one(world):
     features = features_of(make_descriptors(world, "oracle"))
     for task in ALL:

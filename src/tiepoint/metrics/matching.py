@@ -86,10 +86,31 @@ def matching_average_precision(
     return average_precision(dissimilarity, validity, normaliser=by, flavour=flavour, ties=ties)
 
 
-def chance_matching_average_precision(references: int, targets: int) -> float:
+def chance_matching_average_precision(
+    references: int, targets: int, *, normaliser: Normaliser | None = None
+) -> float:
     """Expected matching AP of a method that guesses: each match right with probability 1/targets.
+
+    With the normaliser `retrieved` the number of right matches is itself random (binomial), and a guess
+    without any counts as 0: the chance level is then far higher.
 
     >>> round(chance_matching_average_precision(1, 4), 4)
     0.25
+    >>> round(chance_matching_average_precision(1000, 1000), 7)
+    8.5e-06
+    >>> round(chance_matching_average_precision(1000, 1000, normaliser="retrieved"), 4)
+    0.0051
     """
-    return chance_average_precision(references, references / targets, normaliser=references, certain=False)
+    if normaliser is None:
+        return chance_average_precision(
+            references, references / targets, normaliser=references, certain=False
+        )
+    if normaliser != "retrieved":
+        raise InputError(
+            f"the chance of matching is known for all references or 'retrieved', not {normaliser!r}"
+        )
+    from scipy.stats import binom
+
+    k = np.arange(1, min(references, int(references / targets) + 60) + 1)
+    values = [chance_average_precision(references, int(r)) for r in k]
+    return float(np.sum(binom.pmf(k, references, 1.0 / targets) * np.array(values)))

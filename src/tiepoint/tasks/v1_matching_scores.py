@@ -79,7 +79,7 @@ def score(records: Sequence[Records], rules: HbenchQuirks, protocol: str) -> lis
     means: dict[str, list[BenchmarkMean]] = {metric: [] for metric in METRICS}
     for r in records:
         by_pair = pair_values(r, rules)
-        chance = _chances(r)
+        chance = _chances(r, rules)
         scene = np.asarray(r.meta["pair_scenes"], np.int64)
         note = _note(r)
         for metric, value in by_pair.items():
@@ -111,11 +111,12 @@ def _note(records: Records) -> str | None:
     return f"{cut} patches have a tie as long as the list of neighbours; it is counted as that long"
 
 
-def _chances(records: Records) -> dict[str, float]:
+def _chances(records: Records, rules: HbenchQuirks) -> dict[str, float]:
     """What guessing scores: the mean over image pairs."""
     sizes = np.bincount(records["pair"], minlength=len(records.meta["pairs"]))
     kinds, times = np.unique(sizes, return_counts=True)
-    ap = np.array([chance_matching_average_precision(int(n), int(n)) for n in kinds])
+    by = "retrieved" if rules.matching_normaliser_valid else None
+    ap = np.array([chance_matching_average_precision(int(n), int(n), normaliser=by) for n in kinds])
     query = np.array([chance_average_precision(int(n), 1) for n in kinds])
     return {
         "ap": float(np.sum(ap * times) / times.sum()),

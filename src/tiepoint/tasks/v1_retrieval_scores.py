@@ -96,21 +96,20 @@ def score(records: Sequence[Records], rules: HbenchQuirks, protocol: str) -> lis
             q = len(r)
             scale = q / (q + 1.0) if rules.divisor_q_plus_one else 1.0
             value = query_values(r, metric, rules)
+            chance = scale * _chance(r, metric, rules)
             means.append(
-                mean_by_scene(
-                    r, value, np.asarray(r["scene"], np.int64), scale=scale, chance=_chance(r, metric)
-                )
+                mean_by_scene(r, value, np.asarray(r["scene"], np.int64), scale=scale, chance=chance)
             )
         found += scores_of_means(metric, means, protocol)
     return found
 
 
-def _chance(records: Records, metric: str) -> float:
+def _chance(records: Records, metric: str, rules: HbenchQuirks) -> float:
     """AP at 50 of a random order of the pool, mean over queries."""
     pool = int(records.meta["pool_rows"]) - 1
     kinds, times = np.unique(records[METRICS[metric][1]], return_counts=True)
-    values = [
-        chance_average_precision(pool, int(r), normaliser=min(int(r), KEPT), cutoff=KEPT) if r else 0.0
-        for r in kinds
-    ]
+    values = []
+    for r in map(int, kinds):
+        by: Normaliser = "retrieved" if rules.retrieval_normaliser_retrieved else min(r, KEPT)
+        values.append(chance_average_precision(pool, r, normaliser=by, cutoff=KEPT) if r else 0.0)
     return float(np.sum(np.array(values) * times) / times.sum())
