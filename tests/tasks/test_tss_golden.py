@@ -107,7 +107,7 @@ def make(case: str, key: str) -> dict:
     s, g = shipped(key), truth(key)
     masks = ("mask1", "mask2")
     builders = {
-        "empty_dirs": lambda: {},
+        "empty_dirs": dict,
         "flow1_only": lambda: without(s, "flow2"),
         "flow1_only_no_masks": lambda: {"flow1": s["flow1"]},
         "flow1_subsampled2": lambda: {**s, "flow1": s["flow1"][::2, ::2], "mask1": s["mask1"][::2, ::2]},

@@ -42,7 +42,7 @@ def write_kitti_flow(path: str | Path, flow: NDArray[np.floating]) -> None:
     values = np.asarray(flow, np.float64)
     if values.ndim != 3 or values.shape[2] != 2 or 0 in values.shape:
         raise InputError(f"a flow must have shape (height, width, 2), found {values.shape}")
-    known = (np.abs(values) <= 1e9).all(axis=2)
+    known = np.all(np.abs(values) <= 1e9, axis=2)
     steps = np.rint(np.where(known[..., None], values, 0.0) * _STEPS) + _ZERO
     bad = ((steps < 0) | (steps > 2**16 - 1)).any(axis=2)
     if bad.any():

@@ -24,7 +24,7 @@ def taps(old: int, new: int, *, dtype: type = np.float32, keep_weight: bool = Fa
     [[1.0, 0.75, 0.25, 1.0], [0.0, 0.25, 0.75, 0.0]]
     """
     scale = 1.0 / (new / old)
-    f = ((np.arange(new) + 0.5) * scale - 0.5).astype(dtype)
+    f: NDArray[Any] = ((np.arange(new) + 0.5) * scale - 0.5).astype(dtype)
     s = np.floor(f)
     f = f - s
     first = s.astype(np.int64)

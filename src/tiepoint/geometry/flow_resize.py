@@ -60,8 +60,8 @@ def _opencv(flow: Flow, size: Size, old_other: Size, other: Size, rule: str) -> 
     bx = np.arange(new_w, dtype=dtype) + dtype(start)
     by = np.arange(new_h, dtype=dtype) + dtype(start)
     ax, ay = bx * dtype(w) / dtype(new_w), by * dtype(h) / dtype(new_h)
-    to = np.array([other[1], old_other[1], other[0], old_other[0]], dtype)
-    values = np.ascontiguousarray(flow, dtype)
+    to: NDArray[Any] = np.array([other[1], old_other[1], other[0], old_other[0]], dtype)
+    values: NDArray[Any] = np.ascontiguousarray(flow, dtype)
     if rule == "tss-cpp" and (h, w) == (2 * new_h, 2 * new_w):
         values, (h, w) = _halve(values), (new_h, new_w)
     xs, fx = taps(w, new_w, dtype=dtype)

@@ -44,7 +44,7 @@ def unflip(flow: Flow, width: int) -> Flow:
     >>> unflip(flow, 3)[..., 0].tolist()
     [[2.0, 0.0, -2.0]]
     """
-    out = np.array(flow, np.float64 if flow.dtype == np.float64 else np.float32)
+    out: Flow = np.array(flow, np.float64 if flow.dtype == np.float64 else np.float32)
     x = np.arange(flow.shape[1], dtype=out.dtype)
     out[..., 0] = (width - 1) - (x + out[..., 0]) - x
     return np.where(known(flow)[..., None], out, flow.astype(out.dtype))
@@ -59,8 +59,8 @@ def flip_source(flow: Flow, width: int) -> Flow:
     >>> flip_source(np.zeros((1, 3, 2)), 3)[..., 0].tolist()
     [[2.0, 0.0, -2.0]]
     """
-    out = np.array(flow[:, ::-1], np.float64 if flow.dtype == np.float64 else np.float32)
+    out: Flow = np.array(flow[:, ::-1], np.float64 if flow.dtype == np.float64 else np.float32)
     x = np.arange(width, dtype=out.dtype)
     valid = known(out)
-    out[..., 0] += (width - 1 - x) - x
+    out[..., 0] = out[..., 0] + ((width - 1 - x) - x)
     return np.where(valid[..., None], out, out.dtype.type(UNKNOWN))

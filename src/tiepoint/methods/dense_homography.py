@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formats.image import to_grey
+from ..geometry.flow_homography import homography_flow, lands_inside
+from ..geometry.flow_validity import UNKNOWN
 
 Image = NDArray[np.uint8]
 _FEWEST = 4
@@ -29,11 +31,14 @@ class Homography:
     def match_both(self, image1: Image, image2: Image) -> dict[str, Any]:
         """Flows and masks of both images."""
         h = self.estimate(image1, image2)
-        back = None if h is None or abs(np.linalg.det(h)) < 1e-12 else np.linalg.inv(h)
-        sizes = image1.shape[:2], image2.shape[:2]
-        flow1, mask1 = homography_flow(h, sizes[0], sizes[1])
-        flow2, mask2 = homography_flow(back, sizes[1], sizes[0])
-        return {"flow1": flow1, "mask1": mask1, "flow2": flow2, "mask2": mask2}
+        back = None if h is None or abs(np.linalg.det(h)) < 1e-12 else np.linalg.inv(h).astype(np.float64)
+        size1, size2 = (
+            (int(image1.shape[0]), int(image1.shape[1])),
+            (int(image2.shape[0]), int(image2.shape[1])),
+        )
+        flow1, flow2 = _flow(h, size1), _flow(back, size2)
+        masks = {"mask1": lands_inside(flow1, size2), "mask2": lands_inside(flow2, size1)}
+        return {"flow1": flow1, "flow2": flow2, **masks}
 
     def estimate(self, image1: Image, image2: Image) -> NDArray[np.float64] | None:
         """Homography from image 1 to image 2, None where fewer than four matches agree."""
@@ -56,7 +61,7 @@ def sift_matches(
     image1: Image, image2: Image, *, ratio: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Positions (n, 2) in both images of SIFT matches that are mutual and pass the ratio test."""
-    sift = cv2.SIFT_create(nfeatures=4000)
+    sift = cv2.SIFT.create(nfeatures=4000)
     (k1, d1), (k2, d2) = (sift.detectAndCompute(to_grey(i), None) for i in (image1, image2))
     if d1 is None or d2 is None or len(k1) < 2 or len(k2) < 2:
         return np.empty((0, 2)), np.empty((0, 2))
@@ -71,24 +76,5 @@ def sift_matches(
     return points1, points2
 
 
-def homography_flow(
-    h: NDArray[np.float64] | None, size: tuple[int, ...], other: tuple[int, ...]
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Flow of a homography on an image of `size` and where it lands inside `other`, both (height, width).
-
-    >>> flow, inside = homography_flow(np.diag([2.0, 2.0, 1.0]), (2, 2), (3, 3))
-    >>> flow[1, 1].tolist(), inside.all()
-    ([1.0, 1.0], np.True_)
-    """
-    if h is None:
-        return np.full((*size, 2), 1e10, np.float32), np.zeros(size, bool)
-    y, x = np.mgrid[: size[0], : size[1]].astype(np.float64)
-    w = h[2, 0] * x + h[2, 1] * y + h[2, 2]
-    front = w * np.sign(h[2, 2] or 1.0) > 1e-9
-    safe = np.where(front, w, 1.0)
-    u = (h[0, 0] * x + h[0, 1] * y + h[0, 2]) / safe
-    v = (h[1, 0] * x + h[1, 1] * y + h[1, 2]) / safe
-    inside = front & (u >= 0) & (u <= other[1] - 1) & (v >= 0) & (v <= other[0] - 1)
-    flow = np.stack([u - x, v - y], axis=2)
-    flow[~front] = 1e10
-    return flow.astype(np.float32), inside
+def _flow(h: NDArray[np.float64] | None, size: tuple[int, int]) -> NDArray[np.float64]:
+    return np.full((*size, 2), UNKNOWN) if h is None else homography_flow(h, size)

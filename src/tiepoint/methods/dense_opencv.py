@@ -68,7 +68,7 @@ class Dis(_OpenCVFlow):
 
     def flow(self, first: Image, second: Image) -> Any:
         """Flow between two images of one size."""
-        return cv2.DISOpticalFlow_create(self._code).calc(first, second, None)
+        return cv2.DISOpticalFlow.create(self._code).calc(first, second, None)
 
 
 class Farneback(_OpenCVFlow):

@@ -20,3 +20,9 @@ _KEYPOINTS = "tiepoint.tasks.keypoints"
 TASKS.add(
     "keypoints/ranking", f"{_KEYPOINTS}_ranking:TASK", "rank of the right keypoints", family="keypoints"
 )
+TASKS.add(
+    "keypoints/verification", f"{_KEYPOINTS}_verification:TASK", "right pair or not", family="keypoints"
+)
+TASKS.add(
+    "keypoints/retrieval", f"{_KEYPOINTS}_retrieval:TASK", "find a keypoint in a pool", family="keypoints"
+)

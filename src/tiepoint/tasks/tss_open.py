@@ -16,7 +16,7 @@ from ..model.errors import InputError, ProblemsError, UnknownNameError
 from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.units import Features, Item, Unit
-from .tss_compare import compare_pair
+from .tss_compare import PairCounts, compare_pair
 
 MISSING = ("error", "skip", "zero")
 
@@ -118,7 +118,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: Mappin
         "absent": not result.present,
         "flipped": counts.flipped,
         "estimated_masks": counts.estimated_masks,
-        "warnings": [*missing, *notices(truth, result), *_done(counts)],
+        "warnings": [[text, None] for text in missing] + notices(truth, result) + _done(counts),
     }
     return Records("pixel", counts.columns, meta)
 
@@ -134,32 +134,31 @@ def missing_parts(result: PairResult) -> list[str]:
     return parts
 
 
-def notices(truth: PairTruth, result: PairResult) -> list[str]:
-    """What is odd about a result, in words: mask values, NaN in a flow, one mask without the other."""
-    found = []
+def notices(truth: PairTruth, result: PairResult) -> list[list[Any]]:
+    """What is odd about a result, as [words, number of pixels or None]: mask values, NaN, a lone mask."""
+    found: list[list[Any]] = []
     for name in ("mask1", "mask2"):
         for label, mask in ((name, result.arrays.get(name)), (f"ground truth {name}", getattr(truth, name))):
             if mask is None:
                 continue
             odd = int(np.count_nonzero((mask != 0) & (mask != 255)))
             if odd:
-                ones = bool(mask.max() == 1)
-                hint = " (0 and 1: write 0 and 255)" if ones else ""
-                found.append(f"{label} has {odd} pixels that are neither 0 nor 255{hint}")
+                hint = " (it holds 0 and 1; write 0 and 255)" if mask.max() == 1 else ""
+                found.append([f"{label} has values other than 0 and 255{hint}", odd])
     for name in ("flow1", "flow2"):
         if name in result.arrays:
             bad = int(np.count_nonzero(np.isnan(result.arrays[name]).any(axis=2)))
             if bad:
-                found.append(f"{name} has {bad} pixels with NaN")
+                found.append([f"{name} has NaN, which is taken as unknown", bad])
     if ("mask1" in result.arrays) != ("mask2" in result.arrays):
-        found.append("one mask without the other: both are estimated")
+        found.append(["one mask without the other: both are estimated", None])
     return found
 
 
-def _done(counts: Any) -> list[str]:
+def _done(counts: PairCounts) -> list[list[Any]]:
     said = {
         "resized_flows": "flows resized to the size of the ground truth",
         "resized_masks": "masks resized to the size of the ground truth",
         "estimated_masks": "masks estimated from the consistency of the flows",
     }
-    return [text for name, text in said.items() if getattr(counts, name)]
+    return [[text, None] for name, text in said.items() if getattr(counts, name)]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..formats.tss_scores_csv import ScoreRow, write_scores
 from ..model.records import Records
@@ -29,7 +30,7 @@ def score_rows(
     }
 
 
-def _subset_rows(table: PairTable, seg: Values, inside: Values, protocol: str) -> list[ScoreRow]:
+def _subset_rows(table: PairTable, seg: Values, inside: NDArray[np.bool_], protocol: str) -> list[ScoreRow]:
     second = "_1to2" if protocol == "tss-cpp" else "_2to1"
     rows: list[ScoreRow] = []
     for i in np.flatnonzero(inside & table.listed):

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Image pairs with dense truth behind one interface: flow files, homographies or keypoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..formats.flow_file import SUFFIXES, read_flow
+from ..formats.image import SUFFIXES as IMAGE_SUFFIXES
+from ..formats.image import read_image, read_size
+from ..formats.mask import read_mask
+from ..formats.pf_willow import read_pf_keypoints
+from ..geometry.flow_homography import homography_flow, lands_inside
+from ..geometry.flow_validity import UNKNOWN
+from ..model.errors import InputError
+from ..model.hashing import hash_file, hash_json
+from .sequences import ImageSequences
+from .tss import TssDataset
+
+Flow = NDArray[np.float32]
+Points = NDArray[np.float64]
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class DensePair:
+    """Two images and what is known about how they correspond.
+
+    `scene` groups pairs that share images. A method runs once on the images of an `item` and gives flows both
+    ways; `direction` 1 is from image 1 to image 2, 2 the way back, and source and target follow it.
+    `flow()` is the truth on the source, float32 (h, w, 2), 1e10 where unknown; `points()` are corresponding
+    positions (n, 2) in source and target, NaN for padding; `box()` is the object in the target, x1 y1 x2 y2.
+    Each is None where the dataset has no such truth.
+    """
+
+    item: str
+    direction: int
+    scene: str
+    kind: str
+    image1: Path
+    image2: Path
+    truth_content: str
+    flow: Callable[[], Flow] | None = None
+    points: Callable[[], tuple[Points, Points]] | None = None
+    box: Callable[[], Box] | None = None
+
+    @property
+    def key(self) -> str:
+        """Item and direction, unique in the dataset."""
+        return f"{self.item}:{'1to2' if self.direction == 1 else '2to1'}"
+
+    def images(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Both images, RGB uint8."""
+        return read_image(self.image1), read_image(self.image2)
+
+    def sizes(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(height, width) of source and target, from the headers."""
+        found = [read_size(p)[::-1] for p in (self.image1, self.image2)]
+        return (found[0], found[1]) if self.direction == 1 else (found[1], found[0])
+
+    def content(self) -> str:
+        """Hash of the two images."""
+        return hash_json([hash_file(self.image1), hash_file(self.image2)])
+
+
+def homography_truth(h: NDArray[np.float64], size1: tuple[int, int], size2: tuple[int, int]) -> Flow:
+    """Flow of a homography from image 1 to image 2, unknown (1e10) where it leaves image 2; sizes (h, w).
+
+    >>> homography_truth(np.array([[1.0, 0, 1], [0, 1, 0], [0, 0, 1]]), (1, 2), (1, 2))[0].tolist()
+    [[1.0, 0.0], [10000000000.0, 10000000000.0]]
+    """
+    flow = homography_flow(h, size1)
+    flow[~lands_inside(flow, size2)] = UNKNOWN
+    return flow.astype(np.float32)
+
+
+def find_pairs(root: str | Path) -> list[DensePair]:
+    """The pairs of a folder, whatever its layout.
+
+    * TSS kit (``SUBSET/PAIR/flow1.flo``): flow truth both ways, boxes of the masks, and keypoints where
+      ``corr.txt`` is there;
+    * image sequences with homographies (HPatches, Oxford): image 1 to each other image of a sequence;
+    * PF-WILLOW (``CLASS/*.png`` with ``*.mat``): every pair of a class, both ways, keypoint truth;
+    * flow pairs (``PAIR/image1.*``, ``image2.*``, ``flow.flo|png|npy|npz``): flow truth.
+
+    Raises:
+        InputError: if none of these is found.
+    """
+    path = Path(root)
+    if not path.is_dir():
+        raise InputError(f"{path} is not a folder; give a folder of image pairs")
+    for finder in (_tss, _willow, _flow_folders, _sequences):
+        pairs = finder(path)
+        if pairs:
+            return pairs
+    raise InputError(
+        f"{path} holds no pairs; expected the TSS layout, image sequences with homographies, PF-WILLOW "
+        "classes with .mat keypoints, or folders with image1, image2 and flow"
+    )
+
+
+def _tss(root: Path) -> list[DensePair]:
+    try:
+        found = TssDataset(root).pairs
+    except InputError:
+        return []
+    out: list[DensePair] = []
+    for p in found:
+        if p.problems() or not (p.folder / "image1.png").exists():
+            continue
+        corr = p.folder / "corr.txt"
+        for d in (1, 2):
+            files = [p.folder / f"flow{d}.flo", *([corr] if corr.exists() else [])]
+            out.append(
+                DensePair(
+                    p.key,
+                    d,
+                    p.key,
+                    p.subset,
+                    p.folder / "image1.png",
+                    p.folder / "image2.png",
+                    hash_json([hash_file(f) for f in files]),
+                    _reader(p.folder / f"flow{d}.flo"),
+                    _turned(p.points, d) if corr.exists() else None,
+                    _mask_box(p.folder / f"mask{3 - d}.png"),
+                )
+            )
+    return out
+
+
+def _mask_box(path: Path) -> Callable[[], Box]:
+    def box() -> Box:
+        y, x = np.nonzero(read_mask(path))
+        return float(x.min()), float(y.min()), float(x.max() + 1), float(y.max() + 1)
+
+    return box
+
+
+def _reader(path: Path) -> Callable[[], Flow]:
+    return lambda: read_flow(path)
+
+
+def _turned(points: Callable[[], tuple[Points, Points]], first: int) -> Callable[[], tuple[Points, Points]]:
+    def turned() -> tuple[Points, Points]:
+        a, b = points()
+        return (a, b) if first == 1 else (b, a)
+
+    return turned
+
+
+def _sequences(root: Path) -> list[DensePair]:
+    try:
+        data = ImageSequences(root)
+    except InputError as e:
+        if "holds no image sequence" in str(e):
+            return []
+        raise
+    out = []
+    for scene in data.scenes:
+        for k in data.images(scene)[1:]:
+            h = data.homography(scene, k)
+            sizes = [data.size(scene, name)[::-1] for name in ("1", k)]
+            out.append(
+                DensePair(
+                    f"{scene}/1_{k}",
+                    1,
+                    scene,
+                    data.kind(scene),
+                    data.path(scene, "1"),
+                    data.path(scene, k),
+                    hash_json(h.tolist()),
+                    _homography_reader(h, sizes[0], sizes[1]),
+                )
+            )
+    return out
+
+
+def _homography_reader(h: Any, size1: tuple[int, int], size2: tuple[int, int]) -> Callable[[], Flow]:
+    return lambda: homography_truth(h, size1, size2)
+
+
+def _willow(root: Path) -> list[DensePair]:
+    out: list[DensePair] = []
+    folders = [root, *sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))]
+    for folder in folders:
+        named = sorted(p for p in folder.glob("*.mat") if p.with_suffix(".png").exists())
+        for a, b in combinations(named, 2):
+            for d, (source, target) in ((1, (a, b)), (2, (b, a))):
+                out.append(
+                    DensePair(
+                        f"{folder.name}/{a.stem}-{b.stem}",
+                        d,
+                        folder.name,
+                        folder.name,
+                        a.with_suffix(".png"),
+                        b.with_suffix(".png"),
+                        hash_json([hash_file(source), hash_file(target)]),
+                        None,
+                        _keypoint_reader(source, target),
+                    )
+                )
+    return out
+
+
+def _keypoint_reader(a: Path, b: Path) -> Callable[[], tuple[Points, Points]]:
+    return lambda: (read_pf_keypoints(a), read_pf_keypoints(b))
+
+
+def _flow_folders(root: Path) -> list[DensePair]:
+    out = []
+    for folder in sorted({p.parent for p in root.rglob("flow.*") if p.suffix in SUFFIXES}):
+        images = [_image(folder, i) for i in (1, 2)]
+        flows = sorted(p for p in folder.glob("flow.*") if p.suffix in SUFFIXES)
+        if images[0] is None or images[1] is None:
+            continue
+        key = folder.relative_to(root).as_posix() if folder != root else root.resolve().name
+        truth = hash_file(flows[0])
+        out.append(DensePair(key, 1, key, "other", images[0], images[1], truth, _reader(flows[0])))
+    return out
+
+
+def _image(folder: Path, i: int) -> Path | None:
+    return next((p for s in IMAGE_SUFFIXES if (p := folder / f"image{i}{s}").exists()), None)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task `dense/flow`: a flow against a true flow or a homography, in pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..datasets.dense_pairs import DensePair
+from ..metrics.flow import endpoint_error
+from ..model.errors import InputError, UnknownNameError
+from ..model.records import Records
+from ..model.scores import Score
+from .dense_means import ratio_score
+from .dense_open import OpenDense, meta_of, numbers
+
+DEFAULTS = {"thresholds_px": (1, 3, 5, 10), "alphas": (0.01, 0.05, 0.1)}
+HEADLINE_PX = 5.0
+
+
+def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[str, Any]) -> Records:
+    """Counts of one directed pair: known truth, right at each threshold, KITTI outliers, error sums."""
+    if pair.flow is None:
+        raise InputError(f"{pair.key} has no flow as ground truth")
+    truth = pair.flow()
+    limits = [
+        *numbers(options["thresholds_px"]),
+        *(a * max(pair.sizes()[1]) for a in numbers(options["alphas"])),
+    ]
+    if flow is None:
+        flow = np.full(truth.shape, np.nan)
+        absent = True
+    else:
+        absent = False
+    error = endpoint_error(flow, truth)
+    error_valid = error[~np.isnan(error)]
+    valid = ~np.isnan(error)
+    length = np.hypot(truth[valid, 0].astype(np.float64), truth[valid, 1].astype(np.float64))
+    finite = error_valid[np.isfinite(error_valid)]
+    columns = {
+        "correct": np.array([[int((error_valid <= t).sum()) for t in limits]], np.int64),
+        "valid": np.array([valid.sum()], np.int64),
+        "known": np.array([finite.size], np.int64),
+        "error_sum_px": np.array([finite.sum()]),
+        "outliers": np.array([int(((error_valid > 3) & (error_valid > 0.05 * length)).sum())], np.int64),
+    }
+    labels = [{"threshold_px": t} for t in numbers(options["thresholds_px"])]
+    labels += [{"alpha": a} for a in numbers(options["alphas"])]
+    return Records("pixel", columns, meta_of(pair, options, absent=absent, labels=labels))
+
+
+@dataclass(frozen=True)
+class DenseFlow:
+    """AEPE, Fl and accuracy at pixel thresholds and at fractions of the target's larger side.
+
+    Means over pairs (``per=pair``, the headline) and over pixels (``per=pixel``) are both given. Truth is a
+    flow file (TSS, ``image1, image2, flow``) or a homography (image sequences), behind one interface.
+    """
+
+    name: str = "dense/flow"
+    family: str = "dense"
+    protocols: tuple[str, ...] = ("exact",)
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
+        """Bind to a folder; options `missing`, `kinds`, `thresholds_px`, `alphas`."""
+        return OpenDense(Path(data), options, self.name, "flow", DEFAULTS, compare_flow)
+
+    def comparison(self, protocol: str) -> str:
+        """There is one."""
+        if protocol not in self.protocols:
+            raise UnknownNameError(f"protocol of {self.name}", protocol, self.protocols)
+        return "dense-flow"
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores over all pairs, and by kind (subset, sequence kind)."""
+        self.comparison(protocol)
+        if not records:
+            return []
+        scores = flow_scores(records, {})
+        kinds = sorted({str(r.meta["kind"]) for r in records})
+        for kind in kinds if len(kinds) > 1 else ():
+            scores += flow_scores([r for r in records if r.meta["kind"] == kind], {"kind": kind})
+        return scores
+
+
+def flow_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
+    """Scores of one group of records."""
+    used = [r for r in records if not (r.meta["absent"] and r.meta["missing"] == "skip")]
+    left = len(records) - len(used)
+    note = f"{left} of {len(records)} pairs without a flow left out" if left else None
+    if not used:
+        return []
+    scenes = [str(r.meta["scene"]) for r in used]
+    kinds = [str(r.meta["kind"]) for r in used]
+    columns = {
+        name: np.array([r[name][0] for r in used], np.float64) for name in ("valid", "known", "outliers")
+    }
+    errors = np.array([r["error_sum_px"][0] for r in used])
+    correct = np.stack([r["correct"][0] for r in used]).astype(np.float64)
+    scores: list[Score] = []
+    for per in ("pair", "pixel"):
+        by = {} if per == "pair" else {"per": per}
+
+        def add(
+            metric: str, extra: dict[str, Any], top: Any, bottom: Any, per: str = per, by: Any = by
+        ) -> None:
+            scores.append(
+                ratio_score(metric, {**parts, **by, **extra}, scenes, kinds, top, bottom, per=per, note=note)
+            )
+
+        add("aepe", {}, errors, columns["known"])
+        add("fl", {}, columns["outliers"], columns["valid"])
+        labels = used[0].meta["labels"]
+        for k, label in enumerate(labels):
+            if label == {"threshold_px": HEADLINE_PX}:
+                add("flow_accuracy", {}, correct[:, k], columns["valid"])
+            add("flow_accuracy", label, correct[:, k], columns["valid"])
+    return scores
+
+
+TASK = DenseFlow()

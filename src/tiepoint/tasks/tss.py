@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task `tss`: dense flow between two instances of an object, and the object's mask (Taniai et al. 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..model.errors import UnknownNameError
+from ..model.records import Records
+from ..model.scores import Score
+from .tss_open import OpenTss
+from .tss_scores import tss_scores, tss_warnings
+
+
+@dataclass(frozen=True)
+class Tss:
+    """The TSS benchmark under three protocols.
+
+    * `exact`: half-pixel-consistent resize, non-zero is foreground, an unknown estimate is wrong, consistency
+      threshold 2.5 % of the target's larger side, what is missing is missing.
+    * `tss-cpp`: the official C++ tool, to the byte of its ``scores.csv``.
+    * `tss-matlab`: the MATLAB tool, emulated (its `imresize` is not validated against MATLAB).
+
+    Every protocol is a comparison of its own: they resize differently before they count.
+    """
+
+    name: str = "tss"
+    family: str = "dense"
+    protocols: tuple[str, ...] = ("exact", "tss-cpp", "tss-matlab")
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenTss:
+        """Bind to a dataset folder; options `missing`, `auto_flip`, `use_prec`, `subsets`."""
+        return OpenTss(Path(data), options)
+
+    def comparison(self, protocol: str) -> str:
+        """The protocol itself."""
+        if protocol not in self.protocols:
+            raise UnknownNameError("protocol of tss", protocol, self.protocols)
+        return protocol
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Flow accuracy, IoU, pixel accuracy, AUC over thresholds and AEPE, by subset and flip."""
+        self.comparison(protocol)
+        return tss_scores(records, protocol) if records else []
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """What was odd about the results, with counts."""
+        return tss_warnings(records)
+
+
+TASK = Tss()
