@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task files of the 2017 suite for a dataset (`tiepoint data tasks --suite hpatches`).
+
+Writes ``splits.json``, ``verif_{pos,neg_intra,neg_inter}_split-X.csv``,
+``retr_{queries,distractors}_split-X.csv``, and ``tasks.json``, which says of each file whether it is the
+published one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..formats.splits import Split, read_splits, write_splits
+from ..formats.task_csv import pairs_csv_chunks, patches_csv_chunks, read_patches_csv
+from ..formats.text_file import write_bytes
+from ..model.errors import InputError, ProblemsError, UnknownNameError
+from .hpatches import HPatchesDataset
+from .hpatches_v2 import git_blob_sha1, official_lengths, official_sha1, official_splits, open_lengths
+from .v1_tasks import contrasty
+from .v2_draws import (
+    OFFICIAL_IMAGES,
+    OFFICIAL_ROWS,
+    Verification,
+    draw_clean,
+    draw_retrieval_lists,
+    draw_verification,
+    list_facts,
+)
+
+LISTS = ("official", "clean")
+MIN_DEVIATION = 10.0
+QUERIES, DISTRACTORS = 10_000, 20_000
+VERIFICATION_FILES = {"pos": "verif_pos", "intra": "verif_neg_intra", "inter": "verif_neg_inter"}
+
+
+@dataclass
+class V2Report:
+    """What was written: by file, its rows, hash and whether it is the published one; facts; notes."""
+
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    facts: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def write_v2_tasks(
+    data: HPatchesDataset,
+    out: str | Path,
+    *,
+    splits: str | Path | None = None,
+    names: Sequence[str] | None = None,
+    lists: str = "official",
+    retrieval: str | Path | None = None,
+    rows: int | None = None,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> V2Report:
+    """Write the task files of a dataset.
+
+    Args:
+        data: Strips, or lengths alone (`published_lengths` for the release).
+        out: Folder for the files.
+        splits: A `splits.json`; None takes the published splits whose sequences the dataset has, or, for a
+            dataset of one's own, `full`, `illum` and `view` of its sequences.
+        names: Which splits; None all.
+        lists: `official` (the published recipe) or `clean` (without its traps; facts of both are reported).
+        retrieval: Folder with `retr_*.csv` files to use; None draws them, which needs the patches.
+        rows: Verification pairs of each kind; None: a million for the published splits; for others ten a
+            place, at most a million.
+        seed: Of the clean lists; the recipe prescribes its own.
+        progress: Called with a few words before each step.
+
+    Returns:
+        The report, also written as ``tasks.json``.
+    """
+    if lists not in LISTS:
+        raise UnknownNameError("kind of lists", lists, LISTS)
+    chosen = _splits(data, splits, names)
+    report, root = V2Report(), Path(out)
+    say = progress or (lambda _: None)
+    write_splits(root / "splits.json", chosen)
+    usable = _usable(data, chosen.values()) if retrieval is None else {}
+    for name, split in chosen.items():
+        say(f"verification pairs of split {name}")
+        _write_verification(data, split, root, lists, rows, seed, report)
+        say(f"retrieval lists of split {name}")
+        _write_retrieval(data, split, root, usable, retrieval, report)
+    write_bytes(root / "tasks.json", (json.dumps(asdict(report), indent=1).encode(),))
+    return report
+
+
+def published_lengths() -> HPatchesDataset:
+    """The release as known without its files: 106 of 116 sequences, enough for a, b, c and illum."""
+    return HPatchesDataset.from_lengths(official_lengths())
+
+
+def _splits(data: HPatchesDataset, path: str | Path | None, names: Sequence[str] | None) -> dict[str, Split]:
+    published = official_splits()
+    if path is not None:
+        found = read_splits(path)
+    else:
+        found = {n: s for n, s in published.items() if names is None or n in names}
+        if names is None:
+            found = {n: s for n, s in found.items() if not data.missing(s.test)} or _own_splits(data)
+        elif not any(set(s.test) & set(data.sequences) for s in found.values()):
+            found = _own_splits(data)
+    if names is not None:
+        for name in names:
+            if name not in found:
+                raise UnknownNameError("split", name, found)
+        found = {name: found[name] for name in names}
+    problems = [f"split {n!r}: {p}" for n, s in found.items() for p in data.missing(s.test, ["ref"])]
+    if problems:
+        open_ones = [s for s in open_lengths() if s not in data.lengths]
+        if not data.has_patches and open_ones and any(o in p for o in open_ones for p in problems):
+            problems.append("ten lengths are not known without the strips: view and full need them")
+        raise ProblemsError("these splits cannot be made for the dataset", problems)
+    return found
+
+
+def _own_splits(data: HPatchesDataset) -> dict[str, Split]:
+    kinds = {"illum": "i", "view": "v"}
+    chosen = {n: tuple(s for s in data.sequences if data.kind(s) == k) for n, k in kinds.items()}
+    found = {n: Split(n, test) for n, test in chosen.items() if len(test) > 1}
+    return {"full": Split("full", data.sequences), **found}
+
+
+def _usable(data: HPatchesDataset, splits: Iterable[Split]) -> dict[str, NDArray[np.bool_]]:
+    if not data.has_patches:
+        return {}
+    wanted = sorted({s for split in splits for s in split.test})
+    usable = {}
+    for sequence in wanted:
+        mask = np.zeros(data.count(sequence), bool)
+        mask[contrasty(data.patches(sequence, "ref"), MIN_DEVIATION)] = True
+        usable[sequence] = mask
+    return usable
+
+
+def _write_verification(
+    data: HPatchesDataset, split: Split, root: Path, lists: str, rows: int | None, seed: int, report: V2Report
+) -> None:
+    lengths = {s: data.count(s) for s in split.test}
+    images = 1 + max(sum(m[0] == z and m != "ref" for m in data.images(split.test[0])) for z in "eht")
+    if images < 2 or len(split.test) < 2 or min(lengths.values()) < 2:
+        raise InputError(f"split {split.name!r} needs two sequences of two patches, and an image beside ref")
+    is_published = official_splits().get(split.name) == split
+    size = rows or (OFFICIAL_ROWS if is_published else min(OFFICIAL_ROWS, 10 * sum(lengths.values())))
+    drawn = draw_verification(split.test, lengths, rows=size, images=min(OFFICIAL_IMAGES, images))
+    facts = {"official": list_facts(drawn)}
+    if lists == "clean":
+        drawn = draw_clean(split.test, lengths, rows=size, images=min(6, images), seed=seed)
+        facts["clean"] = list_facts(drawn)
+        report.notes.append(_what_changed(split.name, facts))
+    report.facts[split.name] = facts
+    _write_lists(drawn, split, root, lists, is_published, report)
+
+
+def _write_lists(
+    drawn: Verification, split: Split, root: Path, lists: str, is_published: bool, report: V2Report
+) -> None:
+    differ = []
+    for kind, start in VERIFICATION_FILES.items():
+        table = getattr(drawn, kind)
+        file = f"{start}_split-{split.name}.csv"
+        chunks = list(pairs_csv_chunks(table))
+        write_bytes(root / file, chunks)
+        sha1 = git_blob_sha1(chunks)
+        same = lists == "official" and sha1 == official_sha1(file)
+        report.files[file] = {"rows": len(table), "sha1": sha1, "published": same, "lists": lists}
+        if is_published and lists == "official" and not same:
+            differ.append(file)
+    if differ:
+        report.notes.append(
+            f"split {split.name}: {', '.join(differ)} differ from the published files ({_why(drawn)}); "
+            "scores on them are not comparable with published ones"
+        )
+
+
+def _why(drawn: Verification) -> str:
+    return (
+        "the row count was changed"
+        if len(drawn.pos) != OFFICIAL_ROWS
+        else ("the sequences have other numbers of patches than the release")
+    )
+
+
+def _what_changed(name: str, facts: Mapping[str, Mapping[str, int]]) -> str:
+    old, new = facts["official"], facts["clean"]
+    changed = [f"{key.replace('_', ' ')} {old[key]} -> {new[key]}" for key in old if old[key] != new[key]]
+    return f"split {name}, clean lists against the published recipe: {', '.join(changed)}"
+
+
+def _write_retrieval(
+    data: HPatchesDataset,
+    split: Split,
+    root: Path,
+    usable: Mapping[str, NDArray[np.bool_]],
+    folder: str | Path | None,
+    report: V2Report,
+) -> None:
+    files = [f"retr_{kind}_split-{split.name}.csv" for kind in ("queries", "distractors")]
+    if folder is not None:
+        given = [read_patches_csv(Path(folder) / file, data.lengths) for file in files]
+    elif usable:
+        lengths = {s: data.count(s) for s in split.test}
+        n_queries, n_distractors = _retrieval_sizes(split, usable)
+        given = list(
+            draw_retrieval_lists(split.test, lengths, usable, queries=n_queries, distractors=n_distractors)
+        )
+    else:
+        report.notes.append(
+            f"split {split.name}: no retrieval lists, since drawing them needs the patches (contrast); "
+            "name a folder that has them"
+        )
+        return
+    for file, table in zip(files, given, strict=True):
+        chunks = list(patches_csv_chunks(table))
+        write_bytes(root / file, chunks)
+        sha1 = git_blob_sha1(chunks)
+        report.files[file] = {"rows": len(table), "sha1": sha1, "published": sha1 == official_sha1(file)}
+
+
+def _retrieval_sizes(split: Split, usable: Mapping[str, NDArray[np.bool_]]) -> tuple[int, int]:
+    """Queries and distractors: the published numbers; in a small dataset a third of it are queries."""
+    if official_splits().get(split.name) == split:
+        return QUERIES, DISTRACTORS
+    total = sum(int(usable[s].sum()) for s in split.test)
+    if total < 2:
+        raise InputError(f"split {split.name!r}: fewer than two reference patches have enough contrast")
+    queries = min(QUERIES, max(1, total // 3))
+    return queries, min(DISTRACTORS, total - queries)
