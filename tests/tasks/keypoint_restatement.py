@@ -61,6 +61,22 @@ def expected_ap(items, relevant_total):
     return total / relevant_total if relevant_total else math.nan
 
 
+def expected_ap_closed(items):
+    """The same for long ties: place by place, the expected precision of a random order."""
+    right_total = sum(bool(r) for _, r in items)
+    items = sorted((d, bool(r)) for d, r in items if d < INF)
+    total, before, right_before = 0.0, 0, 0
+    for _, tie in itertools.groupby(items, key=lambda it: it[0]):
+        tie = [right for _, right in tie]
+        m, r = len(tie), sum(tie)
+        for place in range(m):
+            if r:
+                inside = place * (r - 1) / (m - 1) if m > 1 else 0
+                total += r / m * (right_before + 1 + inside) / (before + place + 1)
+        before, right_before = before + m, right_before + r
+    return total / right_total
+
+
 def stable_ap(items):
     """AP of a list sorted stably by distance; 0 without a right item."""
     hits, total = 0, 0.0
@@ -172,7 +188,7 @@ def workbench_correct(h, p, targets, round32, tau=3.0):
     return [dj <= tau and not any(dk < dj - 1e-6 for dk in d) for dj in d]
 
 
-def workbench_pooled(homographies, source, targets, distractors, round32):
+def workbench_pooled(homographies, source, targets, distractors, round32, tau=3.0):
     """(AP, labels) of one scene: every query with every target keypoint, and its drawn distractors.
 
     `distractors[q]` lists descriptors. Labels count +1, 0 and -1.
@@ -180,7 +196,7 @@ def workbench_pooled(homographies, source, targets, distractors, round32):
     items, labels = [], {1: 0, 0: 0, -1: 0}
     for q, (p, v) in enumerate(zip(source[0], source[1], strict=True)):
         for h, target in zip(homographies, targets, strict=True):
-            for j, right in enumerate(workbench_correct(h, p, target[0], round32)):
+            for j, right in enumerate(workbench_correct(h, p, target[0], round32, tau)):
                 items.append((math.sqrt(squared(v, target[1][j])), right))
                 labels[1 if right else 0] += 1
         for w in distractors[q]:
