@@ -26,8 +26,8 @@ class DenseSift:
     Both images are shrunk to `side` pixels on their larger side. On the coarsest level (about `coarsest`
     pixels) displacements of up to half the image are searched, on each finer level a window of `radius`
     around the flow of the level above. Neighbours pay `smooth` per pixel that their displacements differ, and
-    `cut` at most; moving costs `still` per pixel of a level, which settles flat regions. Masks are where the two flows agree. Upright and of one scale: rotations beyond about 30
-    degrees are not found.
+    `cut` at most; moving costs `still` per pixel of a level, which settles flat regions. Masks are where the
+    two flows agree. Upright and of one scale: rotations beyond about 30 degrees are not found.
     """
 
     name = "dense-sift"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from ..model.errors import InputError, ProblemsError
 from ..model.records import Records
 from ..model.units import Arrays
 from .tss_open import OpenTss, compare_result, missing_parts
+from .tss_rows import write_scores_csv
 
 
 def results_folder(root: str | Path, key: str) -> Path:
@@ -84,3 +85,19 @@ def write_results(root: str | Path, key: str, arrays: Arrays) -> Path:
     folder = Path(root) / key
     write_pair_result(folder, arrays)
     return folder
+
+
+def write_subset_scores(
+    unit_records: Mapping[str, Mapping[str, Records]],
+    folder: str | Path,
+    protocols: Sequence[str] = (),
+    *,
+    use_prec: bool = False,
+) -> list[Path]:
+    """Write ``FOLDER/SUBSET/scores.csv`` from the records of a run, by unit and comparison.
+
+    Of several protocols `tss-cpp` is written, as its file is the one others read; else the first of them.
+    """
+    del use_prec  # the records know it
+    chosen = "tss-cpp" if "tss-cpp" in protocols else next(iter(protocols), "exact")
+    return write_scores_csv([by[chosen] for by in unit_records.values()], folder, protocol=chosen)
