@@ -62,9 +62,9 @@ def test_all_files_are_there_and_valid(tmp_path):
     total = sum(data.lengths.values())
     for path in find_benchmarks(tmp_path, "classification"):
         loaded = labels.load_classification(path, data.counts)
-        assert loaded.sizes == (2 * total, 10 * total)
+        assert loaded.sizes == (3 * total, 15 * total)
         assert np.array_equal(loaded.labels, same_patch(loaded.pairs))
-        assert report.rows[f"classification/{path.name}"] == 12 * total
+        assert report.rows[f"classification/{path.name}"] == 18 * total
     for path in find_benchmarks(tmp_path, "matching"):
         benchmark = benchmarks.read_matching(path, data.counts)
         assert len(benchmark.pairs) == 5 * (4 if "illum" in path.stem else 3)

@@ -34,8 +34,8 @@ MATCHING_NAMES = {"i": "illum", "v": "viewpoint", "other": "other"}
 class V1Sizes:
     """Sizes of the lists; the defaults are the published ones, used as upper limits.
 
-    A dataset smaller than the published one gets two positive pairs a patch, five negatives a positive, and
-    a hundred queries a sequence, which is the published proportion.
+    A dataset smaller than the published one gets three positive pairs a place, five negatives a positive, and
+    a hundred queries a sequence, about the published proportions.
     """
 
     positives: int = 200_000
@@ -137,7 +137,7 @@ class _Drawn:
         images = {noise: self._images(noise) for noise in self.noises}
         lengths = np.array([self.data.count(s) for s in self.sequences])
         space = PatchSpace(self.sequences, lengths, min(len(m) for m in images.values()))
-        n_pos = min(self.sizes.positives, 2 * int(lengths.sum()), max(1, space.available("pos") // 2))
+        n_pos = min(self.sizes.positives, 3 * int(lengths.sum()), max(1, space.available("pos") // 2))
         # One draw for all noise levels: as published, the hard list is the easy one with other images.
         lists = {
             "pos": draw_pairs(space, "pos", n_pos, images[self.noises[0]], self._rng(f"{self.name}_pos"))
