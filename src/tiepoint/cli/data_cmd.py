@@ -12,7 +12,7 @@ from .common import progress_bars
 
 app = typer.Typer(help="Datasets: make, cut, task files, check.", no_args_is_help=True)
 
-SUITES = ("hpatches-v1", "hpatches")
+SUITES = ("hpatches-v1",)
 
 
 @app.command("make")
@@ -59,13 +59,10 @@ def cut(
 
 @app.command("tasks")
 def tasks(
-    suite: str = typer.Option(..., "--suite", help="hpatches-v1 (2016) or hpatches (2017)."),
+    suite: str = typer.Option(..., "--suite", help="hpatches-v1 (2016)."),
     data: Path = typer.Option(..., "--data", help="Folder of patch strips, or a JSON file of lengths."),
     out: Path = typer.Option(..., "--out", help="Folder for the task files."),
-    lists: str = typer.Option("official", "--lists", help="hpatches: official or clean."),
-    split: list[str] = typer.Option(None, "--split", help="hpatches: splits to write; default all that fit."),
-    seed: int = typer.Option(0, "--seed", help="hpatches-v1: seed of the draws."),
-    set_: str = typer.Option("test", "--set", help="hpatches-v1: prefix of the files, train or test."),
+    seed: int = typer.Option(0, "--seed", help="hpatches-v1: other draws of the same kind."),
 ) -> None:
     """Write the task files of a suite for a dataset.
 
@@ -73,13 +70,9 @@ def tasks(
     """
     if suite not in SUITES:
         raise UnknownNameError("suite", suite, SUITES)
-    from . import task_files
+    from .task_files import write_v1
 
-    with progress_bars() as progress:
-        if suite == "hpatches-v1":
-            print(task_files.write_v1(data, out, seed=seed, prefix=set_))
-        else:
-            print(task_files.write_v2(data, out, lists=lists, splits=split, progress=progress))
+    print(write_v1(data, out, seed=seed))
 
 
 @app.command("check")

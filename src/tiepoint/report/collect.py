@@ -27,6 +27,10 @@ HEADLINES: dict[str, tuple[str, str]] = {
 LOWER_IS_BETTER = frozenset({"aepe", "fl", "fpr95", "localisation_error_px", "processing_time_ms"})
 
 
+CANARIES = frozenset({"constant", "random", "oracle"})
+"""Methods that are there to show chance and the ceiling."""
+
+
 @dataclass(frozen=True)
 class Section:
     """The runs of one task under one protocol, best first by the headline score."""

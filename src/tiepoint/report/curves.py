@@ -22,6 +22,7 @@ AXES = {
 """Group keys whose values are numbers: axis label, and whether the axis is logarithmic."""
 
 MOST_SERIES = 12
+MOST_FIGURES = 8
 
 
 def numeric_groups(section: Section) -> list[tuple[str, str]]:
@@ -101,7 +102,10 @@ def point_curves(section: Section, task: Task) -> list[Figure]:
         if records:
             for group, curve, xs, ys in make(records):
                 found.setdefault((group, curve), []).append((run.method, xs, ys))
-    return [_points(section, group, curve, lines) for (group, curve), lines in sorted(found.items())]
+    if len(found) > MOST_FIGURES:
+        found = {name: lines for name, lines in found.items() if "pair=" not in name[0]}
+    chosen = sorted(found.items())[:MOST_FIGURES]
+    return [_points(section, group, curve, lines) for (group, curve), lines in chosen]
 
 
 def _points(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..run.result import Run
-from .collect import LOWER_IS_BETTER, Section
+from .collect import CANARIES, LOWER_IS_BETTER, Section
 from .svg import INK, look, svg
 
 
@@ -115,13 +115,13 @@ def heat_map(section: Section) -> Figure | None:
                 found[str(s["group"]).removeprefix("scene=")] = math.nan if s["value"] is None else s["value"]
         return found
 
-    table = {run: scene_scores(run) for run in section.runs}
-    scenes = sorted({scene for row in table.values() for scene in row})
+    table = [(r.method, scene_scores(r)) for r in section.runs if r.method not in CANARIES]
+    scenes = sorted({scene for _, row in table for scene in row})
     if not scenes:
         return None
     factor, unit = scale_of(section.metric)
-    values = np.array([[row.get(s, math.nan) for s in scenes] for row in table.values()]) * factor
-    names = [run.method for run in table]
+    values = np.array([[row.get(s, math.nan) for s in scenes] for _, row in table]) * factor
+    names = [name for name, _ in table]
 
     def draw(axes: Any) -> None:
         colours = "cividis_r" if section.metric in LOWER_IS_BETTER else "cividis"

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from ..model.errors import TiepointError
 from ..run.engine import load_task
 from ..run.result import Run
-from .collect import Section
+from .collect import CANARIES, Section
 
-CANARIES = frozenset({"constant", "random", "oracle"})
 SHOWN = 12
 SIDE = 65
 

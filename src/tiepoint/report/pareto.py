@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .collect import LOWER_IS_BETTER, Section
+from .collect import CANARIES, LOWER_IS_BETTER, Section
 from .figures import Figure, scale_of, short, shown, to_csv
 from .svg import INK, look, svg
 
@@ -39,7 +39,8 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
     for run in section.runs:
         s = section.score(run)
         efficiency = run.manifest.get("efficiency") or {}
-        if s is not None and s["value"] is not None and efficiency.get(cost):
+        known = s is not None and s["value"] is not None and efficiency.get(cost)
+        if s is not None and known and run.method not in CANARIES:
             per = efficiency.get("per", per)
             rows.append((run.method, efficiency[cost], s["value"], s["low"], s["high"]))
     if len(rows) < 3:

@@ -4,16 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Task
 from .context import finite_or_none
 
+if TYPE_CHECKING:
+    from ..stats.intervals import Interval
 
-def with_interval(score: Score) -> dict[str, Any]:
-    """One row of the scores table: value and, where scenes allow it, its interval and how it was made."""
+
+def with_interval(score: Score, known: dict[tuple[int, float], Interval]) -> dict[str, Any]:
+    """One row of the scores table: value and, where scenes allow it, its interval and how it was made.
+
+    `known` remembers the intervals of pooled scores: several rows may share one set of bins.
+    """
     from ..stats.intervals import pooled_interval, scene_interval
 
     low, high, kind = score.low, score.high, None
@@ -22,7 +28,10 @@ def with_interval(score: Score) -> dict[str, Any]:
     if low is None and score.scenes is not None:
         interval = scene_interval(score.scenes)
     elif low is None and score.pooled is not None:
-        interval = pooled_interval(score.pooled)
+        place = (id(score.pooled), score.value)
+        if place not in known:
+            known[place] = pooled_interval(score.pooled, value=score.value)
+        interval = known[place]
     if interval is not None:
         low, high, kind = interval.low, interval.high, interval.kind
         note = "; ".join(part for part in (note, interval.note) if part) or None
@@ -42,4 +51,6 @@ def with_interval(score: Score) -> dict[str, Any]:
 
 def score_rows(task: Task, records: Sequence[Records], protocol: str) -> list[dict[str, Any]]:
     """All scores of a task under one protocol, as rows."""
-    return [with_interval(score) for score in task.score(records, protocol)]
+    known: dict[tuple[int, float], Interval] = {}
+    scores = task.score(records, protocol)  # kept alive, so that ids stay unique
+    return [with_interval(score, known) for score in scores]
