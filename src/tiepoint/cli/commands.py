@@ -10,6 +10,7 @@ from . import (
     data_cmd,
     demo_cmd,
     describe_cmd,
+    flow,
     list_cmd,
     report_cmd,
     run_cmd,
@@ -33,3 +34,4 @@ def mount(app: typer.Typer) -> None:
     app.command("show")(show_cmd.show)
     app.command("sql")(sql_cmd.sql)
     app.add_typer(data_cmd.app, name="data")
+    app.add_typer(flow.app, name="flow")

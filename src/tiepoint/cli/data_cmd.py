@@ -8,11 +8,11 @@ from pathlib import Path
 import typer
 
 from ..model.errors import InputError, UnknownNameError
-from .common import progress_bars
+from .common import progress_bars, values
 
 app = typer.Typer(help="Datasets: make, cut, task files, check.", no_args_is_help=True)
 
-SUITES = ("hpatches-v1",)
+SUITES = ("hpatches-v1", "hpatches")
 
 
 @app.command("make")
@@ -59,10 +59,13 @@ def cut(
 
 @app.command("tasks")
 def tasks(
-    suite: str = typer.Option(..., "--suite", help="hpatches-v1 (2016)."),
+    suite: str = typer.Option(..., "--suite", help="hpatches-v1 (2016) or hpatches (2017)."),
     data: Path = typer.Option(..., "--data", help="Folder of patch strips, or a JSON file of lengths."),
     out: Path = typer.Option(..., "--out", help="Folder for the task files."),
-    seed: int = typer.Option(0, "--seed", help="hpatches-v1: other draws of the same kind."),
+    seed: int = typer.Option(0, "--seed", help="Other draws of the same kind; the official lists have none."),
+    lists: str = typer.Option("official", "--lists", help="hpatches: official, or clean beside them."),
+    split: list[str] = typer.Option(None, "--split", help="hpatches: splits to write; default all that fit."),
+    given: Path = typer.Option(None, "--tasks", help="hpatches: folder with splits.json or retrieval files."),
 ) -> None:
     """Write the task files of a suite for a dataset.
 
@@ -70,9 +73,12 @@ def tasks(
     """
     if suite not in SUITES:
         raise UnknownNameError("suite", suite, SUITES)
-    from .task_files import write_v1
+    from .task_files import write_v1, write_v2
 
-    print(write_v1(data, out, seed=seed))
+    if suite == "hpatches-v1":
+        print(write_v1(data, out, seed=seed))
+    else:
+        print(write_v2(data, out, lists=lists, names=values(split), given=given, seed=seed))
 
 
 @app.command("check")
