@@ -136,3 +136,18 @@ def test_negatives_outside_the_table_are_an_error(line: tuple[int, ...]) -> None
     b = bins_of(6)
     with pytest.raises(InputError, match="outside"):
         pooled_statistic(PooledBins(b.scenes, b.kinds, b.positives, np.array([line]), "auc"))
+
+
+def test_counts_beyond_single_precision_are_exact_too() -> None:
+    rng = np.random.default_rng(1)
+    n = 6
+    rows = np.array([[s, t, k, 9_000_001 + s] for s in range(n) for t in range(s, n) for k in range(3)])
+    pos = rng.integers(1, 9, (n, 3)).astype(float)
+    b = PooledBins(tuple("abcdef"), ("v",) * n, pos, rows, "auc")
+    counts = rng.integers(0, 4, (5, n)).astype(float)
+    neg = np.zeros((5, 3))
+    for s, t, k, count in rows:
+        neg[:, k] += count * (counts[:, s] if s == t else counts[:, s] * counts[:, t])
+    assert weighted_statistics(b, counts) == pytest.approx(
+        binned_statistic(counts @ pos, neg, "auc"), abs=1e-13
+    )

@@ -16,7 +16,7 @@ from .signflip import FLIPS, sign_flip_family
 from .student import standard_error
 
 Array = NDArray[np.float64]
-_BLOCK = 512
+_IN_CACHE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ def paired(
         seed: of the patterns.
     """
     pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-    gap = sample.minus(pairs)
-    low, high = gap.bounds(level=level)
+    gap = sample.minus(pairs, with_resampled=False)
+    low, high = sample.difference_bounds(pairs, level=level)
     se, df = standard_error(gap.influence, gap.strata)
     if sample.contributions is not None:
         family = sign_flip_family(sample.contributions, pairs, sample.strata, flips=flips, seed=seed)
-    elif gap.resampled is not None:
-        family = _resampled_family(gap)
+    elif sample.resampled is not None:
+        family = _resampled_family(sample.resampled, gap.value, pairs)
     else:
         family = _student_family(gap, se, df)
     critical = family.critical(level) if len(family.null_maximum) else None
@@ -107,18 +107,22 @@ def against(baseline: int, m: int) -> NDArray[np.int64]:
     return np.array([(i, baseline) for i in range(m) if i != baseline], dtype=np.int64).reshape(-1, 2)
 
 
-def _resampled_family(gap: Sample) -> Family:
-    drawn = gap.resampled
-    if drawn is None:
-        raise ValueError("a resampled family needs resampled scores")
-    spread = np.maximum(drawn.std(axis=0, ddof=1), 1e-300)
-    observed = np.abs(gap.value) / spread
-    null = np.abs(drawn - drawn.mean(axis=0)) / spread
+def _resampled_family(drawn: Array, difference: Array, pairs: NDArray[np.int64]) -> Family:
+    first, second = pairs.T
+    centre = drawn.mean(axis=0)
+    middle = centre[first] - centre[second]
+    # The variance of a difference from variances and covariances: no table of all pairs and resamples.
+    cov = np.atleast_2d(np.cov(drawn, rowvar=False))
+    spread = np.sqrt(np.maximum(cov[first, first] + cov[second, second] - 2 * cov[first, second], 1e-300))
+    observed = np.abs(difference) / spread
+    width = max(16, _IN_CACHE // max(len(pairs), 1))
 
     def blocks(order: NDArray[np.int64]) -> Iterator[Array]:
         yield observed[order][:, None]
-        for start in range(0, len(null), _BLOCK):
-            yield np.ascontiguousarray(null[start : start + _BLOCK, order].T)
+        a, b = pairs[order].T
+        for start in range(0, len(drawn), width):
+            block = np.ascontiguousarray(drawn[start : start + width].T)
+            yield np.abs(block[a] - block[b] - middle[order][:, None]) / spread[order][:, None]
 
     return step_down(observed, blocks, exact=False)
 

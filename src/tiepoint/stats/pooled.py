@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.errors import InputError, UnknownNameError
+from ..model.errors import UnknownNameError
 from ..model.scores import PooledBins
-from .resample import Resamples, grid
+from .pair_groups import pair_groups
+from .resample import Resamples
 
 Array = NDArray[np.float64]
 STATISTICS = ("ap", "auc", "fpr95")
@@ -74,12 +73,16 @@ def pooled_statistic(bins: PooledBins) -> float:
     >>> pooled_statistic(bins)
     0.875
     """
-    one = np.ones((1, len(bins.scenes)))
-    return float(weighted_statistics(bins, one)[0])
+    return float(weighted_statistics(bins, np.ones((1, len(bins.scenes))))[0])
 
 
-def weighted_statistics(bins: PooledBins, weights: Array) -> Array:
-    """The score for each row of scene weights, (r,).
+def weighted_statistics(
+    bins: PooledBins,
+    counts: Array,
+    strata: NDArray[np.int64] | None = None,
+    factors: Array | None = None,
+) -> Array:
+    """The score for each row of scene counts, (r,).
 
     A positive pair carries the weight of its scene. A negative pair within a scene carries that weight
     too; one between two scenes carries the product of both, because it is there only as often as both
@@ -87,71 +90,61 @@ def weighted_statistics(bins: PooledBins, weights: Array) -> Array:
     totals are kept as they were.
 
     Args:
-        bins: counts.
-        weights: (r, scenes).
+        bins: counts by scene and bin.
+        counts: how often each scene is there, whole numbers (r, scenes).
+        strata: (scenes,); one stratum if absent.
+        factors: what the counts of each stratum are multiplied by to be weights, (r, strata); 1 if absent.
     """
+    n = len(bins.scenes)
+    strata = np.zeros(n, dtype=np.int64) if strata is None else strata
+    factors = np.ones((len(counts), int(strata.max(initial=0)) + 1)) if factors is None else factors
     positives = np.asarray(bins.positives, dtype=np.float64).T
-    first, second, counts = _pair_counts(bins)
-    within = first == second
-    # Rounded weights make every sum of weighted counts exact, whatever the threads and blocks.
-    top = max(float(np.max(weights, initial=1.0)), 1.0)
-    step = grid(top * top * max(positives.sum(), counts.sum(), 1.0))
-    out = np.empty(len(weights))
-    for start in range(0, len(weights), _BLOCK):
-        w = np.ascontiguousarray(weights[start : start + _BLOCK].T)
-        joint = w[first]
-        joint[~within] *= w[second[~within]]
-        out[start : start + w.shape[1]] = binned_statistic(
-            _kept_total(positives @ (np.rint(w * step) / step), positives.sum()),
-            _kept_total(counts @ (np.rint(joint * step) / step), counts.sum()),
-            bins.statistic,
+    groups = pair_groups(bins, strata)
+    total = sum(g.total for g in groups)
+    out = np.empty(len(counts))
+    for start in range(0, len(counts), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        c = np.ascontiguousarray(counts[part].T, dtype=np.float32)
+        f = factors[part].T
+        p = np.zeros((len(positives), c.shape[1]))
+        for h in range(len(f)):
+            p += f[h] * (positives[:, strata == h] @ c[strata == h].astype(np.float64))
+        q = np.zeros_like(p)
+        for g in groups:
+            q += g.factor(f) * g.product(c)
+        out[part] = binned_statistic(
+            _kept_total(p, float(positives.sum())), _kept_total(q, total), bins.statistic
         )
     return out
-
-
-def _kept_total(counts: Array, total: Any) -> Array:
-    """Counts (bins, r) with every list brought back to the total it had, as (r, bins)."""
-    counts = np.ascontiguousarray(counts.T)
-    now = counts.sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(now > 0, counts * (total / now), 0.0)
-
-
-def _pair_counts(bins: PooledBins) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """Distinct pairs of scenes, first (p,), second (p,), and their counts by bin (bins, p)."""
-    n, width = np.asarray(bins.positives).shape
-    rows = np.asarray(bins.negatives, dtype=np.int64).reshape(-1, 4)
-    if n != len(bins.scenes) or len(bins.kinds) != n:
-        raise InputError(
-            f"pooled bins: {len(bins.scenes)} scenes, {len(bins.kinds)} kinds, {n} rows of positives"
-        )
-    if len(rows) and (rows.min() < 0 or rows[:, :2].max() >= n or rows[:, 2].max() >= width):
-        raise InputError(
-            f"pooled bins: negatives name a scene outside 0…{n - 1} or a bin outside 0…{width - 1}"
-        )
-    low, high = rows[:, :2].min(axis=1), rows[:, :2].max(axis=1)
-    code, pair = np.unique(low * n + high, return_inverse=True)
-    counts = np.bincount(pair * width + rows[:, 2], weights=rows[:, 3], minlength=len(code) * width)
-    by_bin: Array = np.ascontiguousarray(counts.astype(np.float64).reshape(len(code), width).T)
-    return code // n, code % n, by_bin
 
 
 def pooled_influence(bins: PooledBins, strata: NDArray[np.int64]) -> Array:
     """Influence of each scene on a pooled score by leaving it out, (scenes,).
 
-    u_s = (n_h - 1)/n_h (score - score without s), comparable with the influence of a scene mean.
+    u_s = (n_h - 1)/n_h (score - score without s), comparable with the influence of a scene mean; the other
+    scenes of the stratum stand in for the one left out.
     """
     n = len(strata)
-    size = np.bincount(strata)[strata]
-    # The other scenes of the stratum stand in for the one left out.
-    weights = np.ones((n, n))
-    for s in range(n):
-        same = strata == strata[s]
-        weights[s, same] = size[s] / max(size[s] - 1, 1)
-        weights[s, s] = 0.0 if size[s] > 1 else 1.0
-    return (size - 1) / size * (pooled_statistic(bins) - weighted_statistics(bins, weights))
+    size = np.bincount(strata)
+    counts = np.ones((n, n)) - np.eye(n) * (size[strata] > 1)
+    factors = np.ones((n, len(size)))
+    factors[np.arange(n), strata] = size[strata] / np.maximum(size[strata] - 1, 1)
+    share = (size[strata] - 1) / size[strata]
+    return share * (pooled_statistic(bins) - weighted_statistics(bins, counts, strata, factors))
 
 
 def pooled_resampled(bins: PooledBins, draws: Resamples) -> Array:
     """The pooled score of each resample of scenes, (r,)."""
-    return weighted_statistics(bins, draws.weights())
+    r, n = len(draws.counts[0]), len(bins.scenes)
+    counts, strata = np.empty((r, n)), np.empty(n, dtype=np.int64)
+    for h, (member, drawn) in enumerate(zip(draws.members, draws.counts, strict=True)):
+        counts[:, member], strata[member] = drawn, h
+    return weighted_statistics(bins, counts, strata, np.tile(draws.factors, (r, 1)))
+
+
+def _kept_total(counts: Array, total: float) -> Array:
+    """Counts (bins, r) with every list brought back to the total it had, as (r, bins)."""
+    counts = np.ascontiguousarray(counts.T)
+    now = counts.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(now > 0, counts * (total / now), 0.0)

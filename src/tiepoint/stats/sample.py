@@ -48,18 +48,32 @@ class Sample:
         few = "none" if self.n_scenes < STUDENT_FROM else "t"
         return few if self.resampled is None else "bca"
 
-    def minus(self, pairs: NDArray[np.int64]) -> Sample:
-        """Differences first - second of pairs (k, 2) of methods, as a sample of k scores."""
+    def minus(self, pairs: NDArray[np.int64], *, with_resampled: bool = True) -> Sample:
+        """Differences first - second of pairs (k, 2) of methods, as a sample of k scores.
+
+        Thousands of pairs times ten thousand resamples fill the memory: leave those out where they are not
+        needed, and see `difference_bounds`.
+        """
         a, b = pairs[:, 0], pairs[:, 1]
         c = self.contributions
         return Sample(
             self.value[a] - self.value[b],
             self.influence[:, a] - self.influence[:, b],
-            None if self.resampled is None else self.resampled[:, a] - self.resampled[:, b],
+            None
+            if self.resampled is None or not with_resampled
+            else self.resampled[:, a] - self.resampled[:, b],
             self.strata,
             None if c is None else c[:, a] - c[:, b],
             None if self.by_scene is None else self.by_scene[a] - self.by_scene[b],
         )
+
+    def difference_bounds(self, pairs: NDArray[np.int64], *, level: float = 0.95) -> tuple[Array, Array]:
+        """Interval of the difference of each pair (k, 2), a few pairs at a time."""
+        low, high = np.empty(len(pairs)), np.empty(len(pairs))
+        for start in range(0, len(pairs), 64):
+            part = slice(start, start + 64)
+            low[part], high[part] = self.minus(pairs[part]).bounds(level=level)
+        return low, high
 
     def bounds(self, *, level: float = 0.95, bounded: bool = False) -> tuple[Array, Array]:
         """Interval of each score, low (m,), high (m,); NaN below 6 scenes.

@@ -15,7 +15,8 @@ from .strata import stratum_members
 
 Array = NDArray[np.float64]
 FLIPS = 100_000
-_BLOCK = 256
+_BLOCK = 2048
+_IN_CACHE = 1 << 16  # statistics worked on at a time
 
 
 def is_exact(n_scenes: int, flips: int = FLIPS) -> bool:
@@ -88,34 +89,42 @@ def sign_flip_family(
     # Multiples of one power of two: sums over scenes are exact, so ties between patterns stay ties.
     step = grid(float(np.abs(contributions).max(initial=0.0)) * n)
     rounded = np.rint(contributions * step) / step
-    members = [(m, len(m)) for m in stratum_members(strata)]
+    members = stratum_members(strata)
+    squares = [_squares(rounded[m], pairs) for m in members]
+    floor = np.maximum(np.sum(squares, axis=0) * 1e-13, 1e-300)
+    width = min(256, max(16, _IN_CACHE // max(len(pairs), 1)))
 
-    def statistics(signs: Array, chosen: NDArray[np.int64]) -> Array:
-        first, second = chosen.T
-        total = np.zeros((len(chosen), signs.shape[1]))
+    def statistics(signs: Array, order: NDArray[np.int64]) -> Array:
+        first, second = pairs[order].T
+        total = np.zeros((len(order), signs.shape[1]))
         spread = np.zeros_like(total)
-        size = np.zeros((len(chosen), 1))
-        for member, count in members:
+        for member, square in zip(members, squares, strict=True):
+            count = len(member)
             sums = rounded[member].T @ signs[member]
             part = sums[first]
             part -= sums[second]
-            square = ((rounded[member][:, first] - rounded[member][:, second]) ** 2).sum(axis=0)[:, None]
             total += part
             part *= part
             part *= -1.0 / count
-            part += square
+            part += square[order][:, None]
             part *= count / max(count - 1, 1)
             spread += part
-            size += square
         # Equal differences in all scenes leave no spread: then t is very large, not infinite.
-        np.maximum(spread, np.maximum(size * 1e-13, 1e-300), out=spread)
+        np.maximum(spread, floor[order][:, None], out=spread)
         total *= total
         total /= spread
         return np.sqrt(total, out=total)
 
     def blocks(order: NDArray[np.int64]) -> Iterator[Array]:
         for signs in sign_blocks(n, flips, seed):
-            yield statistics(signs, pairs[order])
+            for start in range(0, signs.shape[1], width):
+                yield statistics(signs[:, start : start + width], order)
 
-    observed = statistics(np.ones((n, 1)), pairs)[:, 0]
+    observed = statistics(np.ones((n, 1)), np.arange(len(pairs)))[:, 0]
     return step_down(observed, blocks, exact=is_exact(n, flips))
+
+
+def _squares(rounded: Array, pairs: NDArray[np.int64]) -> Array:
+    """Sum over scenes of the squared difference of each pair, which no pattern of signs changes, (k,)."""
+    out: Array = np.array([((rounded[:, a] - rounded[:, b]) ** 2).sum() for a, b in pairs])
+    return out
