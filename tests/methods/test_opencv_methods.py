@@ -114,6 +114,29 @@ def test_a_flat_patch_shifts_nobody(name, patches):
         np.testing.assert_array_equal(found["values"][i], clean["values"][i])
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_upright(name, patches):
+    """Patches are oriented already: a turned patch is another patch, not the same one."""
+    method, first = extract(name, patches)
+    turned = extract(name, np.ascontiguousarray(np.rot90(patches, axes=(1, 2))))[1]
+    table = distances(first["values"], turned["values"], method.distance)
+    others = table[~np.eye(len(table), dtype=bool)]
+    assert np.diag(table).mean() > 0.7 * others.mean()
+
+
+def test_brisk_is_opencvs_brisk_but_for_the_angle(patches):
+    """The standard pattern, spelled out, is the default; ours differs only in having no long pairs."""
+    radii, numbers = [0.85 * r for r in (0, 2.9, 4.9, 7.4, 10.8)], [1, 10, 14, 15, 20]
+    middle = [cv2.KeyPoint(32, 32, 20, 0)]
+    for patch, found in zip(patches[:5], extract("brisk", patches[:5])[1]["values"], strict=True):
+        default = opencv("BRISK_create")().compute(patch, middle)[1]
+        spelled_out = opencv("BRISK_create")(radii, numbers, 5.85, 8.2).compute(patch, middle)[1]
+        np.testing.assert_array_equal(spelled_out, default)
+        keypoints, upright = opencv("BRISK_create")(radii, numbers, 5.85, 1e6).compute(patch, middle)
+        assert keypoints[0].angle == 0
+        np.testing.assert_array_equal(found, upright[0])
+
+
 def test_sift_is_the_reference_script(patches):
     keypoint = cv2.KeyPoint()
     keypoint.pt, keypoint.size = (32.5, 32.5), 65 / 5.303
