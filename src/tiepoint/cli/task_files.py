@@ -39,12 +39,10 @@ def write_v2(
     )
     lines = []
     for name, facts in report.files.items():
-        published = {True: "equals the published file", False: "differs from the published file"}
-        lines.append(
-            f"{facts['rows']:>9,}  {out / name}  {published.get(facts.get('published'), '')}".rstrip()
-        )
-    for split, by_kind in report.facts.items():
-        for kind, counts in by_kind.items():
-            shown = ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in counts.items())
-            lines.append(f"split {split}, {kind} lists: {shown}")
+        same = "  equals the published file" if facts.get("published") else ""
+        lines.append(f"{facts['rows']:>9,}  {out / name}{same}")
+    if lists == "official":
+        for split, by_kind in report.facts.items():
+            shown = ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in by_kind["official"].items())
+            lines.append(f"split {split}: {shown}")
     return "\n".join([*lines, *(f"note: {n}" for n in report.notes)])
