@@ -26,3 +26,10 @@ TASKS.add(
 TASKS.add(
     "keypoints/retrieval", f"{_KEYPOINTS}_retrieval:TASK", "find a keypoint in a pool", family="keypoints"
 )
+TASKS.add(
+    "keypoints/matching", f"{_KEYPOINTS}_matching:TASK", "first neighbours of a pair", family="keypoints"
+)
+TASKS.add("keypoints/images", f"{_KEYPOINTS}_images:TASK", "images of a scene by matches", family="keypoints")
+TASKS.add(
+    "keypoints/geometry", f"{_KEYPOINTS}_geometry:TASK", "repeatability to homography", family="keypoints"
+)

@@ -31,11 +31,15 @@ class SceneOptions(BaseModel):
     scenes: Names | None = None
     """Names of the sequences to use; all by default."""
 
+
+class TruthOptions(SceneOptions):
+    """What tasks with a ground truth at a tolerance know."""
+
     tau_px: Annotated[float, Field(gt=0)] = 3.0
     """Tolerance of the ground truth in pixels of the target image, inclusive."""
 
 
-class RankingOptions(SceneOptions):
+class RankingOptions(TruthOptions):
     """Options of `keypoints/ranking`."""
 
     policy: Literal["all_within_tau", "nearest", "mutual"] = "all_within_tau"
@@ -53,7 +57,7 @@ class RankingOptions(SceneOptions):
     """Under `workbench`, `homography_projection` says that row i is the same point in all images."""
 
 
-class DrawOptions(SceneOptions):
+class DrawOptions(TruthOptions):
     """Options of the tasks that draw queries and distractors."""
 
     seed: int = 42
@@ -85,6 +89,9 @@ class DistractorOptions(DrawOptions):
 class ImagesOptions(SceneOptions):
     """Options of `keypoints/images`."""
 
+    seed: int = 0
+    """Seed of the random order that breaks ties between equally near neighbours (`exact`)."""
+
     matching: Literal["brute_force", "ratio_test"] = "brute_force"
     """How two images are matched: mutual nearest neighbours, or first to second distance below 0.8."""
 
@@ -93,7 +100,10 @@ class ImagesOptions(SceneOptions):
 
 
 class GeometryOptions(SceneOptions):
-    """Options of `keypoints/geometry`."""
+    """Options of `keypoints/geometry`; thresholds are fixed (1 to 10 px), so there is no tolerance to set."""
+
+    seed: int = 0
+    """Seed of the random order that breaks ties between equally near neighbours."""
 
     ratio: Annotated[float, Field(gt=0, lt=1)] = 0.8
     """Largest ratio of first to second distance that the matcher `ratio` accepts (strictly below)."""
