@@ -13,18 +13,76 @@ Array = NDArray[Any]
 
 
 @njit(cache=True, nogil=True)
-def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, line: Array) -> None:
-    """Horizontal pass of one source row: u, v and known (0 or 1), each into a row of `line`."""
+def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, line: Array) -> bool:
+    """Horizontal pass of one source row into `line`: u, v, known (0 or 1). True if all of it is known."""
     limit = np.float32(1e9)
     zero, one = line.dtype.type(0), line.dtype.type(1)
+    bad = 0
+    for x in range(flow.shape[0]):
+        bad += not (abs(flow[x, 0]) <= limit and abs(flow[x, 1]) <= limit)
     for x in range(x0.size):
         a, b = x0[x], x1[x]
-        ua, va, ub, vb = flow[a, 0], flow[a, 1], flow[b, 0], flow[b, 1]
-        line[0, x] = ua * f0[x] + ub * f1[x]
-        line[1, x] = va * f0[x] + vb * f1[x]
-        ka = one if abs(ua) <= limit and abs(va) <= limit else zero
-        kb = one if abs(ub) <= limit and abs(vb) <= limit else zero
-        line[2, x] = ka * f0[x] + kb * f1[x]
+        line[0, x] = flow[a, 0] * f0[x] + flow[b, 0] * f1[x]
+        line[1, x] = flow[a, 1] * f0[x] + flow[b, 1] * f1[x]
+    if bad:
+        for x in range(x0.size):
+            a, b = x0[x], x1[x]
+            ka = one if abs(flow[a, 0]) <= limit and abs(flow[a, 1]) <= limit else zero
+            kb = one if abs(flow[b, 0]) <= limit and abs(flow[b, 1]) <= limit else zero
+            line[2, x] = ka * f0[x] + kb * f1[x]
+    else:
+        line[2, :] = one
+    return bad == 0
+
+
+@njit(cache=True, nogil=True)
+def flow_lines(flow: Array, xs: Array, fx: Array, rows: Array, held: Array, lines: Array) -> bool:
+    """Bring `lines` (2, 3, width) to two source rows; `held` remembers what they hold. True if all known.
+
+    ``held[k] = 2 * row + (all known)``, so that a line is made once for all output rows it serves.
+    """
+    if held[1] >> 1 == rows[0] and held[0] >> 1 != rows[0]:
+        lines[0] = lines[1]
+        held[0] = held[1]
+    for k in range(2):
+        if held[k] < 0 or held[k] >> 1 != rows[k]:
+            whole = _flow_line(flow[rows[k]], xs[0], xs[1], fx[0], fx[1], lines[k])
+            held[k] = 2 * rows[k] + (1 if whole else 0)
+    return (held[0] & held[1] & 1) == 1
+
+
+@njit(cache=True, nogil=True)
+def flow_row(
+    lines: Array,
+    whole: bool,
+    f0: Any,
+    f1: Any,
+    ax: Array,
+    ay: Any,
+    to: Array,
+    bx: Array,
+    by: Any,
+    row: Array,
+    start: int,
+    stop: int,
+) -> None:
+    """Columns `start` to `stop` of one output row: ``(r + a) * to[0] / to[1] - b``, 1e10 where not known.
+
+    Arithmetic in the type of the weights, in the order written. Weights of known contributors add up to
+    exactly 1 in it, so a row without unknown flow (`whole`) needs no test.
+    """
+    t0, t1, t2, t3 = to[0], to[1], to[2], to[3]
+    for x in range(start, stop):
+        row[0, x] = (lines[0, 0, x] * f0 + lines[1, 0, x] * f1 + ax[x]) * t0 / t1 - bx[x]
+    for x in range(start, stop):
+        row[1, x] = (lines[0, 1, x] * f0 + lines[1, 1, x] * f1 + ay) * t2 / t3 - by
+    if not whole:
+        unknown = row.dtype.type(1e10)
+        known0, known1 = lines[0, 2], lines[1, 2]
+        for x in range(start, stop):
+            if known0[x] * f0 + known1[x] * f1 != 1:
+                row[0, x] = unknown
+                row[1, x] = unknown
 
 
 @njit(cache=True, nogil=True)
@@ -40,15 +98,34 @@ def resize_flow(
     bx: Array,
     by: Array,
 ) -> Array:
-    """``(r + a) * to[0] / to[1] - b`` for u and, with ``to[2:]``, for v; 1e10 where a contributor is unknown.
+    """The whole flow on the new grid, in the type of the weights.
 
-    `xs`, `ys` (2, n) are the two contributors of every output column and row, `fx`, `fy` their weights.
-    All arithmetic is in the type of the weights, in the order written.
+    `xs`, `ys` (2, n) are the two contributors of every output column and row, `fx`, `fy` their weights; the
+    rest is the formula of `flow_row`.
     """
-    unknown = fx.dtype.type(1e10)
     height, width = ys.shape[1], xs.shape[1]
     out = np.empty((height, width, 2), fx.dtype)
-    lines = np.empty((2, 3, width), fx.dtype)
+    lines = np.ones((2, 3, width), fx.dtype)
+    row = np.empty((2, width), fx.dtype)
+    held = np.full(2, -1, np.int64)
+    for y in range(height):
+        whole = flow_lines(flow, xs, fx, ys[:, y], held, lines)
+        flow_row(lines, whole, fy[0, y], fy[1, y], ax, ay[y], to, bx, by[y], row, 0, width)
+        for x in range(width):
+            out[y, x, 0] = row[0, x]
+            out[y, x, 1] = row[1, x]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Array:
+    """OpenCV's fixed-point resize of uint8 rows (h, n); `cx`, `cy` are the weights times 2048, int32.
+
+    `xs` (2, m) are byte positions in a row, so that channels are just more columns.
+    """
+    height, width = ys.shape[1], xs.shape[1]
+    out = np.empty((height, width), np.uint8)
+    lines = np.empty((2, width), np.int32)
     held = np.full(2, -1, np.int64)
     for y in range(height):
         if held[1] == ys[0, y] and held[0] != ys[0, y]:
@@ -57,39 +134,35 @@ def resize_flow(
         for k in range(2):
             if held[k] != ys[k, y]:
                 held[k] = ys[k, y]
-                _flow_line(flow[held[k]], xs[0], xs[1], fx[0], fx[1], lines[k])
-        top, bottom = lines[0], lines[1]
-        g0, g1 = fy[0, y], fy[1, y]
+                source = image[held[k]]
+                for x in range(width):
+                    lines[k, x] = source[xs[0, x]] * cx[0, x] + source[xs[1, x]] * cx[1, x]
+        g0, g1 = cy[0, y], cy[1, y]
         for x in range(width):
-            u = top[0, x] * g0 + bottom[0, x] * g1
-            v = top[1, x] * g0 + bottom[1, x] * g1
-            ok = top[2, x] * g0 + bottom[2, x] * g1 == 1
-            out[y, x, 0] = (u + ax[x]) * to[0] / to[1] - bx[x] if ok else unknown
-            out[y, x, 1] = (v + ay[y]) * to[2] / to[3] - by[y] if ok else unknown
+            total = ((g0 * (lines[0, x] >> 4)) >> 16) + ((g1 * (lines[1, x] >> 4)) >> 16)
+            out[y, x] = (total + 2) >> 2
     return out
 
 
 @njit(cache=True, nogil=True)
-def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Array:
-    """OpenCV's fixed-point resize of uint8 (h, w, c); `cx`, `cy` are the weights times 2048, int32."""
-    height, width, channels = ys.shape[1], xs.shape[1], image.shape[2]
-    out = np.empty((height, width * channels), np.uint8)
-    lines = np.empty((2, width * channels), np.int32)
+def coverage_mask(mask: Array, xs: Array, fx: Array, ys: Array, fy: Array) -> Array:
+    """255 where at least half of the bilinear weight falls on non-zero pixels of `mask`, else 0; float64."""
+    height, width = ys.shape[1], xs.shape[1]
+    out = np.empty((height, width), np.uint8)
+    lines = np.empty((2, width), np.float64)
     held = np.full(2, -1, np.int64)
     for y in range(height):
         if held[1] == ys[0, y] and held[0] != ys[0, y]:
             lines[0] = lines[1]
             held[0] = held[1]
         for k in range(2):
-            if held[k] == ys[k, y]:
-                continue
-            held[k] = ys[k, y]
-            for x in range(width):
-                a, b, ca, cb = xs[0, x], xs[1, x], cx[0, x], cx[1, x]
-                for c in range(channels):
-                    lines[k, x * channels + c] = image[held[k], a, c] * ca + image[held[k], b, c] * cb
-        g0, g1 = cy[0, y], cy[1, y]
-        for i in range(width * channels):
-            total = ((g0 * (lines[0, i] >> 4)) >> 16) + ((g1 * (lines[1, i] >> 4)) >> 16)
-            out[y, i] = (total + 2) >> 2
-    return out.reshape(height, width, channels)
+            if held[k] != ys[k, y]:
+                held[k] = ys[k, y]
+                source = mask[held[k]]
+                for x in range(width):
+                    a = fx[0, x] if source[xs[0, x]] else 0.0
+                    lines[k, x] = a + (fx[1, x] if source[xs[1, x]] else 0.0)
+        for x in range(width):
+            half = lines[0, x] * fy[0, y] + lines[1, x] * fy[1, y] >= 0.5
+            out[y, x] = 255 if half else 0
+    return out

@@ -48,6 +48,7 @@ def resize_u8(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.u
     if (old_h, old_w) == (height, width):
         return image.copy()
     stack = np.ascontiguousarray(image.reshape(old_h, old_w, -1))
+    channels = stack.shape[2]
     if (old_h, old_w) == (2 * height, 2 * width):
         quads = stack.reshape(height, 2, width, 2, -1).astype(np.uint16).sum(axis=(1, 3))
         out = ((quads + 2) >> 2).astype(np.uint8)
@@ -56,7 +57,9 @@ def resize_u8(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.u
 
         xs, fx = taps(old_w, width)
         ys, fy = taps(old_h, height, keep_weight=True)
-        out = resize_bytes(stack, xs, _fixed(fx), ys, _fixed(fy))
+        places = (xs[:, :, None] * channels + np.arange(channels)).reshape(2, -1)
+        weights = np.repeat(_fixed(fx), channels, axis=1)
+        out = resize_bytes(stack.reshape(old_h, -1), places, weights, ys, _fixed(fy))
     return out.reshape((height, width, *image.shape[2:]))
 
 

@@ -54,6 +54,14 @@ def _size(flow: Flow) -> Size:
 def _opencv(flow: Flow, size: Size, old_other: Size, other: Size, rule: str) -> Flow:
     from ._bilinear import resize_flow
 
+    values, plan = resize_plan(flow, size, old_other, other, rule)
+    return resize_flow(values, *plan)
+
+
+def resize_plan(
+    flow: Flow, size: Size, old_other: Size, other: Size, rule: str
+) -> tuple[Flow, tuple[Any, ...]]:
+    """What the loops of `exact` and `tss-cpp` need to resize a flow: its values, taps, offsets, factors."""
     dtype: type = np.float32 if rule == "tss-cpp" else np.float64
     (h, w), (new_h, new_w) = _size(flow), size
     start = 0.0 if rule == "tss-cpp" else 0.5
@@ -61,12 +69,14 @@ def _opencv(flow: Flow, size: Size, old_other: Size, other: Size, rule: str) -> 
     by = np.arange(new_h, dtype=dtype) + dtype(start)
     ax, ay = bx * dtype(w) / dtype(new_w), by * dtype(h) / dtype(new_h)
     to: NDArray[Any] = np.array([other[1], old_other[1], other[0], old_other[0]], dtype)
-    values: NDArray[Any] = np.ascontiguousarray(flow, dtype)
-    if rule == "tss-cpp" and (h, w) == (2 * new_h, 2 * new_w):
-        values, (h, w) = _halve(values), (new_h, new_w)
+    values: NDArray[Any] = np.ascontiguousarray(flow)
+    if rule == "tss-cpp":
+        values = values.astype(np.float32, copy=False)
+        if (h, w) == (2 * new_h, 2 * new_w):
+            values, (h, w) = _halve(values), (new_h, new_w)
     xs, fx = taps(w, new_w, dtype=dtype)
     ys, fy = taps(h, new_h, dtype=dtype, keep_weight=True)
-    return resize_flow(values, xs, fx, ys, fy, ax, ay, to, bx, by)
+    return values, (xs, fx, ys, fy, ax, ay, to, bx, by)
 
 
 def _halve(flow: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -107,19 +117,20 @@ def resize_mask(mask: NDArray[np.uint8], size: Size, *, rule: str = "exact") -> 
     if rule not in RULES:
         raise ValueError(f"unknown rule {rule!r}; one of {RULES}")
     same = mask.shape == size
+    if rule == "tss-cpp":
+        return mask if same else _binary(resize_u8(mask, *size) > 128)
     if rule == "tss-matlab":
-        chosen = mask > 127 if same else imresize(mask / 255.0, *size) > 0.5
-    elif rule == "tss-cpp":
-        if same:
-            return mask
-        chosen = resize_u8(mask, *size) > 128
-    else:
-        chosen = mask > 0 if same else _coverage(mask > 0, size) >= 0.5
-    return chosen.astype(np.uint8) * np.uint8(255)
+        return _binary(mask > 127 if same else imresize(mask / 255.0, *size) > 0.5)
+    return _binary(mask > 0) if same else _coverage(mask, size)
 
 
-def _coverage(mask: NDArray[np.bool_], size: Size) -> NDArray[np.float64]:
+def _binary(chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    return chosen.view(np.uint8) * np.uint8(255)
+
+
+def _coverage(mask: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
+    from ._bilinear import coverage_mask
+
     xs, fx = taps(mask.shape[1], size[1], dtype=np.float64)
     ys, fy = taps(mask.shape[0], size[0], dtype=np.float64)
-    wide = mask[:, xs[0]] * fx[0] + mask[:, xs[1]] * fx[1]
-    return wide[ys[0]] * fy[0][:, None] + wide[ys[1]] * fy[1][:, None]
+    return coverage_mask(np.ascontiguousarray(mask), xs, fx, ys, fy)

@@ -13,7 +13,7 @@ from ..datasets.tss import PairTruth
 from ..formats.tss_results import PairResult
 from ..geometry.flow_consistency import consistency_masks
 from ..geometry.flow_resize import resize_flow_pair, resize_mask
-from ..metrics.flow import flow_counts
+from ..metrics.flow import flow_counts, flow_counts_resized
 from ..metrics.masks import MaskCounts, mask_counts
 
 THRESHOLDS = tuple(range(1, 51))
@@ -59,11 +59,13 @@ def compare_pair(
     sizes = truth.flow1.shape[:2], truth.flow2.shape[:2]
     own_flows = _both(result, "flow1", "flow2")
     own_masks = _both(result, "mask1", "mask2")
-    flows = own_flows and resize_flow_pair(*own_flows, *sizes, rule=rule)
     masks = own_masks and (
         resize_mask(own_masks[0], truth.mask1.shape, rule=rule),
         resize_mask(own_masks[1], truth.mask2.shape, rule=rule),
     )
+    flows = own_flows
+    if own_flows is not None and (masks is None or rule == "tss-matlab"):
+        flows = resize_flow_pair(*own_flows, *sizes, rule=rule)
     state = _State(flows, masks, rule)
     flip, estimate = _auto_flip(truth, auto_flip, use_prec), _estimate
     steps = (estimate, flip) if rule == "tss-matlab" else (flip, estimate)
@@ -144,10 +146,18 @@ def _flow_columns(truth: PairTruth, flows: Flows | None, rule: str) -> dict[str,
             "error_sum_px": np.zeros(2),
             "has_flow": np.zeros(2, bool),
         }
-    counts = (
-        flow_counts(flows[0], truth.flow1, thresholds_px(truth.flow2.shape), rule=rule),
-        flow_counts(flows[1], truth.flow2, thresholds_px(truth.flow1.shape), rule=rule),
-    )
+    truths = truth.flow1, truth.flow2
+    fits = all(f.shape == t.shape for f, t in zip(flows, truths, strict=True))
+    counts = []
+    for i in (0, 1):
+        limits = thresholds_px(truths[1 - i].shape)
+        if fits:
+            counts.append(flow_counts(flows[i], truths[i], limits, rule=rule))
+        else:
+            old, new = flows[1 - i].shape[:2], truths[1 - i].shape[:2]
+            counts.append(
+                flow_counts_resized(flows[i], truths[i], limits, old_other=old, other=new, rule=rule)
+            )
     return {
         "correct": np.stack([c.correct for c in counts]),
         "valid": np.array([c.valid for c in counts], np.int64),

@@ -141,12 +141,12 @@ def notices(truth: PairTruth, result: PairResult) -> list[list[Any]]:
         for label, mask in ((name, result.arrays.get(name)), (f"ground truth {name}", getattr(truth, name))):
             if mask is None:
                 continue
-            odd = int(np.count_nonzero((mask != 0) & (mask != 255)))
+            odd = int(np.count_nonzero((mask - np.uint8(1)) < 254))
             if odd:
                 hint = " (it holds 0 and 1; write 0 and 255)" if mask.max() == 1 else ""
                 found.append([f"{label} has values other than 0 and 255{hint}", odd])
     for name in ("flow1", "flow2"):
-        if name in result.arrays:
+        if name in result.arrays and np.isnan(result.arrays[name].min()):
             bad = int(np.count_nonzero(np.isnan(result.arrays[name]).any(axis=2)))
             if bad:
                 found.append([f"{name} has NaN, which is taken as unknown", bad])

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scoring a TSS pair against reading its files and resizing its flows with OpenCV, side by side, on one core.
+
+``python bench/bench_dense.py [DATA]``: DATA holds ``tss/Dataset`` and ``tss/Results``; without it a pair of the
+size of FG3DCar (800 x 600, results 512 x 384) is made on the spot.
+"""
+
+from __future__ import annotations
+
+import os
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import platform
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from tiepoint.datasets.tss import TssDataset
+from tiepoint.formats.flo import read_flo, write_flo
+from tiepoint.formats.mask import write_mask
+from tiepoint.formats.tss_results import read_pair_result
+from tiepoint.tasks.tss_open import checked_options, compare_result
+
+OPTIONS = checked_options({"missing": "zero"})
+REPEATS = 21
+
+
+def made(root: Path) -> Path:
+    """A pair of the sizes of FG3DCar with smooth flow."""
+    rng = np.random.default_rng(0)
+    for kind, (h, w) in (("Dataset", (600, 800)), ("Results", (384, 512))):
+        folder = root / kind / "FG3DCar" / "001_005"
+        folder.mkdir(parents=True)
+        y, x = np.mgrid[:h, :w]
+        inside = ((x / w - 0.5) ** 2 + (y / h - 0.5) ** 2) < 0.12
+        for i in (1, 2):
+            base = np.stack([0.02 * x - 10, 0.01 * y], axis=2) * (w / 800)
+            flow = (base + rng.normal(0, 0.5, base.shape)).astype(np.float32)
+            if kind == "Dataset":
+                flow[~inside] = 1e10
+            write_flo(folder / f"flow{i}.flo", flow)
+            write_mask(folder / f"mask{i}.png", inside)
+    return root
+
+
+def median_ms(work: Callable[[], object]) -> float:
+    """Median of the CPU time in milliseconds, after a warm-up; other work on the machine does not count."""
+    work()
+    times = []
+    for _ in range(REPEATS):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return 1000 * statistics.median(times)
+
+
+def read_and_resize(truth: Path, result: Path) -> None:
+    """What cannot be avoided: all eight files read, both flows resized, by OpenCV."""
+    sizes = []
+    for i in (1, 2):
+        sizes.append(read_flo(truth / f"flow{i}.flo").shape)
+        cv2.imread(str(truth / f"mask{i}.png"), cv2.IMREAD_GRAYSCALE)
+        cv2.imread(str(result / f"mask{i}.png"), cv2.IMREAD_GRAYSCALE)
+    for i, (h, w, _) in enumerate(sizes, 1):
+        cv2.resize(read_flo(result / f"flow{i}.flo"), (w, h), interpolation=cv2.INTER_LINEAR)
+
+
+def score(root: str, key: str, protocol: str) -> None:
+    pair = TssDataset(Path(root) / "Dataset")[key]
+    compare_result(pair, read_pair_result(Path(root) / "Results" / key), protocol, OPTIONS)
+
+
+def job(arguments: tuple[str, str]) -> int:
+    score(*arguments, "tss-cpp")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main() -> None:
+    cv2.setNumThreads(1)
+    with tempfile.TemporaryDirectory() as temporary:
+        given = Path(sys.argv[1]) / "tss" if len(sys.argv) > 1 else None
+        root = given if given is not None else made(Path(temporary))
+        print(
+            f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, OpenCV {cv2.__version__}"
+        )
+        for pair in TssDataset(root / "Dataset").pairs:
+            truth, result = root / "Dataset" / pair.key, root / "Results" / pair.key
+            base = median_ms(lambda t=truth, r=result: read_and_resize(t, r))
+            print(f"{pair.key}: read + cv2.resize {base:.1f} ms")
+            for protocol in ("tss-cpp", "exact", "tss-matlab"):
+                own = median_ms(lambda k=pair.key, p=protocol: score(str(root), k, p))
+                print(f"  {protocol:10s} {own:7.1f} ms  ratio {own / base:.2f}")
+        keys = [p.key for p in TssDataset(root / "Dataset").pairs]
+        jobs = [(str(root), keys[i % len(keys)]) for i in range(400)]
+        for workers in dict.fromkeys((1, os.cpu_count() or 1)):
+            with ProcessPoolExecutor(workers) as pool:
+                list(pool.map(job, jobs[: 4 * workers]))
+                start = time.perf_counter()
+                peak = max(pool.map(job, jobs, chunksize=8))
+                seconds = time.perf_counter() - start
+            print(f"400 pairs, {workers} workers: {seconds:.1f} s, peak {peak / 1024:.0f} MB a worker")
+
+
+if __name__ == "__main__":
+    main()
