@@ -21,13 +21,13 @@ from .demo_views import front_view, moved_view, shaken_view
 from .seeding import named_generator
 
 SCENES = (
+    "i_brick",
     "i_chelsea",
     "i_coffee",
     "i_coins",
-    "i_gravel",
     "v_astronaut",
-    "v_brick",
     "v_camera",
+    "v_gravel",
     "v_motorcycle",
 )
 """Default scenes: kind and photograph. No photograph is in two of them, so the scenes are independent."""
@@ -51,8 +51,8 @@ def make_demo(
     ``out/sequences/SCENE/{1..6.png, H_1_2..H_1_6}``: a photograph seen by six cameras. In ``v_`` scenes the
     camera tilts, rolls, zooms and shifts more from image to image, the light barely changes; in ``i_`` scenes
     the light changes (exposure, colour, slope, shadow) and the camera shakes by a pixel or so. Every image,
-    the first included, is rendered from the photograph by averaging over pixel cells in linear light, then gets
-    sensor noise and the sRGB curve. The homographies are those of the cameras: exact, with all digits.
+    the first included, is rendered from the photograph by averaging over pixel cells in linear light, then
+    gets sensor noise and the sRGB curve. The homographies are those of the cameras: exact, with all digits.
     ``out/dense``: pairs with exact flow and masks, see `tiepoint.datasets.demo_dense`.
 
     Args:

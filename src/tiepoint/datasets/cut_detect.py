@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""DoG, Hessian and Harris-Laplace detections of one image, on a shared Gaussian scale space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Stack = NDArray[np.float32]
+
+SIGMA = 1.6
+LEVELS = 3
+_CAMERA_SIGMA = 0.5
+_EDGE = 10.0
+_HARRIS = 0.04
+THRESHOLDS = {"dog": 0.01, "hessian": 0.003, "harris": 2e-6}
+"""Smallest response that counts, on grey values in 0..1 and scale-normalised derivatives."""
+
+
+@dataclass(frozen=True)
+class Detections:
+    """Centres (n, 2), scales sigma (n,) in pixels, responses (n,) and detector names (n,)."""
+
+    points: NDArray[np.float64]
+    sigma: NDArray[np.float64]
+    response: NDArray[np.float64]
+    detector: NDArray[np.str_]
+
+
+def detect(grey: NDArray[np.uint8]) -> Detections:
+    """All detections of the three detectors in a grey image (h, w), in a fixed order.
+
+    The scale space starts at sigma 1.6 with three levels an octave; an extremum is a pixel above (or below)
+    its 26 neighbours in place and scale, refined by a quadratic. DoG and Hessian extrema on edges (ratio of
+    curvatures above 10) are dropped. Harris corners are maxima in place, at the scale where the Laplacian is
+    extreme.
+    """
+    parts: list[Detections] = []
+    for octave, levels in enumerate(_octaves((grey / 255).astype(np.float32))):
+        sigma = SIGMA * 2.0 ** ((np.arange(len(levels)) - 1) / LEVELS)
+        for name, found in (
+            ("dog", _dog(levels)),
+            ("hessian", _hessian(levels, sigma)),
+            ("harris", _harris(levels, sigma)),
+        ):
+            level, y, x, response = found
+            scale = SIGMA * 2.0 ** ((level - 1) / LEVELS)
+            factor = 2.0**octave
+            points = np.stack([x, y], axis=1) * factor
+            parts.append(Detections(points, scale * factor, response, np.full(len(x), name)))
+    return Detections(
+        *(np.concatenate([getattr(p, field) for p in parts]) for field in Detections.__annotations__)
+    )
+
+
+Found = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
+
+def _octaves(image: Stack) -> Iterator[Stack]:
+    """Gaussian levels -1 .. LEVELS + 1 of each octave; pixel (0, 0) keeps its place when halving."""
+    from scipy.ndimage import gaussian_filter
+
+    have = _CAMERA_SIGMA
+    while min(image.shape) >= 16:
+        levels = []
+        for s in range(-1, LEVELS + 2):
+            want = SIGMA * 2.0 ** (s / LEVELS)
+            image = gaussian_filter(image, np.sqrt(max(want**2 - have**2, 0)), mode="nearest")
+            levels.append(image)
+            have = want
+        yield np.stack(levels)
+        image = np.ascontiguousarray(levels[LEVELS][::2, ::2])
+        have = SIGMA * 2.0 ** ((LEVELS - 1) / LEVELS) / 2
+
+
+def _dog(levels: Stack) -> Found:
+    difference = np.diff(levels, axis=0)
+    s, y, x = _peaks(np.abs(difference), THRESHOLDS["dog"] / 2)
+    sign = np.sign(difference[s, y, x])
+    level, fy, fx, value = _refine(difference, s, y, x)
+    keep = (sign * value > THRESHOLDS["dog"]) & ~_on_edge(difference, s, y, x)
+    return level[keep], fy[keep], fx[keep], np.abs(value[keep])
+
+
+def _hessian(levels: Stack, sigma: NDArray[np.float64]) -> Found:
+    det = np.stack([_hessian_det(image) * s**4 for image, s in zip(levels, sigma, strict=True)])
+    s, y, x = _peaks(det, THRESHOLDS["hessian"])
+    level, fy, fx, value = _refine(det, s, y, x)
+    keep = ~_on_edge(levels, s, y, x)
+    return level[keep], fy[keep], fx[keep], value[keep]
+
+
+def _harris(levels: Stack, sigma: NDArray[np.float64]) -> Found:
+    from scipy.ndimage import gaussian_filter, maximum_filter
+
+    laplace = np.stack([np.abs(_laplacian(image)) * s**2 for image, s in zip(levels, sigma, strict=True)])
+    parts: list[Found] = []
+    for s in range(1, len(levels) - 1):
+        gy, gx = np.gradient(levels[s])
+        moments = (
+            gaussian_filter(m, sigma[s], mode="nearest") * sigma[s] ** 2 for m in (gx * gx, gy * gy, gx * gy)
+        )
+        a, b, c = moments
+        response = a * b - c * c - _HARRIS * (a + b) ** 2
+        peak = (response == maximum_filter(response, 3)) & (response > THRESHOLDS["harris"])
+        peak &= (laplace[s] >= laplace[s - 1]) & (laplace[s] >= laplace[s + 1])
+        peak[[0, -1]] = peak[:, [0, -1]] = False
+        y, x = np.nonzero(peak)
+        _, fy, fx, value = _refine(response[None], np.zeros(len(y), dtype=np.int64), y, x)
+        before, here, after = (laplace[s + d, y, x].astype(np.float64) for d in (-1, 0, 1))
+        parts.append((s + _parabola(before, here, after), fy, fx, value))
+    level, fy, fx, value = (np.concatenate(p) for p in zip(*parts, strict=True))
+    return level, fy, fx, value
+
+
+def _peaks(stack: Stack, threshold: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Local maxima over 3 x 3 x 3 above a threshold, off the border and off the first and last level."""
+    from scipy.ndimage import maximum_filter
+
+    peak = (stack == maximum_filter(stack, 3)) & (stack > threshold)
+    peak[[0, -1]] = peak[:, [0, -1]] = peak[:, :, [0, -1]] = False
+    s, y, x = np.nonzero(peak)
+    return s, y, x
+
+
+def _refine(stack: Stack, s: NDArray[np.int64], y: NDArray[np.int64], x: NDArray[np.int64]) -> Found:
+    """Sub-pixel extremum by a parabola along each axis (half a step at most), and the value there."""
+    here = stack[s, y, x].astype(np.float64)
+    offsets, value = [], here.copy()
+    for axis, size in enumerate(stack.shape):
+        if size == 1:
+            offsets.append(np.zeros(len(s)))
+            continue
+        low = tuple(v - (i == axis) for i, v in enumerate((s, y, x)))
+        high = tuple(v + (i == axis) for i, v in enumerate((s, y, x)))
+        before, after = stack[low].astype(np.float64), stack[high].astype(np.float64)
+        offset = _parabola(before, here, after)
+        value += 0.25 * (after - before) * offset
+        offsets.append(offset)
+    return s + offsets[0], y + offsets[1], x + offsets[2], value
+
+
+def _parabola(
+    before: NDArray[np.float64], here: NDArray[np.float64], after: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    curve = before - 2 * here + after
+    offset = np.divide(before - after, 2 * curve, out=np.zeros_like(here), where=curve != 0)
+    return np.clip(offset, -0.5, 0.5)
+
+
+def _second(image: Stack) -> tuple[Stack, Stack, Stack]:
+    """Second derivatives xx, yy, xy by central differences; zero on the border."""
+    xx, yy, xy = np.zeros_like(image), np.zeros_like(image), np.zeros_like(image)
+    xx[:, 1:-1] = image[:, 2:] - 2 * image[:, 1:-1] + image[:, :-2]
+    yy[1:-1] = image[2:] - 2 * image[1:-1] + image[:-2]
+    xy[1:-1, 1:-1] = (image[2:, 2:] - image[2:, :-2] - image[:-2, 2:] + image[:-2, :-2]) / 4
+    return xx, yy, xy
+
+
+def _hessian_det(image: Stack) -> Stack:
+    xx, yy, xy = _second(image)
+    return xx * yy - xy * xy
+
+
+def _laplacian(image: Stack) -> Stack:
+    xx, yy, _ = _second(image)
+    return xx + yy
+
+
+def _on_edge(
+    stack: Stack, s: NDArray[np.int64], y: NDArray[np.int64], x: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Whether one principal curvature is more than 10 times the other, or they have opposite signs."""
+    around = {(dy, dx): stack[s, y + dy, x + dx].astype(np.float64) for dy in (-1, 0, 1) for dx in (-1, 0, 1)}
+    xx = around[0, 1] - 2 * around[0, 0] + around[0, -1]
+    yy = around[1, 0] - 2 * around[0, 0] + around[-1, 0]
+    xy = (around[1, 1] - around[1, -1] - around[-1, 1] + around[-1, -1]) / 4
+    det, trace = xx * yy - xy * xy, xx + yy
+    return np.asarray((det <= 0) | (trace**2 * _EDGE >= det * (_EDGE + 1) ** 2))
