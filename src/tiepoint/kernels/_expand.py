@@ -6,14 +6,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
+
+from ._compile import compiled
 
 _VALUES, _TABLE, _WHOLE = types.float64[:, ::1], types.int64[:, ::1], types.int64[::1]
 
 
-@njit(
-    types.void(_VALUES, _TABLE, _WHOLE, _WHOLE, _WHOLE, _TABLE, _VALUES), nogil=True, cache=True
-)  # fmt: skip
+def _signature() -> Any:
+    return types.void(_VALUES, _TABLE, _WHOLE, _WHOLE, _WHOLE, _TABLE, _VALUES)
+
+
+@compiled(_signature)
 def expand(value: Any, row: Any, positions: Any, start: Any, skip: Any, index: Any, out: Any) -> None:
     """Write the first pool positions of rows sorted by value; rows of equal value interleave by position."""
     keep = value.shape[1]

@@ -7,49 +7,54 @@ from typing import Any
 
 from numba import njit, types
 
+from ._compile import compiled, matrix
 from ._lanes import bit_count, sum_absolute, sum_squares
+from ._vectors import prefetch
 
-
-def rows_of(dtype: Any) -> Any:
-    """Signature of a C-ordered matrix that is only read, so that memory-mapped arrays need no other code."""
-    return types.Array(dtype, 2, "C", readonly=True)
-
-
-_F32, _F64, _U8, _BITS = (rows_of(t) for t in (types.float32, types.float64, types.uint8, types.uint64))
 _INDEX = types.Array(types.int64, 1, "C", readonly=True)
-_REAL = [(t, t) for t in (_F32, _F64, _U8)]
 
 
-def _pair_signatures(kinds: Any) -> list[Any]:
-    return [types.void(a, b, _INDEX, _INDEX, types.float64[::1]) for a, b in kinds]
+def _pairs(rows: Any) -> Any:
+    return types.void(matrix(rows), matrix(rows), _INDEX, _INDEX, types.float64[::1])
 
 
-def _tile_signatures(kinds: Any, real: Any) -> list[Any]:
-    return [types.void(a, b, real[:, ::1]) for a, b in kinds]
+def _tile(rows: Any, real: Any) -> Any:
+    return types.void(matrix(rows), matrix(rows), real[:, ::1])
 
 
-@njit(_pair_signatures(_REAL), nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
+def _ahead(a: Any, b: Any, index_a: Any, index_b: Any, i: int) -> None:
+    """Fetch the rows of a later pair: listed rows lie anywhere in memory, and waiting is most of the time."""
+    later = min(i + 8, len(index_a) - 1)
+    for k in range(0, a.shape[1], 64 // a.itemsize):
+        prefetch(a, index_a[later], k)
+        prefetch(b, index_b[later], k)
+
+
+@compiled(_pairs)
 def pairs_l2(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
     """Write the sum of squares of each pair."""
     for i in range(len(out)):
+        _ahead(a, b, index_a, index_b, i)
         out[i] = sum_squares(a, index_a[i], b, index_b[i])
 
 
-@njit(_pair_signatures(_REAL), nogil=True, cache=True, error_model="numpy")
+@compiled(_pairs)
 def pairs_l1(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
     """Write the sum of absolute differences of each pair."""
     for i in range(len(out)):
+        _ahead(a, b, index_a, index_b, i)
         out[i] = sum_absolute(a, index_a[i], b, index_b[i])
 
 
-@njit(_pair_signatures([(_BITS, _BITS)]), nogil=True, cache=True)
+@compiled(_pairs)
 def pairs_hamming(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
     """Write the number of differing bits of each pair."""
     for i in range(len(out)):
         out[i] = bit_count(a, index_a[i], b, index_b[i])
 
 
-@njit(_tile_signatures(_REAL[:2], types.float64), nogil=True, cache=True, error_model="numpy")
+@compiled(_tile)
 def minus_l1(a: Any, b: Any, out: Any) -> None:
     """Write minus the sum of absolute differences of all pairs of rows."""
     for i in range(a.shape[0]):
@@ -57,7 +62,7 @@ def minus_l1(a: Any, b: Any, out: Any) -> None:
             out[i, j] = -sum_absolute(a, i, b, j)
 
 
-@njit(_tile_signatures([(_BITS, _BITS)], types.float32), nogil=True, cache=True)
+@compiled(_tile)
 def minus_hamming(a: Any, b: Any, out: Any) -> None:
     """Write minus the Hamming distance of all pairs of rows of 64-bit words."""
     for i in range(a.shape[0]):

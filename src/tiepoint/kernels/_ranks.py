@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from ._scan import compiled, make_buffer, reference, round_down, round_up, scores_of
-from ._vectors import PAD, count_two, next_within
+from ._compile import compiled, matrix
+from ._scan import make_buffer, reference, round_down, round_up
+from ._vectors import PAD, as_type_of, count_two, next_within
 
 _VECTOR, _WHOLE, _TABLE = types.float64[::1], types.int64[::1], types.int64[:, ::1]
 # Rounding of a square and of a square root, with room to spare.
 _ROOT_SLACK = 2.0**-50
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _bisect(values: Any, start: int, stop: int, x: int) -> int:
     """First index in values[start:stop], ascending, whose value is >= x."""
     while start < stop:
@@ -33,14 +34,14 @@ def _bisect(values: Any, start: int, stop: int, x: int) -> int:
     return start
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _slots_before(position: int, slots: Any, first_row: int, width: int) -> int:
     if len(slots):
         return _bisect(slots, 0, len(slots), position)
     return min(max(position - first_row, 0), width)
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _standing_before(u: int, limit: int, group: int, positions: Any, grouped: Any, start: Any) -> int:
     """Positions < limit at which row u stands, without those of the group (-1: none is left out)."""
     if len(start) == 0:
@@ -54,7 +55,7 @@ def _standing_before(u: int, limit: int, group: int, positions: Any, grouped: An
     return count
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def _nearer(r: float, target: float, root: bool) -> int:
     """-1 nearer than the target, 0 equal, 1 farther."""
     value = np.sqrt(r) if root else r
@@ -63,18 +64,35 @@ def _nearer(r: float, target: float, root: bool) -> int:
     return 0 if value == target else 1
 
 
-@njit(nogil=True)
-def _thresholds(target: float, root: bool, alpha: float, beta: float, error: float, like: Any) -> Any:
+@njit(nogil=True, error_model="numpy")
+def _thresholds(target: float, root: bool, alpha: float, beta: float, error: float, top: Any) -> Any:
     """Scores below the first are nearer for certain, above the second farther for certain."""
     if root:
         square = target * target
         low, high = square * (1.0 - _ROOT_SLACK), square * (1.0 + _ROOT_SLACK)
     else:
         low, high = target, target
-    return round_down(alpha * low - beta - error, like), round_up(alpha * high - beta + error, like)
+    return round_down(alpha * low - beta - error, top), round_up(alpha * high - beta + error, top)
 
 
-def _ranks(
+def _signature(real: Any, rows: Any) -> Any:
+    tile = (
+        real[:, ::1],
+        real[::1],
+        types.float64,
+        _VECTOR,
+        _VECTOR,
+        types.boolean,
+        matrix(rows),
+        matrix(rows),
+    )
+    targets = (_WHOLE, _VECTOR, types.boolean, _WHOLE, types.boolean, _TABLE, _TABLE)
+    members = (_WHOLE,) * 10
+    return types.int64(*tile, types.int64, types.int64, *targets, *members, _TABLE, _TABLE, _TABLE)
+
+
+@compiled(_signature)
+def ranks(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int,
     target_start: Any, target: Any, root: bool, position: Any, own: bool,
@@ -86,6 +104,7 @@ def _ranks(
     """Add one tile to the counts of the targets of its queries; return the reference sums taken."""
     width, columns = tile.shape[1], limit.shape[1]
     buffer = make_buffer(half, PAD)
+    top = as_type_of(half[0], np.finfo(half.dtype).max)
     repeats = len(slot_position) > 0
     spread = np.empty(len(slot_position) + PAD, half.dtype)
     edge = np.empty(columns, np.int64)
@@ -94,7 +113,8 @@ def _ranks(
         q = first_query + i
         if target_start[q] == target_start[q + 1]:
             continue
-        scores_of(tile, half, i, buffer)
+        for j in range(width):
+            buffer[j] = half[j] - tile[i, j]
         slots = buffer
         if repeats:
             slots = spread
@@ -107,7 +127,7 @@ def _ranks(
         for c in range(columns):
             edge[c] = _slots_before(limit[q, c], slot_position, first_row, width)
         for t in range(target_start[q], target_start[q + 1]):
-            low, high = _thresholds(target[t], root, alpha, beta[i], error[i], half)
+            low, high = _thresholds(target[t], root, alpha, beta[i], error[i], top)
             # In an exact tile the only score between equal thresholds is the target's own value.
             pinned = exact and low == high
             below = 0
@@ -170,13 +190,3 @@ def _ranks(
                     elif p < limit[q, c] and side == 0:
                         eq[t, limit_column[q, c]] -= 1
     return sums
-
-
-def _signature(real: Any, rows: Any) -> Any:
-    tile = (real[:, ::1], real[::1], types.float64, _VECTOR, _VECTOR, types.boolean, rows, rows)
-    targets = (_WHOLE, _VECTOR, types.boolean, _WHOLE, types.boolean, _TABLE, _TABLE)
-    members = (_WHOLE,) * 10
-    return types.int64(*tile, types.int64, types.int64, *targets, *members, _TABLE, _TABLE, _TABLE)
-
-
-ranks = compiled(_ranks, _signature)

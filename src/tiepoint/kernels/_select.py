@@ -8,13 +8,37 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from ._scan import compiled, kth_bound, make_buffer, padding, reference, round_up, scores_of
-from ._vectors import next_within
+from ._compile import compiled, matrix
+from ._scan import kth_bound, make_buffer, padding, reference, round_up
+from ._vectors import as_type_of, least_two, next_within
 
 _VECTOR, _WHOLE = types.float64[::1], types.int64[::1]
 
 
-def _select(
+def _signature(real: Any, rows: Any, *state: Any) -> Any:
+    common = (
+        real[:, ::1],
+        real[::1],
+        types.float64,
+        _VECTOR,
+        _VECTOR,
+        types.boolean,
+        matrix(rows),
+        matrix(rows),
+    )
+    return types.int64(*common, types.int64, types.int64, *state)
+
+
+def _select_signature(real: Any, rows: Any) -> Any:
+    return _signature(real, rows, types.float64[:, ::1], types.int64[:, ::1], _WHOLE)
+
+
+def _first_two_signature(real: Any, rows: Any) -> Any:
+    return _signature(real, rows, _WHOLE, _VECTOR, _VECTOR, _WHOLE, _WHOLE)
+
+
+@compiled(_select_signature)
+def select(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int, value: Any, row: Any, filled: Any,
 ) -> int:  # fmt: skip
@@ -27,16 +51,18 @@ def _select(
     k = value.shape[1]
     width = tile.shape[1]
     buffer = make_buffer(half, padding(k))
-    lowest = round_up(-np.inf, half)
+    top = as_type_of(half[0], np.finfo(half.dtype).max)
+    lowest = round_up(-np.inf, top)
     sums = 0
     for i in range(tile.shape[0]):
         q = first_query + i
-        scores_of(tile, half, i, buffer)
+        for j in range(width):
+            buffer[j] = half[j] - tile[i, j]
         count = filled[q]
         if count < k:
-            bound = round_up(kth_bound(buffer, width, k) + 2.0 * error[i], half)
+            bound = round_up(kth_bound(buffer, width, k) + 2.0 * error[i], top)
         else:
-            bound = round_up(alpha * value[q, k - 1] - beta[i] + error[i], half)
+            bound = round_up(alpha * value[q, k - 1] - beta[i] + error[i], top)
         j = next_within(buffer, 0, width, lowest, bound)
         while j < width:
             u = first_row + j
@@ -52,13 +78,14 @@ def _select(
                 row[q, place] = u
                 count = min(count + 1, k)
                 if count == k:
-                    bound = min(bound, round_up(alpha * value[q, k - 1] - beta[i] + error[i], half))
+                    bound = min(bound, round_up(alpha * value[q, k - 1] - beta[i] + error[i], top))
             j = next_within(buffer, j + 1, width, lowest, bound)
         filled[q] = count
     return sums
 
 
-def _first_two(
+@compiled(_first_two_signature)
+def first_two(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int, copies: Any, d1: Any, d2: Any, row: Any, ties: Any,
 ) -> int:  # fmt: skip
@@ -68,14 +95,15 @@ def _first_two(
     """
     width = tile.shape[1]
     buffer = make_buffer(half, padding(2))
-    lowest = round_up(-np.inf, half)
+    top = as_type_of(half[0], np.finfo(half.dtype).max)
+    lowest = round_up(-np.inf, top)
     sums = 0
     for i in range(tile.shape[0]):
         q = first_query + i
-        scores_of(tile, half, i, buffer)
-        bound = round_up(
-            min(kth_bound(buffer, width, 2) + 2.0 * error[i], alpha * d2[q] - beta[i] + error[i]), half
-        )
+        for j in range(width):
+            buffer[j] = half[j] - tile[i, j]
+        second = np.float64(least_two(buffer, width)[1])
+        bound = round_up(min(second + 2.0 * error[i], alpha * d2[q] - beta[i] + error[i]), top)
         j = next_within(buffer, 0, width, lowest, bound)
         while j < width:
             u = first_row + j
@@ -92,23 +120,6 @@ def _first_two(
                 d2[q] = r
             elif r < d2[q]:
                 d2[q] = r
-            bound = min(bound, round_up(alpha * d2[q] - beta[i] + error[i], half))
+            bound = min(bound, round_up(alpha * d2[q] - beta[i] + error[i], top))
             j = next_within(buffer, j + 1, width, lowest, bound)
     return sums
-
-
-def _signature(real: Any, rows: Any, *state: Any) -> Any:
-    common = (real[:, ::1], real[::1], types.float64, _VECTOR, _VECTOR, types.boolean, rows, rows)
-    return types.int64(*common, types.int64, types.int64, *state)
-
-
-def _select_signature(real: Any, rows: Any) -> Any:
-    return _signature(real, rows, types.float64[:, ::1], types.int64[:, ::1], _WHOLE)
-
-
-def _first_two_signature(real: Any, rows: Any) -> Any:
-    return _signature(real, rows, _WHOLE, _VECTOR, _VECTOR, _WHOLE, _WHOLE)
-
-
-select = compiled(_select, _select_signature)
-first_two = compiled(_first_two, _first_two_signature)

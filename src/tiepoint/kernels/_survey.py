@@ -6,16 +6,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from ._compile import compiled, matrix
 from ._lanes import sum_squares
-from ._loops import rows_of
 
-_F32, _F64, _U32, _U64 = (rows_of(t) for t in (types.float32, types.float64, types.uint32, types.uint64))
-_VECTOR = types.float64[::1]
+_CENTRE, _VECTOR = matrix(types.float64), types.float64[::1]
 
 
-@njit([types.boolean(k, _F64, _VECTOR) for k in (_F32, _F64)], nogil=True, cache=True, error_model="numpy")
+def _survey_signature(rows: Any) -> Any:
+    return types.boolean(matrix(rows), _CENTRE, _VECTOR)
+
+
+@compiled(_survey_signature)
 def centred_squares(x: Any, centre: Any, out: Any) -> bool:
     """Write |x_i - centre|^2; return whether all values are whole numbers."""
     whole = True
@@ -29,7 +32,11 @@ def centred_squares(x: Any, centre: Any, out: Any) -> bool:
     return whole
 
 
-@njit([types.void(k, types.uint64[::1], types.uint64[::1]) for k in (_U32, _U64)], nogil=True, cache=True)
+def _words_signature(words: Any) -> Any:
+    return types.void(matrix(words), types.uint64[::1], types.uint64[::1])
+
+
+@compiled(_words_signature)
 def fingerprints(words: Any, keys: Any, out: Any) -> None:
     """Write the sum of word x key (mod 2^64) of each row: equal rows have equal fingerprints."""
     for i in range(words.shape[0]):
@@ -39,7 +46,11 @@ def fingerprints(words: Any, keys: Any, out: Any) -> None:
         out[i] = total
 
 
-@njit([types.void(k, types.int64[::1], types.boolean[::1]) for k in (_U32, _U64)], nogil=True, cache=True)
+def _same_signature(words: Any) -> Any:
+    return types.void(matrix(words), types.int64[::1], types.boolean[::1])
+
+
+@compiled(_same_signature)
 def same_rows(words: Any, other: Any, out: Any) -> None:
     """Write whether row i has the words of row other[i]."""
     for i in range(words.shape[0]):
@@ -50,15 +61,11 @@ def same_rows(words: Any, other: Any, out: Any) -> None:
         out[i] = different == 0
 
 
-def _project_signatures() -> list[Any]:
-    found = []
-    for kind in (_F32, _F64):
-        for real in (types.float32, types.float64):
-            found.append(types.void(kind, _F64, types.float64, real[:, ::1], real[::1], _VECTOR))
-    return found
+def _project_signature(rows: Any, real: Any) -> Any:
+    return types.void(matrix(rows), _CENTRE, types.float64, real[:, ::1], real[::1], _VECTOR)
 
 
-@njit(_project_signatures(), nogil=True, cache=True, error_model="numpy")
+@compiled(_project_signature)
 def project(x: Any, centre: Any, scale: float, rows: Any, half: Any, square: Any) -> None:
     """Write fl((x - centre) scale), its squared norm (float64) and half of that in the filter's format."""
     origin = np.zeros((1, x.shape[1]))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Searching and counting in a row of scores, one machine vector at a time.
 
-A loop with an early exit does not vectorise by itself, and compare-and-count does so badly. The row must be readable for `PAD` elements past the
-last one asked for.
+A loop with an early exit does not vectorise by itself, and compare-and-count does so badly. The row must be
+readable for `PAD` elements past the last one asked for.
 """
 
 from __future__ import annotations
@@ -140,3 +140,76 @@ def count_two(typingctx: Any, row: Any, start: Any, stop: Any, low: Any, high: A
 
     pair = types.UniTuple(types.intp, 2)
     return pair(row, types.intp, types.intp, row.dtype, row.dtype), codegen
+
+
+@intrinsic
+def least_two(typingctx: Any, row: Any, stop: Any) -> Any:
+    """The smallest and the second smallest of row[:stop]; what follows up to a whole vector is infinite."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        x = _Row(context, builder, signature.args[0], args[0])
+        infinite = ir.Constant(x.vector, [float("inf")] * x.lanes)
+
+        def least(a: Any, b: Any) -> Any:
+            return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+        def most(a: Any, b: Any) -> Any:
+            return builder.select(builder.fcmp_ordered("<", a, b), b, a)
+
+        entry = builder.block
+        loop, body, end = (builder.append_basic_block(f"least.{n}") for n in ("loop", "body", "end"))
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        k, first, second = builder.phi(_I64), builder.phi(x.vector), builder.phi(x.vector)
+        for phi, start in ((k, _int(0)), (first, infinite), (second, infinite)):
+            phi.add_incoming(start, entry)
+        builder.cbranch(builder.icmp_signed("<", k, args[1]), body, end)
+        builder.position_at_end(body)
+        value = x.load(k)
+        second.add_incoming(least(second, most(first, value)), body)
+        first.add_incoming(least(first, value), body)
+        k.add_incoming(builder.add(k, _int(x.lanes)), body)
+        builder.branch(loop)
+        builder.position_at_end(end)
+        # Lane by lane with scalars: LLVM 22 miscompiles a compare of a vector with a shuffle of itself.
+        pairs = []
+        for lane in range(x.lanes):
+            at = ir.Constant(ir.IntType(32), lane)
+            pairs.append((builder.extract_element(first, at), builder.extract_element(second, at)))
+        while len(pairs) > 1:
+            pairs = [
+                (least(a, c), least(most(a, c), least(b, d)))
+                for (a, b), (c, d) in zip(pairs[::2], pairs[1::2], strict=True)
+            ]
+        found = list(pairs[0])
+        return context.make_tuple(builder, signature.return_type, found)
+
+    pair = types.UniTuple(row.dtype, 2)
+    return pair(row, types.intp), codegen
+
+
+@intrinsic
+def prefetch(typingctx: Any, rows: Any, i: Any, k: Any) -> Any:
+    """Ask for the cache line of rows[i, k] ahead of its use."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = make_array(signature.args[0])(context, builder, args[0])
+        columns = builder.extract_value(array.shape, 1)
+        at = builder.gep(array.data, [builder.add(builder.mul(args[1], columns), args[2])])
+        byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(call, [builder.bitcast(at, byte), i32(0), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(rows, types.intp, types.intp), codegen
+
+
+@intrinsic
+def as_type_of(typingctx: Any, like: Any, x: Any) -> Any:
+    """Round x to the format of `like`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.cast(builder, args[1], signature.args[1], signature.args[0])
+
+    return like(like, x), codegen

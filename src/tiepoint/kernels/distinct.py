@@ -47,15 +47,15 @@ def find_distinct(rows: NDArray[Any], team: Team) -> Distinct | None:
         2**63, size=words.shape[1], dtype=np.uint64
     )
     keys |= np.uint64(1)
-    print_of = np.empty(n, np.uint64)
-    team.split(n, lambda i, j: fingerprints(words[i:j], keys, print_of[i:j]), smallest=512)
+    print_of, fill = np.empty(n, np.uint64), fingerprints(words.dtype)
+    team.split(n, lambda i, j: fill(words[i:j], keys, print_of[i:j]), smallest=512)
     ordered = np.sort(print_of)
     if np.count_nonzero(ordered[1:] == ordered[:-1]) < _WORTH * n:
         return None
     _, first, group = np.unique(print_of, return_index=True, return_inverse=True)
     candidate = first[group]
     same = np.empty(n, np.bool_)
-    same_rows(words, candidate, same)
+    same_rows(words.dtype)(words, candidate, same)
     # A row that shares a fingerprint by accident stands for itself.
     candidate = np.where(same, candidate, np.arange(n))
     leaders, row_of = np.unique(candidate, return_inverse=True)

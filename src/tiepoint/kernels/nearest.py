@@ -112,5 +112,5 @@ def _expand(
         positions, start = scores.distinct.positions, scores.distinct.start
     skip = np.full(len(row), -1) if left_out is None else left_out
     index, out = np.empty((len(row), k), np.int64), np.empty((len(row), k))
-    expand(value, row, positions, start, skip, index, out)
+    expand()(value, row, positions, start, skip, index, out)
     return index, out

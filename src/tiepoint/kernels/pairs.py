@@ -94,7 +94,7 @@ def _direct(a: NDArray[Any], b: NDArray[Any], distance: str) -> bool:
 def _run_direct(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any) -> None:
     from ._loops import pairs_l1, pairs_l2
 
-    loop = pairs_l2 if distance == "l2" else pairs_l1
+    loop = (pairs_l2 if distance == "l2" else pairs_l1)(a.dtype)
     with Team() as team:
         team.split(len(out), lambda i, j: loop(a, b, left[i:j], right[i:j], out[i:j]), smallest=2048)
     if not np.isfinite(out).all():
@@ -115,4 +115,4 @@ def _run_gathered(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any
         y = prepare(b[right[part]], distance, name=f"pairs from {i}, rows of b")
         if x.dtype != y.dtype:
             x, y = x.astype(np.float64), y.astype(np.float64)
-        loop(x, y, rows, rows, out[part])
+        loop(x.dtype)(x, y, rows, rows, out[part])

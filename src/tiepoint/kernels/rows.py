@@ -95,7 +95,7 @@ def normalise(x: Matrix, *, name: str) -> Matrix:
     # An exact power of two keeps squares of tiny and huge rows inside float64.
     scaled = np.ldexp(x, -np.frexp(peak)[1][:, None])
     square = np.empty(len(x))
-    pairs_l2(scaled, np.zeros((1, x.shape[1])), rows, np.zeros_like(rows), square)
+    pairs_l2(np.float64)(scaled, np.zeros((1, x.shape[1])), rows, np.zeros_like(rows), square)
     return scaled / np.sqrt(square)[:, None]
 
 

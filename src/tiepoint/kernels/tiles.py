@@ -55,11 +55,11 @@ class Frame:
         """Filter rows (n, d), their halved squared norms, and the squared norms in float64."""
         from ._survey import project
 
-        out = np.empty(rows.shape, self.dtype)
+        out, step = np.empty(rows.shape, self.dtype), project(rows.dtype, self.dtype)
         half, square = np.empty(len(rows), self.dtype), np.empty(len(rows))
         team.split(
             len(rows),
-            lambda i, j: project(rows[i:j], self.centre, self.scale, out[i:j], half[i:j], square[i:j]),
+            lambda i, j: step(rows[i:j], self.centre, self.scale, out[i:j], half[i:j], square[i:j]),
             smallest=256,
         )
         return out, half, square
@@ -89,7 +89,7 @@ def _largest(a: Any, b: Any, centre: Any, team: Team) -> tuple[float, bool]:
         square = np.empty(len(rows))
 
         def survey(i: int, j: int, rows: Any = rows, square: Any = square) -> bool:
-            return bool(centred_squares(rows[i:j], centre, square[i:j]))
+            return bool(centred_squares(rows.dtype)(rows[i:j], centre, square[i:j]))
 
         whole = all(team.split(len(rows), survey, smallest=256)) and whole
         largest = max(largest, float(square.max(initial=0.0)))
@@ -137,7 +137,7 @@ class Scores:
             if on_rows is not None:
                 on_rows(u, u + len(rows))
             part = self._project(rows)
-            q, height = 0, max(1, TILE_BYTES // (len(rows) * self.dtype.itemsize))
+            q, height = 0, self._height(len(rows))
             while q < len(self.a):
                 stop = min(q + height, len(self.a))
                 sums = self._show(part, rows, q, stop, u, visit)
@@ -146,6 +146,11 @@ class Scores:
                     self._enter(Frame(self.frame.centre, self.frame.scale, np.float64, exact=False))
                     part = self._project(rows)
                 q = stop
+
+    def _height(self, width: int) -> int:
+        """Queries of a tile, so that all tiles are about equally high."""
+        most = max(1, TILE_BYTES // (width * self.dtype.itemsize))
+        return -(-len(self.a) // max(1, -(-len(self.a) // most)))
 
     def _project(self, rows: NDArray[Any]) -> tuple[Any, Any, float]:
         if self.kind != "l2":
@@ -183,7 +188,7 @@ class Scores:
     def _show_direct(self, tile: Any, right: Any, half: Any, q: int, u: int, visit: Visit) -> int:
         from ._loops import minus_hamming, minus_l1
 
-        fill = minus_hamming if self.kind == "hamming" else minus_l1
+        fill = (minus_hamming if self.kind == "hamming" else minus_l1)(right.dtype, self.dtype)
         none, nothing = np.zeros(len(tile)), np.zeros((1, 1), np.float32)
 
         def scan(i: int, j: int) -> int:
