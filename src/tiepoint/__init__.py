@@ -2,6 +2,6 @@
 """tiepoint: how well does a method find the same point in two images?"""
 
 from ._version import __version__
-from .api import evaluate, list_methods, list_tasks, load
+from .api import compare, evaluate, list_methods, list_tasks, load, merge, report
 
-__all__ = ["__version__", "evaluate", "list_methods", "list_tasks", "load"]
+__all__ = ["__version__", "compare", "evaluate", "list_methods", "list_tasks", "load", "merge", "report"]

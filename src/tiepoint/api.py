@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Python face: evaluate, load, list."""
+"""The Python face: evaluate, compare, load, merge, report, list."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .report.comparison import Comparison
     from .run.result import Run
 
 
@@ -68,6 +69,60 @@ def load(
             one = load_run(opened, run)
             return Run(one, read_records(opened, one))
         return [Run(r, read_records(opened, r)) for r in load_runs(opened, task=task)]
+
+
+def compare(
+    runs: Sequence[Run | str] = (),
+    *,
+    task: str,
+    metric: str | None = None,
+    group: str | None = None,
+    protocol: str = "exact",
+    baseline: str | None = None,
+    allow: Sequence[str] = (),
+    store: str | Path | None = None,
+) -> Comparison:
+    """Compare methods on the same scenes: differences, intervals, tests, groups that cannot be told apart.
+
+    Args:
+        runs: `Run` objects, or names of methods or ids of runs in the store; empty means all of the task.
+        task: Name of the task.
+        metric: Score to compare by; the task's headline score if nothing is said.
+        group: Group of the score, e.g. ``noise=hard``.
+        protocol: Protocol.
+        baseline: Method the others are compared with; the best one if nothing is said.
+        allow: What may differ between the runs: ``dataset``, ``lists``, ``scenes``.
+        store: Where named runs are looked up.
+
+    Returns:
+        A `Comparison`: ``str()``, ``.to_frame()``, ``.to_latex()``, ``.to_markdown()``, ``.save(path)``.
+    """
+    from .report.compare_runs import compare_runs
+    from .report.select import runs_of
+    from .run.result import Run
+    from .store.store import Store
+
+    named = [r for r in runs if not isinstance(r, Run)]
+    chosen = [r for r in runs if isinstance(r, Run)]
+    if named or not chosen:
+        with Store.open(store) as opened:
+            chosen += runs_of(opened, named, task=task)
+    return compare_runs(chosen, metric=metric, group=group, protocol=protocol, baseline=baseline, allow=allow)
+
+
+def merge(runs: Sequence[Run]) -> Run:
+    """One run from several of the same method and task on different scenes; see `tiepoint.run.merge`."""
+    from .run.merge import merge as merge_runs
+
+    return merge_runs(runs)
+
+
+def report(runs: Sequence[Run], path: str | Path, *, form: str = "html") -> Path:
+    """Write a report of runs: ``html``, ``md``, ``latex``, ``csv``, ``json`` or ``parquet``."""
+    from .report.export import write
+
+    write(runs, Path(path), form)
+    return Path(path)
 
 
 def list_methods(family: str | None = None) -> list[str]:

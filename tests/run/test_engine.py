@@ -127,7 +127,10 @@ def test_a_damaged_record_is_made_anew(task: FakeTask, tmp_path: Path) -> None:
 
 def test_an_object_of_a_session_is_not_cached_and_says_so(task: FakeTask, tmp_path: Path) -> None:
     namespace: dict[str, Any] = {"np": np}
-    code = "class Here:\n    name = 'here'\n    def describe(self, p):\n        return p.reshape(len(p), -1)[:, :3] + 1.0\n"
+    code = (
+        "class Here:\n    name = 'here'\n"
+        "    def describe(self, p):\n        return p.reshape(len(p), -1)[:, :3] + 1.0\n"
+    )
     exec(compile(code, "<session>", "exec"), namespace)
     with Store.open(tmp_path) as store:
         run = ask(store, namespace["Here"]())

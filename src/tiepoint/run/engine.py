@@ -81,6 +81,8 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
     protocols = checked_protocols(task, request.protocols)
     opened = task.open(request.data, request.options)
     method: Method = resolve(request.method, family=task.family, **request.method_options)
+    if method.check is not None:
+        method.check(opened.items)
     run_id = identity(method, task, opened.data_hash, opened.units)
     notices = list(opened.warnings)
     with ExitStack() as stack:

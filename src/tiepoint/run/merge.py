@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Merging runs of one method on parts of a task: records together, scored once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..model.errors import InputError
+from ..model.hashing import hash_json
+from ..model.records import Records
+from .engine import load_task
+from .result import Run
+from .scoring import score_rows
+
+
+def merge(runs: Sequence[Run]) -> Run:
+    """One run from several of the same method and task on different scenes or lists.
+
+    The units are put together and scored as if they had been run at once, so merging is associative and
+    commutative. A unit that is in two runs must have the same records in both. Failed runs make the merged
+    run failed, with their messages joined by ``; ``. Scores are those of the protocols all runs have.
+    """
+    if not runs:
+        raise InputError("merge needs at least one run")
+    for what, values in (
+        ("method", {r.method for r in runs}),
+        ("task", {r.task for r in runs}),
+        ("method configuration", {hash_json(r.manifest["method"]["config"]) for r in runs}),
+    ):
+        if len(values) > 1:
+            raise InputError(f"runs of different {what} cannot be merged: {', '.join(sorted(values))}")
+    units: dict[str, dict[str, Records]] = {}
+    keys: dict[str, dict[str, str]] = {}
+    for run in runs:
+        for unit, by in run.manifest["units"].items():
+            for comparison, key in by.items():
+                have = keys.setdefault(unit, {}).setdefault(comparison, key)
+                if have != key:
+                    raise InputError(
+                        f"unit {unit!r} has different records in two runs; merge one of them only"
+                    )
+                units.setdefault(unit, {})[comparison] = run.unit_records[unit][comparison]
+    task = load_task(runs[0].task)
+    protocols = sorted(set.intersection(*({str(s["protocol"]) for s in r.stored.scores} for r in runs)))
+    ordered = {unit: units[unit] for unit in sorted(units)}
+    rows = []
+    for protocol in protocols:
+        comparison = task.comparison(protocol)
+        rows += score_rows(task, [by[comparison] for by in ordered.values()], protocol)
+    errors = sorted({part for r in runs if r.stored.error for part in r.stored.error.split("; ")})
+    lists = sorted({part for r in runs for part in _parts(r, "lists")})
+    data = sorted({part for r in runs for part in _parts(r, "data")})
+    manifest = dict(runs[0].manifest) | {
+        "units": {unit: keys[unit] for unit in ordered},
+        "merged": {"lists": lists, "data": data},
+        "lists": hash_json(lists),
+        "dataset": dict(runs[0].manifest["dataset"]) | {"hash": hash_json(data), "name": "merged"},
+        "warnings": sorted({w for r in runs for w in r.warnings}),
+        "options": {},
+    }
+    stored = replace(
+        runs[0].stored,
+        id=hash_json(["merged", lists, data, manifest["units"]])[:12],
+        status="failed" if errors else "done",
+        error="; ".join(errors) or None,
+        manifest=manifest,
+        scores=rows,
+        created_at=max(r.stored.created_at for r in runs),
+        time_s=None,
+    )
+    return Run(stored, ordered, manifest["warnings"])
+
+
+def _parts(run: Run, what: str) -> list[str]:
+    """Hashes of the lists or data a run was made from; those of a merged run are kept apart."""
+    merged = run.manifest.get("merged")
+    if merged is not None:
+        return list(merged[what])
+    return [str(run.manifest["lists"] if what == "lists" else run.manifest["dataset"]["hash"])]
