@@ -41,6 +41,45 @@ _add("onnx", f"{_NET}_onnx:Onnx", "onnx:FILE, a patch network", family="patches"
 _add("torchscript", f"{_NET}_torch:TorchScript", "torchscript:FILE", family="patches", needs="learned")
 _add("kornia", f"{_NET}_kornia:Kornia", "kornia:NAME?weights=FILE", family="patches", needs="learned")
 
+_D = f"{_OWN}.detect"
+
+
+def _detector(name: str, target: str, summary: str, needs: str | None = "opencv") -> None:
+    _add(name, f"{_D}_{target}", summary, family="detectors", needs=needs)
+
+
+_detector("sift", "opencv:Sift", "differences of Gaussians, with orientations")
+_detector("orb", "opencv:Orb", "FAST in a pyramid, Harris score")
+_detector("akaze", "opencv:Akaze", "nonlinear scale space, fast")
+_detector("kaze", "opencv:Kaze", "nonlinear scale space")
+_detector("brisk", "opencv:Brisk", "AGAST in a scale space")
+_detector("fast", "opencv:Fast", "segment-test corners, one scale")
+_detector("agast", "opencv:Agast", "segment-test corners, one scale")
+_detector("gftt", "opencv:Gftt", "smaller eigenvalue, one scale")
+_detector("mser", "opencv:Mser", "maximally stable regions")
+
+_K = f"{_OWN}.describe"
+
+
+def _descriptor(name: str, target: str, summary: str, needs: str | None = "opencv") -> None:
+    _add(name, f"{_K}_{target}", summary, family="keypoints", needs=needs)
+
+
+_descriptor("sift", "sift:Sift", "SIFT of OpenCV, level by size")
+_descriptor("rootsift", "sift:RootSift", "square root of l1-normalised SIFT")
+_descriptor("rgbsift", "sift:RgbSift", "SIFT of each colour channel, 384-d")
+_descriptor("rgbsift_channel_avg", "sift:RgbSiftChannelAverage", "mean of the channels of rgbsift")
+_descriptor("orb", "opencv:Orb", "rotated BRIEF, 256 bits")
+_descriptor("brief", "opencv:Brief", "256 intensity comparisons")
+_descriptor("brisk", "opencv:Brisk", "512 comparisons on rings")
+_descriptor("freak", "opencv:Freak", "512 comparisons on a retina")
+_descriptor("latch", "opencv:Latch", "256 comparisons of patch triplets")
+_descriptor("daisy", "opencv:Daisy", "orientation histograms on rings")
+_descriptor("vgg", "opencv:Vgg", "learned pooling and projection, 120-d")
+_descriptor("boostdesc", "opencv:BoostDesc", "BinBoost, 256 boosted bits")
+_descriptor("beblid", "opencv:Beblid", "512 boosted box comparisons")
+_descriptor("teblid", "opencv:Teblid", "256 triplet-trained box comparisons")
+
 _DENSE = f"{_OWN}.dense"
 _add("zero", f"{_DENSE}_zero:Zero", "canary: nothing moves", family="dense")
 _add("files", f"{_DENSE}_files:DenseFiles", "files:DIR, flows and masks in the TSS layout", family="dense")

@@ -22,6 +22,7 @@ from .sources import source_hash
 from .spec import Stage, arguments
 
 REAL_VALUED = ("l2", "l1", "cosine")
+ROOTING = ("rootsift", "power")
 ZERO_IS_DEFINED = ("hpatches-python", "hpatches-matlab")
 """The older tools set undefined rows to zero and compared them; that is part of these two methods."""
 
@@ -39,6 +40,8 @@ def transformed(
             f"+{stage.name} works on real-valued descriptors, and {method.name!r} is compared by "
             f"{method.distance}; leave the transform out"
         )
+    if stage.name in ROOTING and method.meta.get("rooted"):
+        raise InputError(f"{method.name!r} is rooted already; leave +{stage.name} out, once is enough")
     plain_apply = plain.TRANSFORMS[stage.name].apply
     config: dict[str, Any] = {"base": dict(method.config), "transform": str(stage)}
     if plain_apply is not None:
@@ -58,7 +61,8 @@ def transformed(
         done = apply(values[good])
         out = np.zeros((len(values), done.shape[1]), done.dtype)
         out[good] = done
-        return check_descriptors(
+        others = {k: v for k, v in arrays.items() if k not in ("values", "valid")}
+        return others | check_descriptors(
             (out, good),
             rows=len(values),
             distance=method.distance,
@@ -72,7 +76,9 @@ def transformed(
         return None if before is None else hash_json([before, *identity])
 
     spec = None if method.spec is None else f"{method.spec}+{stage}"
-    return replace(method, name=f"{method.name}+{stage}", config=config, extract=extract, key=key, spec=spec)
+    meta = {**method.meta, "rooted": True} if stage.name in ROOTING else method.meta
+    name = f"{method.name}+{stage}"
+    return replace(method, name=name, config=config, extract=extract, key=key, spec=spec, meta=meta)
 
 
 def _fitted(method: Method, stage: Stage, fit: Callable[..., Any] | None) -> normalise.FittedTransform:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from ..model.edges import DISTANCES, distance_of
@@ -22,6 +23,7 @@ from .user_code import load_from_file, plain_state, source_file
 
 BINDERS: dict[str, str] = {
     "patches": "tiepoint.methods.patches:bind_patches",
+    "keypoints": "tiepoint.methods.keypoint_bind:bind_keypoints",
     "dense": "tiepoint.methods.dense:bind_dense",
 }
 """By family, what turns an object into `extract`: called with (thing, name=, distance=, on_bad=)."""
@@ -41,7 +43,8 @@ def resolve(
         spec: a registered name (``sift``), with parameters (``resize?size=6``) and transforms
             (``sift+rootsift``); ``files:DIR``, ``onnx:FILE``, ``torchscript:FILE``,
             ``kornia:NAME?weights=FILE``; ``my_file.py:MyDescriptor``; or an object or class with
-            ``describe`` or ``lookup``; or a `Method`, which is returned as it is.
+            ``describe`` or ``lookup``; or a `Method`, which is returned as it is. For keypoints also
+            ``DESCRIPTOR@DETECTOR`` (``brief@fast``, ``sift@set:NAME``), and a pair (descriptor, detector).
         family: ``patches``, ``keypoints`` or ``dense``.
         device: handed to methods that take one.
         on_bad: ``error`` (rows that cannot be compared stop the run) or ``miss`` (they count as failures).
@@ -57,16 +60,32 @@ def resolve(
     if on_bad not in ON_BAD:
         raise InputError(f"unknown value {on_bad!r} of on_bad; one of {', '.join(ON_BAD)}")
     if not isinstance(spec, str):
+        if family == "keypoints" and isinstance(spec, tuple):
+            from .keypoint_make import make_pair
+
+            spec = make_pair(spec, device)
         return _bound(_instance(spec, device), Stage(type(spec).__name__), family, device, on_bad, None)
     parsed = parse_spec(spec)
-    thing = _made(parsed.base, parsed.is_python_file, family, device)
-    method = _bound(thing, parsed.base, family, device, on_bad, str(parsed.base))
+    if family == "keypoints":
+        from .keypoint_make import make_keypoint_thing
+
+        thing = make_keypoint_thing(str(parsed.base), device)
+        method = _bound(thing, Stage(_short(str(parsed.base))), family, device, on_bad, str(parsed.base))
+    else:
+        thing = _made(parsed.base, parsed.is_python_file, family, device)
+        method = _bound(thing, parsed.base, family, device, on_bad, str(parsed.base))
     if parsed.transforms:
         from .chain import transformed
 
         for stage in parsed.transforms:
             method = transformed(method, stage, on_bad=on_bad, fit=fit)
     return method
+
+
+def _short(spec: str) -> str:
+    from .keypoint_spec import shown
+
+    return shown(spec)
 
 
 def _made(base: Stage, is_python_file: bool, family: str, device: str) -> Any:
@@ -109,14 +128,30 @@ def _bound(thing: Any, stage: Stage, family: str, device: str, on_bad: str, spec
         spec=spec,
         reads_payload=not (hasattr(thing, "lookup_item") or hasattr(thing, "lookup")),
         check=getattr(thing, "check_items", None),
-        meta={"notice": f"features of {name!r} are not kept: {reason}"} if reason else {},
+        meta=_meta(thing, name, reason),
     )
+
+
+def _meta(thing: Any, name: str, reason: str | None) -> dict[str, Any]:
+    """What else a run should know: why features are not kept, the keypoint set, whether values are roots."""
+    meta: dict[str, Any] = {"notice": f"features of {name!r} are not kept: {reason}"} if reason else {}
+    for key in ("keypoint_set", "rooted"):
+        if getattr(thing, key, None):
+            meta[key] = getattr(thing, key)
+    return meta
 
 
 def _config(thing: Any, distance: str, device: str, on_bad: str) -> tuple[dict[str, Any], str | None]:
     """All that determines the output, and why it does not suffice to keep features (None if it does)."""
     # the class, not the name: resize and resize?size=4 share their features
     config: dict[str, Any] = {"class": type(thing).__qualname__, "distance": distance, "on_bad": on_bad}
+    parts = getattr(thing, "tiepoint_parts", None)
+    if parts is not None:
+        config["params"] = dict(getattr(thing, "config", {}))
+        config["source"] = source_hash(source_file(thing) or Path(__file__))
+        known = {k: _config(part, distance_of(part), device, on_bad) for k, part in parts.items()}
+        config["parts"] = {k: made for k, (made, _) in known.items()}
+        return config, next((why for _, why in known.values() if why), None)
     if "device" in parameters_of(type(thing)):
         config["device"] = device
     if hasattr(thing, "weight_hashes"):

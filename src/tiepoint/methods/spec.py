@@ -92,6 +92,15 @@ def _base(text: str) -> tuple[Stage, bool]:
     return Stage(head, params), False
 
 
+def parse_stage(text: str) -> Stage:
+    """One name with its parameters, without transforms; of a Python file the class is the argument.
+
+    >>> parse_stage("fast?threshold=20").params
+    {'threshold': 20}
+    """
+    return _base(text)[0]
+
+
 def _is_path(text: str) -> bool:
     head = text.partition("?")[0]
     return bool(_PYTHON_FILE.match(head) or _SCHEME.match(head))
