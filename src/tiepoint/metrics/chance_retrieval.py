@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..model.errors import InputError
 
-_NODES_U, _NODES_T = 400, 128
+_NODES = 400
 
 
 def chance_against_nearest(relevant: int, searched: Sequence[int]) -> float:
@@ -39,8 +39,9 @@ def chance_against_nearest(relevant: int, searched: Sequence[int]) -> float:
 
 @lru_cache(maxsize=4096)
 def _integral(relevant: int, searched: tuple[int, ...]) -> float:
-    u, wu = _rule(_NODES_U)
-    t, wt = _rule(_NODES_T)
+    u, wu = _rule(_NODES)
+    # The inner integrand is a polynomial in t: so many nodes integrate it exactly.
+    t, wt = _rule((len(searched) + relevant) // 2 + 1)
     sizes, times = np.unique(np.asarray(searched, np.int64), return_counts=True)
     log_product = np.zeros((len(u), len(t)))
     for m, n in zip(sizes, times, strict=True):

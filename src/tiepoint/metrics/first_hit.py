@@ -72,17 +72,19 @@ def expected_reciprocal_rank(first: FirstBlocks) -> Floats:
     >>> expected_reciprocal_rank(FirstBlocks(np.array([0.]), np.array([2.]), np.array([1.])))
     array([0.75])
     """
-    table = np.column_stack(first)
-    rows, inverse = np.unique(table, axis=0, return_inverse=True)
-    values = np.array([_reciprocal(*row) for row in rows]) if len(rows) else np.zeros(0)
-    return np.asarray(values[inverse.reshape(-1)], np.float64)
+    before, items, relevant = first
+    out = np.where(relevant > 0, 1.0 / (before + 1.0), 0.0)
+    one = np.flatnonzero((relevant == 1) & (items > 1))
+    out[one] = harmonic_difference(before[one], items[one]) / items[one]
+    several = np.flatnonzero((relevant > 1) & (items > relevant))
+    if len(several):
+        table = np.column_stack(first)[several]
+        rows, inverse = np.unique(table, axis=0, return_inverse=True)
+        out[several] = np.array([_reciprocal(*row) for row in rows])[inverse.reshape(-1)]
+    return out
 
 
 def _reciprocal(before: float, items: float, relevant: float) -> float:
-    if relevant == 0:
-        return 0.0
-    if relevant == 1:
-        return float(harmonic_difference(before, items) / items)
     p = np.arange(int(items - relevant) + 1)
     wrong = (items - relevant - p[:-1]) / (items - p[:-1])
     reach = np.concatenate([[1.0], np.cumprod(wrong)])

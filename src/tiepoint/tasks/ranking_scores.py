@@ -111,7 +111,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
     scores += [micro("mrr", sums("mrr")), micro("query_auc", sums("auc"))]
     scores += _precision_scores(records, tables, scenes, kinds)
     scores += _count_scores(pairs, ap, tables, scenes, kinds)
-    scores += _gallery_scores(records, scenes, kinds)
+    scores += _gallery_scores(records, int(ap.count.sum()), scenes, kinds)
     return with_protocol(scores, "exact")
 
 
@@ -204,14 +204,14 @@ def _count_scores(
 
 
 def _gallery_scores(
-    records: Sequence[Records], scenes: tuple[str, ...], kinds: tuple[str, ...]
+    records: Sequence[Records], queries: int, scenes: tuple[str, ...], kinds: tuple[str, ...]
 ) -> list[Score]:
     """The curve over gallery sizes, over the queries whose image has that many locations."""
     scores: list[Score] = []
     curves = [("true_map_micro", "ap"), ("mrr", "mrr"), *((f"precision_at_{k}", f"success{k}") for k in KS)]
     for column, size in enumerate(records[0].meta["galleries"] if records else (), start=1):
         tables = [query_values(r, column) for r in records]
-        left = sum(len(query_values(r, 0)) for r in records) - sum(len(t) for t in tables)
+        left = queries - sum(len(t) for t in tables)
         note = f"{left} queries of images with fewer than {size} locations are left out" if left else None
         if left and not any(len(t) for t in tables):
             scores.append(Score("true_map_micro", group_name(gallery=size), float("nan"), 0, note=note))

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Keypoint scoring at 8000 keypoints an image, 128-d, on this machine.
+
+- counts of 8000 queries in 8000 candidates (the inner step of `keypoints/ranking`) against the bare float32
+  matrix product plus one pass over the tile, and against a loop of OpenCV norms;
+- the workbench verification of one scene: 8000 queries x 5 targets of 8000, pooled; time and memory;
+- the exact ranking of one pair with a fifth of the keypoints doubled (two orientations at one place).
+
+Run: ``python bench/bench_keypoints.py [keypoints]``.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import statistics
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+DIM, TARGETS = 128, 5
+
+
+def medians_s(*works, repeats: int = 5) -> list[float]:
+    """Median time of each, taken in turns, so that a busy machine hurts all of them."""
+    taken = []
+    for _ in range(repeats):
+        row = []
+        for work in works:
+            start = time.perf_counter()
+            work()
+            row.append(time.perf_counter() - start)
+        taken.append(row)
+    return [statistics.median(column) for column in zip(*taken, strict=True)]
+
+
+def descriptors(rng: np.random.Generator, n: int, near: np.ndarray | None = None) -> np.ndarray:
+    """SIFT-like rows: non-negative whole numbers of norm about 512; `near` gives each a partner."""
+    raw = rng.gamma(0.6, 1.0, (n, DIM))
+    if near is not None:
+        raw = near / 60 + 0.25 * raw
+    return np.rint(512 * raw / np.linalg.norm(raw, axis=1, keepdims=True)).astype(np.float32)
+
+
+def counts(n: int) -> None:
+    from tiepoint.kernels import pair_distances_sq, rank_counts
+
+    rng = np.random.default_rng(0)
+    q = descriptors(rng, n)
+    p = descriptors(rng, n, near=q)
+    right = np.arange(n)
+    value = pair_distances_sq(q, p, right, right)
+
+    def ours():
+        return rank_counts(q, p, right, value, right, distance="l2", squared=True, target_in_pool=True)
+
+    def product():
+        # One pass over each tile is part of the bare cost: whoever makes distances must read them.
+        for i in range(0, n, 512):
+            tile = q[i : i + 512] @ p.T
+            (tile > 0).sum()
+
+    ours()
+    a, b = medians_s(ours, product)
+    print(f"counts {n} x {n}: {a:.3f} s; matrix product and one pass: {b:.3f} s; ratio {a / b:.2f}")
+    try:
+        import cv2
+    except ImportError:
+        return
+    some = 20
+
+    def loop():
+        for i in range(some):
+            d = [cv2.norm(q[i], row, cv2.NORM_L2SQR) for row in p]
+            sum(x < d[i] for x in d)
+
+    slow = medians_s(loop, repeats=1)[0] * n / some
+    print(f"loop of OpenCV norms (from {some} queries): {slow:.1f} s; ratio {slow / a:.0f}")
+
+
+def scene(folder: Path, n: int):
+    """A scene of six images whose keypoints correspond one to one, up to a pixel of noise."""
+    from PIL import Image
+
+    from tiepoint.model.units import Features
+
+    rng = np.random.default_rng(1)
+    size = (1600, 1200)
+    (folder / "v_bench").mkdir()
+    xy = rng.uniform(10, [s - 10 for s in size], (n, 2))
+    base = descriptors(rng, n)
+    tables = {}
+    for k in range(1, TARGETS + 2):
+        Image.new("L", size, k).save(folder / "v_bench" / f"{k}.png")
+        if k > 1:
+            np.savetxt(folder / "v_bench" / f"H_1_{k}", np.eye(3))
+        places = np.clip(xy + rng.normal(0, 2.0, xy.shape), 0, [s - 1 for s in size])
+        places[: n // 5] = places[n // 5 : 2 * (n // 5)]
+        values = base if k == 1 else descriptors(rng, n, near=base)
+        tables[f"v_bench/{k}"] = {"keypoints": np.column_stack([places, np.zeros((n, 5))]), "values": values}
+    return Features(tables.__getitem__, "l2")
+
+
+def tasks(n: int) -> None:
+    from tiepoint.tasks.keypoints_ranking import TASK as RANKING
+    from tiepoint.tasks.keypoints_verification import TASK as VERIFICATION
+
+    with TemporaryDirectory() as folder:
+        features = scene(Path(folder), n)
+        for task, protocol in ((RANKING, "exact"), (RANKING, "workbench"), (VERIFICATION, "workbench")):
+            opened = task.open(Path(folder), {})
+            start = time.perf_counter()
+            records = opened.compare(opened.units[0], features, protocol)
+            scores = task.score([records], protocol)
+            seconds = time.perf_counter() - start
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            print(
+                f"{task.name}, {protocol}, {TARGETS} targets of {n}: {seconds:.1f} s, peak {peak:.2f} GiB, "
+                f"records {records.size_bytes / 1e6:.1f} MB, {scores[0].metric} {scores[0].value:.4f}"
+            )
+
+
+def main() -> None:
+    n = int(sys.argv[1]) if len(sys.argv) > 1 else 8000
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    print(f"{platform.machine()}, {cores} cores, Python {platform.python_version()}, NumPy {np.__version__}")
+    counts(n)
+    tasks(n)
+
+
+if __name__ == "__main__":
+    main()
