@@ -238,3 +238,12 @@ def test_pooled_scores_compare_without_scene_values(n: int) -> None:
 
 def rows2() -> np.ndarray:
     return np.array([[0, 1, 2, 1]])
+
+
+def test_few_scenes_near_one_have_the_interval_of_their_score() -> None:
+    rng = np.random.default_rng(0)
+    tables = {n: table(1 - rng.exponential(scale, 8).clip(0, 1)) for n, scale in (("a", 0.03), ("b", 0.05))}
+    for row in compare(tables).rows:
+        i = scene_interval(tables[row.method])
+        assert (row.low, row.high) == pytest.approx((i.low, i.high), abs=1e-12)
+        assert row.high < 1  # type: ignore[operator]

@@ -82,3 +82,9 @@ def test_identical_methods() -> None:
     assert identical_methods(x) == [(1, 3)]
     x[3, 0] += 1e-6
     assert identical_methods(x) == []
+
+
+def test_two_values_are_too_few_even_if_no_one_else_shares_them() -> None:
+    x = np.random.default_rng(0).random((2, 116))
+    x[:, 3] = x[:, 4]
+    assert duplicate_scenes(x, names(116), ["v"] * 116) == []

@@ -190,3 +190,37 @@ def test_acceleration_is_the_skewness_of_leaving_out() -> None:
     assert acceleration((x - x.mean())[:, None] / 5, np.zeros(5, dtype=np.int64))[0] == pytest.approx(
         expected
     )
+
+
+def test_bca_with_many_ties_is_that_of_scipy() -> None:
+    x = np.r_[np.zeros(30), np.ones(12)]
+    theirs = stats.bootstrap((x,), np.mean, n_resamples=3000, method="BCa", rng=np.random.default_rng(2))
+    drawn = theirs.bootstrap_distribution[:, None]
+    # Equal means may differ in the last bit of their sums, in the data as in the draws.
+    value = np.array([np.round(x.mean() * 42) / 42])
+    low, high = bca_bounds(
+        value, np.round(drawn * 42) / 42, (x - x.mean())[:, None] / 42, np.zeros(42, dtype=np.int64)
+    )
+    interval = theirs.confidence_interval
+    assert (low[0], high[0]) == pytest.approx((interval.low, interval.high), abs=1e-9)
+
+
+def test_resampled_scores_by_plain_loops_with_weights_and_gaps() -> None:
+    rng = np.random.default_rng(6)
+    cells, weights = rng.random((2, 9)), rng.integers(1, 6, (2, 9)).astype(float)
+    cells[0, :4] = np.nan
+    score = scene_score(table(cells, "iiiivvvvv", weights))
+    draws = resample(score.strata, resamples=40, seed=3)
+    got = score.resampled(draws)
+    for r in range(40):
+        times = np.empty(9)
+        for member, counts in zip(draws.members, draws.counts, strict=True):
+            times[member] = counts[r] * len(member) / (len(member) - 1)
+        means = []
+        for c in range(2):
+            above = sum(
+                times[s] * weights[c, s] * cells[c, s] for s in range(9) if cells[c, s] == cells[c, s]
+            )
+            below = sum(times[s] * weights[c, s] for s in range(9) if cells[c, s] == cells[c, s])
+            means.append(above / below)
+        assert got[r] == pytest.approx(np.mean(means), abs=1e-12)

@@ -151,3 +151,16 @@ def test_counts_beyond_single_precision_are_exact_too() -> None:
     assert weighted_statistics(b, counts) == pytest.approx(
         binned_statistic(counts @ pos, neg, "auc"), abs=1e-13
     )
+
+
+def test_pairs_between_scenes_carry_both_factors_and_pairs_within_one() -> None:
+    b = bins_of(9, n=4)
+    strata, factors = np.array([0, 1, 0, 1]), np.array([[2.0, 1.5]])
+    counts = np.array([[1.0, 2.0, 0.0, 1.0]])
+    weight = counts[0] * factors[0][strata]
+    pos, neg = weight @ b.positives, np.zeros(12)
+    for s, t, k, count in b.negatives:
+        neg[k] += count * (weight[s] if s == t else weight[s] * weight[t])
+    assert weighted_statistics(b, counts, strata, factors) == pytest.approx(
+        binned_statistic(pos[None], neg[None], "auc"), abs=1e-12
+    )
