@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formats.splits import Split, read_splits, write_splits
-from ..formats.task_csv import pairs_csv_chunks, patches_csv_chunks, read_patches_csv
+from ..formats.task_csv import RefPatches, pairs_csv_chunks, patches_csv_chunks, read_patches_csv
 from ..formats.text_file import write_bytes
 from ..model.errors import InputError, ProblemsError, UnknownNameError
 from .hpatches import HPatchesDataset
@@ -100,6 +100,21 @@ def published_lengths() -> HPatchesDataset:
     return HPatchesDataset.from_lengths(official_lengths())
 
 
+def verification_rows(split: Split, lengths: Mapping[str, int]) -> int:
+    """Pairs of each kind: a million for a published split, else ten a place, at most a million."""
+    if official_splits().get(split.name) == split:
+        return OFFICIAL_ROWS
+    return min(OFFICIAL_ROWS, 10 * sum(lengths[s] for s in split.test))
+
+
+def retrieval_lists(data: HPatchesDataset, split: Split) -> tuple[RefPatches, RefPatches]:
+    """Queries and distractors of a split, drawn by the published recipe; needs the patches."""
+    usable = _usable(data, [split])
+    n_queries, n_distractors = _retrieval_sizes(split, usable)
+    lengths = {s: data.count(s) for s in split.test}
+    return draw_retrieval_lists(split.test, lengths, usable, queries=n_queries, distractors=n_distractors)
+
+
 def _splits(data: HPatchesDataset, path: str | Path | None, names: Sequence[str] | None) -> dict[str, Split]:
     published = official_splits()
     if path is not None:
@@ -151,7 +166,7 @@ def _write_verification(
     if images < 2 or len(split.test) < 2 or min(lengths.values()) < 2:
         raise InputError(f"split {split.name!r} needs two sequences of two patches, and an image beside ref")
     is_published = official_splits().get(split.name) == split
-    size = rows or (OFFICIAL_ROWS if is_published else min(OFFICIAL_ROWS, 10 * sum(lengths.values())))
+    size = rows or verification_rows(split, lengths)
     drawn = draw_verification(split.test, lengths, rows=size, images=min(OFFICIAL_IMAGES, images))
     facts = {"official": list_facts(drawn)}
     if lists == "clean":

@@ -40,7 +40,8 @@ class PooledBins:
 
     `positives[s, b]`: positive pairs of scene s in bin b. `negatives`: rows (scene1, scene2, bin, count),
     where an inter-scene pair carries both scenes. Bins are ordered by distance. `statistic` names the
-    score computed from them: `ap`, `auc` or `fpr95`.
+    score computed from them: `ap`, `auc` or `fpr95`. Where a score is the mean over several lists of the same
+    scenes, `also` holds the other lists.
     """
 
     scenes: tuple[str, ...]
@@ -48,6 +49,7 @@ class PooledBins:
     positives: NDArray[np.float64]
     negatives: NDArray[np.int64]
     statistic: str
+    also: tuple[PooledBins, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -94,7 +96,12 @@ def weighted_statistics(
         counts: how often each scene is there, whole numbers (r, scenes).
         strata: (scenes,); one stratum if absent.
         factors: what the counts of each stratum are multiplied by to be weights, (r, strata); 1 if absent.
+
+    Of several lists it is the mean.
     """
+    if bins.also:
+        lists = (replace(bins, also=()), *bins.also)
+        return np.mean([weighted_statistics(one, counts, strata, factors) for one in lists], axis=0)
     n = len(bins.scenes)
     strata = np.zeros(n, dtype=np.int64) if strata is None else strata
     factors = np.ones((len(counts), int(strata.max(initial=0)) + 1)) if factors is None else factors

@@ -10,6 +10,11 @@ TASKS.add("hpatches-v1/classification", f"{_V1}_classification:TASK", "2016: sam
 TASKS.add("hpatches-v1/matching", f"{_V1}_matching:TASK", "2016: match two images' patches", family="patches")
 TASKS.add("hpatches-v1/retrieval", f"{_V1}_retrieval:TASK", "2016: find a patch in a pool", family="patches")
 
+_V2 = "tiepoint.tasks.hpatches"
+TASKS.add("hpatches/verification", f"{_V2}_verification:TASK", "same or not", family="patches")
+TASKS.add("hpatches/matching", f"{_V2}_matching:TASK", "match two images' patches", family="patches")
+TASKS.add("hpatches/retrieval", f"{_V2}_retrieval:TASK", "find a patch among distractors", family="patches")
+
 TASKS.add(
     "tss", "tiepoint.tasks.tss:TASK", "flow and mask between two instances of an object", family="dense"
 )

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the three 2017 tasks share: options, splits, images, the open task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..datasets.hpatches import HPatchesDataset
+from ..datasets.hpatches_layout import LEVEL_IMAGES, NOISES
+from ..datasets.hpatches_v2 import official_splits
+from ..formats.splits import Split, read_splits
+from ..model.errors import InputError, ProblemsError, UnknownNameError
+from ..model.hashing import hash_json
+from ..model.records import Records
+from ..model.units import Features, Item, Unit
+
+COMPARISON = "reference"
+LISTS = ("official", "clean")
+CHOICES = {"lists": LISTS, "sequences": ("split", "all")}
+WHOLE = "all"
+"""Name of the split of every sequence of a dataset."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Checked options of a v2 task."""
+
+    split: str | None = None
+    tasks: Path | None = None
+    lists: str | None = None
+    sequences: str = "split"
+
+
+def checked_options(options: Mapping[str, Any], *more: str) -> Options:
+    """Options of a v2 task, which takes `more` than split and tasks; None means not given.
+
+    >>> checked_options({"split": "a", "lists": "clean"}, "lists").lists
+    'clean'
+    """
+    known = ("split", "tasks", *more)
+    for key in options:
+        if key not in known:
+            raise UnknownNameError("option of this HPatches task", key, known)
+    given = {k: v for k, v in options.items() if v is not None}
+    for key in more:
+        if given.get(key, CHOICES[key][0]) not in CHOICES[key]:
+            raise InputError(f"{key} must be {' or '.join(CHOICES[key])}, not {given[key]!r}")
+    tasks = Path(given["tasks"]) if "tasks" in given else None
+    if tasks is not None and not tasks.is_dir():
+        raise InputError(f"the folder of task files {tasks} does not exist")
+    split = None if "split" not in given else str(given["split"])
+    return Options(split, tasks, given.get("lists"), given.get("sequences", "split"))
+
+
+def known_splits(data: HPatchesDataset, tasks: Path | None) -> dict[str, Split]:
+    """Splits by name: those of ``splits.json`` among the task files, or the published ones; always `all`.
+
+    A dataset that shares no sequence with the published one has `full`, `illum` and `view` of its own.
+    """
+    path = None if tasks is None else tasks / "splits.json"
+    if path is not None and path.is_file():
+        found = read_splits(path)
+    else:
+        found = official_splits()
+        if not any(set(s.test) & set(data.sequences) for s in found.values()):
+            parts = {"illum": "i", "view": "v"}
+            chosen = {n: tuple(s for s in data.sequences if data.kind(s) == k) for n, k in parts.items()}
+            found = {"full": Split("full", data.sequences)}
+            found |= {n: Split(n, test) for n, test in chosen.items() if test}
+    return {WHOLE: Split(WHOLE, data.sequences), **found}
+
+
+def chosen_split(data: HPatchesDataset, options: Options) -> tuple[Split, list[str]]:
+    """The split to use and what the user should know about it.
+
+    Without a name it is `full` where the dataset has all of it, else every sequence of the dataset.
+    """
+    known = known_splits(data, options.tasks)
+    if options.split is not None:
+        if options.split not in known:
+            raise UnknownNameError("split", options.split, known)
+        return known[options.split], []
+    full = known.get("full")
+    if full is not None and not data.missing(full.test):
+        return full, []
+    n = len(data.sequences)
+    return known[WHOLE], [
+        f"the dataset is not the whole of HPatches: all its {n} sequences are used; name a split with --split"
+    ]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A dataset with the split and images in use."""
+
+    data: HPatchesDataset
+    split: Split
+    noises: tuple[str, ...]
+    levels: int
+    options: Options
+    warnings: tuple[str, ...]
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """Images beside the reference, noise after noise: e1 to e5, then h1 and so on."""
+        return tuple(f"{NOISES[n]}{k}" for n in self.noises for k in range(1, self.levels + 1))
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Patches of the sequences of the split, in its order."""
+        return {s: self.data.count(s) for s in self.split.test}
+
+
+def setting_of(data: Path, options: Options, problems: list[str]) -> Setting:
+    """Open a dataset under options; problems of the split are added to the list, not raised.
+
+    Sequences that are missing are left out of the returned split, so that other checks can go on.
+    """
+    opened = HPatchesDataset(data)
+    split, notes = chosen_split(opened, options)
+    problems += [f"split {split.name!r}: {p}" for p in opened.missing(split.test)]
+    there = tuple(s for s in split.test if s in opened.lengths)
+    if not there:
+        raise ProblemsError(f"dataset {data}", problems)
+    levels = {n: _levels(opened, there, z) for n, z in NOISES.items()}
+    noises = tuple(n for n, k in levels.items() if k)
+    if not noises:
+        problems.append("no noise level has an image 1 in every sequence (e1, h1 or t1): nothing to compare")
+    count = min((levels[n] for n in noises), default=0)
+    if noises and (count < LEVEL_IMAGES or len(noises) < len(NOISES)):
+        notes.append(f"the dataset has {count} images of each of {', '.join(noises)}, HPatches 5 of three")
+    return Setting(
+        opened, Split(split.name, there, split.train), noises, count, options, (*opened.warnings, *notes)
+    )
+
+
+def _levels(data: HPatchesDataset, sequences: Sequence[str], letter: str) -> int:
+    """How many images e1, e2, … in a row all sequences have, at most five."""
+    for k in range(1, LEVEL_IMAGES + 1):
+        if any(f"{letter}{k}" not in data.images(s) for s in sequences):
+            return k - 1
+    return LEVEL_IMAGES
+
+
+def raise_problems(data: Path, problems: Sequence[str]) -> None:
+    """All problems at once, before any work."""
+    if problems:
+        raise ProblemsError(f"dataset {data}", problems)
+
+
+def kind_of(scene: str) -> str:
+    """Stratum of a sequence: `i`, `v` or `other`.
+
+    >>> kind_of("v_wall"), kind_of("s_boring")
+    ('v', 'other')
+    """
+    return scene[0] if scene.startswith(("i_", "v_")) else "other"
+
+
+def rows_of(features: Features, key: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Descriptors (n, d) of an image and which of them are valid."""
+    arrays = features.arrays(key)
+    values = np.asarray(arrays["values"])
+    valid = np.asarray(arrays["valid"], bool) if "valid" in arrays else np.ones(len(values), bool)
+    return values, valid
+
+
+def smallest(values: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers >= 0 in the smallest unsigned type that holds them.
+
+    >>> smallest(np.array([0, 300])).dtype
+    dtype('uint16')
+    """
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+
+
+def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str, Any]:
+    """Header of records; `squared` says that l2 distances are kept squared, the value that decides ties."""
+    return {
+        "task": task,
+        "scenes": list(scenes),
+        "kinds": [kind_of(s) for s in scenes],
+        "distance": features.distance,
+        "squared": features.distance == "l2",
+    }
+
+
+class OpenV2:
+    """A v2 task bound to its data; `compare_one(unit, features)` makes the records of a unit."""
+
+    def __init__(
+        self, setting: Setting, units: Sequence[Unit], compare_one: Callable[[Unit, Features], Records]
+    ) -> None:
+        self.setting = setting
+        self._compare_one = compare_one
+        keys = dict.fromkeys(key for u in units for key in u.items)
+        self.items: Sequence[Item] = [setting.data.item(key) for key in keys]
+        self.units: Sequence[Unit] = units
+        self.warnings: Sequence[str] = list(setting.warnings)
+
+    @property
+    def data_hash(self) -> str:
+        """Hash of the images that are used."""
+        return hash_json([[item.key, item.content] for item in self.items])
+
+    def read(self, item: str) -> NDArray[np.uint8]:
+        """Patches of an item."""
+        return self.setting.data.read(item)
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """Records of one unit."""
+        if comparison != COMPARISON:
+            raise UnknownNameError("comparison of HPatches", comparison, (COMPARISON,))
+        return self._compare_one(unit, features)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Both 2017 tools, restated in plain loops, give the numbers of the fast path to 1e-12."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import v2_restatement as tool
+from v2_world import LETTERS, SPLITS, features_of, lists_of, make_descriptors, make_world, run_task, value
+
+from tiepoint.tasks import v2_pools
+from tiepoint.tasks.hpatches_matching import TASK as MATCHING
+from tiepoint.tasks.hpatches_retrieval import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches_verification import TASK as VERIFICATION
+
+CASES = [
+    ("random", "l2"),
+    ("noisy", "l2"),
+    ("integer", "l2"),
+    ("integer", "l1"),
+    ("ties", "l2"),
+    ("binary", "hamming"),
+    ("constant", "l2"),
+]
+SMALL = (8, 12, 20, 40)
+TOOLS = ("python", "matlab")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    return make_world(tmp_path_factory.mktemp("v2"))
+
+
+@pytest.fixture(autouse=True)
+def small_pools(monkeypatch):
+    monkeypatch.setattr(v2_pools, "SIZES", SMALL)
+    monkeypatch.setattr(v2_pools, "PYTHON_SIZES", SMALL)
+    monkeypatch.setattr(v2_pools, "MATLAB_SIZE", 11)
+
+
+def failing(descriptors, share=0.15):
+    """Some rows failed: masks for the fast path, NaN rows for the restatement."""
+    rng = np.random.default_rng(5)
+    valid = {k: rng.random(len(v)) > share for k, v in descriptors.items()}
+    nan = {k: np.where(valid[k][:, None], v, np.nan) for k, v in descriptors.items()}
+    return valid, nan
+
+
+def close(a, b):
+    return a == pytest.approx(b, abs=1e-12)
+
+
+@pytest.mark.parametrize("split", ["full", "a"])
+@pytest.mark.parametrize(("kind", "distance"), [*CASES, ("failing", "l2")])
+def test_verification(world, kind, distance, split):
+    descriptors, valid = make_descriptors("noisy" if kind == "failing" else kind), None
+    plain = descriptors
+    if kind == "failing":
+        valid, plain = failing(descriptors)
+    _, records = run_task(VERIFICATION, world, features_of(descriptors, distance, valid), split=split)
+    lists = lists_of(world, split)
+    for name in TOOLS:
+        scores = VERIFICATION.score(records, f"hpatches-{name}")
+        aps = []
+        for noise, z in LETTERS.items():
+            expected = tool.verification(plain, lists, z, name, distance)
+            for negatives, (auc, ap) in expected.items():
+                group = f"negatives={negatives},noise={noise}"
+                assert close(value(scores, "auc", group), auc)
+                assert close(value(scores, "ap", group), ap)
+                aps.append(ap)
+        assert close(value(scores, "ap"), np.mean(aps))
+
+
+@pytest.mark.parametrize("split", ["full", "a"])
+@pytest.mark.parametrize(("kind", "distance"), [*CASES, ("failing", "l2")])
+def test_matching(world, kind, distance, split):
+    descriptors, valid = make_descriptors("noisy" if kind == "failing" else kind), None
+    plain = descriptors
+    if kind == "failing":
+        valid, plain = failing(descriptors, 0.03)
+    features = features_of(descriptors, distance, valid)
+    _, records = run_task(MATCHING, world, features, split=split, sequences="all")
+    for name in TOOLS:
+        used = SPLITS[split]["test"] if name == "python" else list(world.lengths)
+        expected = tool.matching(plain, used, name, distance)
+        scores = MATCHING.score(records, f"hpatches-{name}")
+        assert close(value(scores, "map"), tool.matching_mean(expected, name))
+        for scene in used:
+            own = [v for (s, _, _), v in expected.items() if s == scene]
+            assert close(value(scores, "map", f"scene={scene}"), np.mean([v[0] for v in own]))
+            assert close(value(scores, "success_rate", f"scene={scene}"), np.mean([v[1] for v in own]))
+        for noise, z in LETTERS.items():
+            cell = [v[0] for (s, y, _), v in expected.items() if y == z and s[0] == "v"]
+            assert close(value(scores, "map", f"kind=v,noise={noise}"), np.mean(cell))
+
+
+@pytest.mark.parametrize("split", ["full", "a"])
+@pytest.mark.parametrize(("kind", "distance"), [*CASES, ("failing", "l2")])
+def test_retrieval(world, kind, distance, split):
+    descriptors, valid = make_descriptors("noisy" if kind == "failing" else kind), None
+    plain = descriptors
+    if kind == "failing":
+        valid, plain = failing(descriptors)
+    _, records = run_task(RETRIEVAL, world, features_of(descriptors, distance, valid), split=split)
+    lists = lists_of(world, split)
+    scores = RETRIEVAL.score(records, "hpatches-python")
+    expected = tool.retrieval_python(plain, lists["queries"], lists["distractors"], SMALL, distance)
+    for noise, z in LETTERS.items():
+        for k in SMALL:
+            assert close(value(scores, "map", f"noise={noise},pool={k}"), expected[z, k])
+    assert close(value(scores, "map"), np.mean(list(expected.values())))
+    scores = RETRIEVAL.score(records, "hpatches-matlab")
+    for size, label in ((11, "11"), (None, "all")):
+        expected = tool.retrieval_matlab(plain, lists["queries"], lists["distractors"], size, distance)
+        for noise, z in LETTERS.items():
+            assert close(value(scores, "map", f"noise={noise},pool={label}"), expected[z])
+    assert close(value(scores, "map"), np.mean(list(expected.values())))
+
+
+def test_precision_floor_of_the_python_tool_is_below_every_printed_digit(world):
+    lists = lists_of(world, "full")
+    plain = make_descriptors("random")
+    sharp = tool.retrieval_python(plain, lists["queries"], lists["distractors"], SMALL)
+    floored = tool.retrieval_python(plain, lists["queries"], lists["distractors"], SMALL, eps=1e-10)
+    change = [abs(sharp[c] - floored[c]) for c in sharp]
+    assert 0 < max(change) < 5e-11

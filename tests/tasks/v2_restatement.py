@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The two 2017 tools restated with plain loops from their description. Imports nothing of ours.
+
+Descriptors are a dict "SEQ/IM" -> rows. A failed descriptor is a row of NaN. Distances are summed in double
+precision; `single` rounds the result as the tools keep it. The tools floor the precision at 1e-10 before the
+first right item (`eps`), which changes a score by less than 5e-11; tests compare with it left out.
+"""
+
+import math
+
+import numpy as np
+
+
+def dist(a, b, metric="l2"):
+    """Euclidean (not squared), l1, or differing bits of packed bytes."""
+    if metric == "hamming":
+        return float(sum(bin(int(x) ^ int(y)).count("1") for x, y in zip(a, b, strict=True)))
+    pairs = [(float(x), float(y)) for x, y in zip(a, b, strict=True)]
+    if metric == "l1":
+        return sum(abs(x - y) for x, y in pairs)
+    return sum((x - y) ** 2 for x, y in pairs)
+
+
+def root(d, metric):
+    return math.sqrt(d) if metric == "l2" else d
+
+
+def single(d):
+    return float(np.float32(d))
+
+
+def numpy_order(distances):
+    """Stable, ascending, NaN last and then cut off with what is infinitely far."""
+    kept = [i for i, d in enumerate(distances) if not math.isnan(d) and d != math.inf]
+    return sorted(kept, key=lambda i: distances[i])
+
+
+def matlab_order(distances):
+    """Stable, ascending distance, NaN first; infinitely far ones are cut off."""
+    nan = [i for i, d in enumerate(distances) if math.isnan(d)]
+    rest = [i for i, d in enumerate(distances) if not math.isnan(d) and d != math.inf]
+    return nan + sorted(rest, key=lambda i: distances[i])
+
+
+def trapezoid_ap(labels, numpos, eps=0.0):
+    hits, area, recall, precision = 0, 0.0, 0.0, 1.0
+    for k, y in enumerate(labels, 1):
+        hits += y
+        q = max(hits, eps) / k
+        area += (hits / numpos - recall) * (precision + q) / 2
+        recall, precision = hits / numpos, q
+    return area
+
+
+def trec_ap(labels, numpos):
+    hits, acc = 0, 0.0
+    for k, y in enumerate(labels, 1):
+        if y:
+            hits += 1
+            acc += hits / k
+    return acc / numpos
+
+
+def staircase_auc(labels, positives, negatives):
+    hits, area = 0, 0.0
+    for y in labels:
+        if y:
+            hits += 1
+        else:
+            area += hits / positives / negatives
+    return area
+
+
+def image_of(t, z):
+    return "ref" if t == 0 else f"{z}{t}"
+
+
+def pair_distance(desc, row, z, tool, metric):
+    s1, t1, i1, s2, t2, i2 = row
+    d = dist(desc[f"{s1}/{image_of(t1, z)}"][i1], desc[f"{s2}/{image_of(t2, z)}"][i2], metric)
+    return single(root(d, metric)) if tool == "python" else single(d)
+
+
+def verification(desc, lists, z, tool, metric="l2"):
+    """{inter, intra: (balanced AUC, imbalanced AP)} for one noise letter."""
+    pos = [pair_distance(desc, r, z, tool, metric) for r in lists["pos"]]
+    found = {}
+    for name in ("inter", "intra"):
+        neg = [pair_distance(desc, r, z, tool, metric) for r in lists[f"neg_{name}"]]
+        few = pos[: len(pos) // 5]
+        if tool == "python":
+            d, y = neg + pos, [0] * len(neg) + [1] * len(pos)
+            auc = staircase_auc([y[i] for i in numpy_order(d)], len(pos), len(neg))
+            d, y = neg + few, [0] * len(neg) + [1] * len(few)
+            ap = trapezoid_ap([y[i] for i in numpy_order(d)], len(few))
+        else:
+            d, y = pos + neg, [1] * len(pos) + [0] * len(neg)
+            auc = staircase_auc([y[i] for i in matlab_order(d)], len(pos), len(neg))
+            d, y = few + neg, [1] * len(few) + [0] * len(neg)
+            ap = trec_ap([y[i] for i in matlab_order(d)], len(few))
+        found[name] = (auc, ap)
+    return found
+
+
+def argmin_numpy(row):
+    for j, d in enumerate(row):
+        if math.isnan(d):
+            return j
+    return min(range(len(row)), key=lambda j: (row[j], j))
+
+
+def match_image(ref, target, tool, metric="l2"):
+    """(AP, success rate) of one image pair."""
+    n = len(ref)
+    nearest, scores = [], []
+    for x in ref:
+        row = [dist(x, y, metric) for y in target]
+        if tool == "python":
+            j = argmin_numpy([root(d, metric) for d in row])
+            nearest.append(j)
+            scores.append(root(row[j], metric))
+        else:
+            row = [math.inf if math.isnan(d) else d for d in row]
+            j = min(range(n), key=lambda k: (row[k], k))
+            nearest.append(j if row[j] < math.inf else None)
+            scores.append(single(row[j]))
+    valid = [int(nearest[i] == i) for i in range(n)]
+    if tool == "python":
+        return trapezoid_ap([valid[i] for i in numpy_order(scores)], n), sum(valid) / n
+    return trec_ap([valid[i] for i in matlab_order(scores)], n), sum(valid) / n
+
+
+def matching(desc, sequences, tool, metric="l2"):
+    """{(sequence, letter, k): (AP, success rate)}."""
+    return {
+        (s, z, k): match_image(desc[f"{s}/ref"], desc[f"{s}/{z}{k}"], tool, metric)
+        for s in sequences
+        for z in "eht"
+        for k in range(1, 6)
+    }
+
+
+def matching_mean(values, tool):
+    """The one number: over sequences, or over six cells."""
+    if tool == "python":
+        levels = []
+        for z in "eht":
+            own = [v[0] for (_, y, _), v in values.items() if y == z]
+            levels.append(sum(own) / len(own))
+        return sum(levels) / 3
+    cells = []
+    for z in "eht":
+        for kind in "iv":
+            own = [v[0] for (s, y, _), v in values.items() if y == z and s[0] == kind]
+            cells.append(sum(own) / len(own))
+    return sum(cells) / len(cells)
+
+
+def retrieval_python(desc, queries, distractors, sizes, metric="l2", eps=0.0):
+    """{(letter, size): mAP}; a size counts the five right ones too."""
+    found = {(z, k): [] for z in "eht" for k in sizes}
+    for s, i in queries:
+        x = desc[f"{s}/ref"][i]
+        far = [root(dist(x, desc[f"{t}/ref"][j], metric), metric) for t, j in distractors if t != s]
+        for z in "eht":
+            near = [root(dist(x, desc[f"{s}/{z}{k}"][i], metric), metric) for k in range(1, 6)]
+            d, y = near + far, [1] * 5 + [0] * len(far)
+            for k in sizes:
+                labels = [y[m] for m in numpy_order(d[:k])]
+                found[z, k].append(trapezoid_ap(labels, 5, eps))
+    return {c: sum(v) / len(v) for c, v in found.items()}
+
+
+def retrieval_matlab(desc, queries, distractors, num_neg, metric="l2"):
+    """{letter: mAP} with the first `num_neg` distractors, cut before the query's sequence is left out."""
+    found = {z: [] for z in "eht"}
+    for s, i in queries:
+        x = desc[f"{s}/ref"][i]
+        kept = distractors if num_neg is None else distractors[:num_neg]
+        far = [dist(x, desc[f"{t}/ref"][j], metric) for t, j in kept if t != s]
+        for z in "eht":
+            near = [dist(x, desc[f"{s}/{z}{k}"][i], metric) for k in range(1, 6)]
+            d, y = near + far, [1] * 5 + [0] * len(far)
+            found[z].append(trec_ap([y[m] for m in matlab_order(d)], 5))
+    return {z: sum(v) / len(v) for z, v in found.items()}
