@@ -153,6 +153,20 @@ def test_options_have_effect(root, tmp_path):
     assert small.counts["v_one"]["inside every image"] > strict.counts["v_one"]["inside every image"]
 
 
+def test_an_earlier_cut_is_replaced_and_progress_is_told(root, tmp_path):
+    folder = tmp_path / "p" / "v_one"
+    folder.mkdir(parents=True)
+    for name in ("t5.png", "t5.frames", "H_ref_5", "notes.txt"):
+        (folder / name).write_text("x")
+    told = []
+    cut_patches(
+        ImageSequences(root, ["v_one"]), tmp_path / "p", progress=lambda done, of: told.append((done, of))
+    )
+    assert told == [(1, 1)]
+    assert (folder / "notes.txt").exists()
+    assert not any((folder / name).exists() for name in ("t5.png", "t5.frames", "H_ref_5"))
+
+
 def test_contact_sheet_is_written_and_shows_the_patches(cut):
     out, result = cut
     sheet = read_grey(result.sheets["v_one"])

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ from .cut_sequence import CutOptions, CutPatches, cut_sequence
 from .sequences import ImageSequences
 
 SHEETS = "contact-sheets"
+_OURS = re.compile(r"(ref|[eht]\d+)\.(png|frames)|H_ref_\d+")
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ def cut_patches(
     options: CutOptions | None = None,
     jobs: int = 1,
     sheets: bool = True,
+    progress: Callable[[int, int], None] | None = None,
 ) -> CutResult:
     """Cut patches from image sequences into the HPatches layout.
 
@@ -70,6 +74,7 @@ def cut_patches(
         options: sizes, seed and thresholds.
         jobs: sequences worked on at the same time.
         sheets: whether to write the contact sheets.
+        progress: called with (sequences done, all sequences) in the calling thread.
 
     Raises:
         InputError: if no sequence gave a single patch, or the folder cannot be written.
@@ -81,12 +86,17 @@ def cut_patches(
 
     def one(scene: str) -> CutPatches:
         cut = cut_sequence(sequences, scene, chosen)
+        _remove_earlier(root / scene)
         if cut.counts["patches"]:
             _write(root, scene, cut, sheets=sheets)
-        return cut
+        return replace(cut, strips={}, frames={})  # 116 sequences would not fit into memory
 
+    done: dict[str, CutPatches] = {}
     with ThreadPoolExecutor(jobs) as pool:
-        done = dict(zip(sequences.scenes, pool.map(one, sequences.scenes), strict=True))
+        for scene, cut in zip(sequences.scenes, pool.map(one, sequences.scenes), strict=True):
+            done[scene] = cut
+            if progress is not None:
+                progress(len(done), len(sequences.scenes))
     if not any(cut.counts["patches"] for cut in done.values()):
         raise InputError(f"{sequences.root}: no patch could be cut; is there texture that all images show?")
     full = {scene: cut for scene, cut in done.items() if cut.counts["patches"]}
@@ -106,6 +116,13 @@ def _medians(cuts: list[CutPatches]) -> dict[str, float]:
 def _sheet_path(root: Path, scene: str) -> Path:
     # Beside the dataset, not in it: every folder of a dataset is a sequence.
     return root.with_name(f"{root.name}-{SHEETS}") / f"{scene}.png"
+
+
+def _remove_earlier(folder: Path) -> None:
+    """Remove what an earlier cut wrote, so that strips of another length do not stay beside the new ones."""
+    for path in list(folder.iterdir()) if folder.is_dir() else []:
+        if _OURS.fullmatch(path.name):
+            path.unlink()
 
 
 def _write(root: Path, scene: str, cut: CutPatches, *, sheets: bool) -> None:
