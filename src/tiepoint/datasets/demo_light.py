@@ -34,7 +34,7 @@ def relight(image: Image, strength: float, rng: np.random.Generator) -> Image:
 def expose(image: Image, noise: float, rng: np.random.Generator) -> Image:
     """Sensor noise on linear light: variance = noise^2 (0.05 v + 0.0005), a shot and a read part.
 
-    At noise 0.1 a mid grey (v = 0.2) deviates by 0.01, about 2.5 of 255 levels once encoded.
+    At noise 0.1 a mid grey (v = 0.2) deviates by 0.01, about 3 of 255 levels once encoded.
     """
     v = np.clip(image, 0, None)
     deviation = noise * np.sqrt(0.05 * v + 0.0005)
