@@ -119,6 +119,13 @@ def test_a_useless_estimate_is_infinitely_wrong(estimate):
     assert corner_error(estimate, np.eye(3), (200, 200)) == np.inf
 
 
+def test_corners_behind_the_true_camera_are_left_out():
+    truth = np.array([[1, 0, 0], [0, 1, 0], [-0.01, 0, 1.5]])  # x > 150 is behind, the centre is not
+    shifted = compose([[1, 0, 3], [0, 1, 4], [0, 0, 1]], truth)
+    assert corner_error(truth, truth, (201, 101)) == 0
+    assert corner_error(shifted, truth, (201, 101)) == pytest.approx(5)
+
+
 def test_a_bad_truth_is_an_error():
-    with pytest.raises(InputError, match="behind infinity"):
-        corner_error(np.eye(3), [[1, 0, 0], [0, 1, 0], [0.01, 0, -1]], (400, 200))
+    with pytest.raises(InputError, match="singular"):
+        corner_error(np.eye(3), np.zeros((3, 3)), (400, 200))
