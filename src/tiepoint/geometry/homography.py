@@ -145,7 +145,7 @@ def corner_error(estimate: ArrayLike, truth: ArrayLike, size: tuple[int, int]) -
     `size` is (width, height) of the **source** image. Corners that the truth sends to or behind infinity have
     no place to compare with and are left out (v_artisans 1-5 of HPatches has two such corners); at least one
     is always left, because the centre is in front. Infinite when the estimate sends one of the others to or
-    behind infinity, or is not a homography at all (singular, NaN): a useless estimate is a large error, not an
+    behind infinity, or is not a homography at all (singular, NaN): a useless estimate is a large error, no
     exception. A truth that is no homography is an `InputError`.
 
     >>> corner_error([[1, 0, 3], [0, 1, 4], [0, 0, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], (10, 10))
