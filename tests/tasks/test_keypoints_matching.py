@@ -140,6 +140,13 @@ def test_exact_against_plain_loops(root, style):
         assert whole["map", "all"].value < 0.2
 
 
+def test_conventions_start_at_exact(root):
+    scores, records = run_task(MATCHING, root, partial(make_features, style="ties"), tau_px=6)
+    [(_, steps)] = MATCHING.conventions(records)
+    assert steps[0][1] == pytest.approx(scores["map", "all"].value, abs=1e-12)
+    assert steps[1][1] > steps[0][1]
+
+
 def test_skipped_pairs_make_the_original_look_better(root):
     features = partial(make_features, style="real")
     original, _ = run_task(MATCHING, root, features, "bojanic", queries=4, iterations=1)

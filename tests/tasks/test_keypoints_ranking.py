@@ -288,14 +288,34 @@ def test_score_does_not_depend_on_row_order_or_scale(root):
 
 def test_histogram_adds_up(root):
     scores, _ = run_task(TASK, root, partial(make_features, fail=0.3), tau_px=6)
-    histogram = {g: s.value for (m, g), s in scores.items() if m == "rank_histogram"}
+    shares = {g: s.value for (m, g), s in scores.items() if m == "rank_histogram"}
+    assert sum(shares.values()) == pytest.approx(1.0)
+    histogram = {g: v * scores["rank_histogram", "rank=0"].n for g, v in shares.items()}
     assert sum(v for g, v in histogram.items() if g != "rank=0") == pytest.approx(
         scores["total_queries_processed", "all"].value
     )
-    assert histogram["rank=never"] == scores["queries_descriptor_failed", "all"].value
+    assert histogram["rank=never"] == pytest.approx(scores["queries_descriptor_failed", "all"].value)
     assert histogram["rank=1"] / scores["precision_at_1", "all"].n == pytest.approx(
         scores["precision_at_1", "all"].value
     )
+
+
+def test_conventions_walk_from_exact_to_the_tool(tmp_path):
+    """Where only the rules of the walk apply (no twins, all in view), its end is the tool's value."""
+    rng = np.random.default_rng(2)
+    xy = np.unique(rng.integers(0, 90, (80, 2)), axis=0).astype(float)
+    n = len(xy)
+    source, target = ((xy, rng.integers(0, 3, (n, 4)) + np.array([[0, 0, 0, 1.0]])) for _ in range(2))
+    features = one_pair(tmp_path, source, target)
+    scores, records = run_task(TASK, tmp_path, features)
+    tool, _ = run_task(TASK, tmp_path, features, "workbench")
+    [(title, steps)] = TASK.conventions(records)
+    assert "true_map_micro" in title
+    assert steps[0][1] == pytest.approx(scores["true_map_micro", "all"].value, abs=1e-12)
+    assert steps[-1][1] == pytest.approx(tool["true_map_micro", "all"].value, abs=1e-12)
+    assert len({round(v, 9) for _, v in steps}) == 3  # nothing fails here, so that step changes nothing
+    curves = {name: (x, y) for _, name, x, y in TASK.curves(records)}
+    assert curves["success_at_k"][1][0] == pytest.approx(scores["precision_at_1", "all"].value)
 
 
 def test_scene_values_reproduce_the_scores(root):

@@ -341,6 +341,15 @@ def test_every_option_has_an_effect(root):
             assert value(protocol, **change) != base, (protocol, change)
 
 
+def test_conventions_and_curves(root):
+    scores, records = run_task(VERIFICATION, root, make_features, **OPTIONS)
+    [(_, steps)] = VERIFICATION.conventions(records)
+    assert steps[0][1] == pytest.approx(scores["ap", "all"].value, abs=1e-12)
+    assert len({v for _, v in steps}) == 3
+    curves = list(VERIFICATION.curves(records))
+    assert curves[0][:2] == ("all", "precision_recall")
+
+
 def test_pooled_bins_give_nearly_the_score(root):
     from tiepoint.stats.pooled import pooled_statistic
 

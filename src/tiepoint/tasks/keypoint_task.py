@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -136,6 +136,10 @@ class KeypointTask:
     others: Callable[[OpenKeypoints, str], tuple[str, ...]] | None = None
     notices: Callable[[OpenKeypoints], Sequence[str]] | None = None
     family: str = "keypoints"
+    conventions: Callable[[Sequence[Records]], list[tuple[str, list[tuple[str, float]]]]] | None = None
+    """The gap between protocols step by step, from exact records."""
+    curves: Callable[[Sequence[Records]], Iterator[tuple[str, str, Any, Any]]] | None = None
+    """Points of the task's curves: group, name of the curve, x, y."""
 
     @property
     def protocols(self) -> tuple[str, ...]:

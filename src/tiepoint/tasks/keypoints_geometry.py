@@ -16,6 +16,7 @@ from ..model.records import Records
 from ..model.units import Features
 from .geometry_scores import THRESHOLDS_PX, score_exact
 from .homography_estimate import ESTIMATORS, estimate_homography
+from .keypoint_conventions import geometry_curves
 from .keypoint_options import GeometryOptions
 from .keypoint_task import ImageFeatures, KeypointTask, OpenKeypoints
 from .matchers import MATCHERS, neighbours, select
@@ -97,4 +98,5 @@ TASK = KeypointTask(
     options=GeometryOptions,
     comparisons={"exact": compare_exact},
     scorings={"exact": score_exact},
+    curves=geometry_curves,
 )

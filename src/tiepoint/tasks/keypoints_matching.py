@@ -17,6 +17,7 @@ from ..model.scores import SceneValues, Score, group_name
 from ..model.units import Features
 from .bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of
 from .first_neighbours import first_neighbours
+from .keypoint_conventions import matching_conventions
 from .keypoint_options import DrawOptions
 from .keypoint_task import KeypointTask, OpenKeypoints
 from .scene_scores import with_protocol
@@ -164,4 +165,5 @@ TASK = KeypointTask(
     options=DrawOptions,
     comparisons={"exact": compare_exact, "bojanic": compare_bojanic},
     scorings={"exact": score_exact, "bojanic": score_bojanic},
+    conventions=matching_conventions,
 )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from .keypoint_conventions import ranking_conventions, ranking_curves
 from .keypoint_options import RankingOptions
 from .keypoint_task import KeypointTask
 from .ranking_exact import compare_exact
@@ -14,4 +15,6 @@ TASK = KeypointTask(
     options=RankingOptions,
     comparisons={"exact": compare_exact, "workbench": compare_workbench},
     scorings={"exact": score_exact, "workbench": score_workbench},
+    conventions=ranking_conventions,
+    curves=ranking_curves,
 )

@@ -12,6 +12,7 @@ from ..metrics import average_precision, chance_average_precision
 from ..model.records import Records
 from ..model.scores import PooledBins, Score, group_name
 from .distractors import distractor_notices, images_of_distractors
+from .keypoint_conventions import verification_conventions, verification_curves
 from .keypoint_options import DistractorOptions
 from .keypoint_task import KeypointTask
 from .keypoint_verification_lists import compare_bojanic, compare_exact
@@ -95,4 +96,6 @@ TASK = KeypointTask(
     scorings={"exact": score_exact, "workbench": score_verification, "bojanic": score_bojanic},
     others=images_of_distractors,
     notices=distractor_notices,
+    conventions=verification_conventions,
+    curves=verification_curves,
 )

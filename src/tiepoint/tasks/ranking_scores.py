@@ -191,16 +191,14 @@ def _count_scores(
         steps = [0.0] + [float(table.values[f"success{k}"].sum()) for k in range(1, RANKS + 1)]
         histogram += np.diff(steps)
         found += float(table.values["found"].sum())
-    scores.append(
-        Score("rank_histogram", group_name(rank="0"), float((lost + away).sum()), int(queries.sum()))
-    )
-    for k, value in enumerate(histogram, start=1):
-        scores.append(Score("rank_histogram", group_name(rank=k), float(value), int(ap.count.sum())))
-    beyond = found - float(histogram.sum())
-    scores.append(Score("rank_histogram", group_name(rank=f">{RANKS}"), beyond, int(ap.count.sum())))
-    never = float(ap.count.sum()) - found
-    scores.append(Score("rank_histogram", group_name(rank="never"), never, int(ap.count.sum())))
-    return scores
+    bins = {"0": float((lost + away).sum())}
+    bins |= {str(k): float(value) for k, value in enumerate(histogram, start=1)}
+    bins |= {f">{RANKS}": found - float(histogram.sum()), "never": float(ap.count.sum()) - found}
+    total = max(float(queries.sum()), 1.0)
+    return scores + [
+        Score("rank_histogram", group_name(rank=rank), value / total, int(queries.sum()))
+        for rank, value in bins.items()
+    ]
 
 
 def _gallery_scores(

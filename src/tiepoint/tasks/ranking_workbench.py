@@ -171,8 +171,9 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
     if m.precisions_per_image:
         scores.append(count_score("total_matches", m.total_matches))
         scores.append(count_score("total_keypoints", m.total_keypoints))
+    queries = len(m.ranks_per_query)
     scores += [
-        Score("rank_histogram", group_name(rank=rank), float(n), len(m.ranks_per_query))
+        Score("rank_histogram", group_name(rank=rank), n / max(queries, 1), queries)
         for rank, n in m.rank_histogram().items()
     ]
     scores.append(Score("metadata", "all", float("nan"), len(scenes), note=m.to_metadata_string()))
