@@ -18,8 +18,9 @@ def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, line: Ar
     limit = np.float32(1e9)
     zero, one = line.dtype.type(0), line.dtype.type(1)
     bad = 0
-    for x in range(flow.shape[0]):
-        bad += not (abs(flow[x, 0]) <= limit and abs(flow[x, 1]) <= limit)
+    flat = flow.reshape(-1)
+    for x in range(flat.size):
+        bad += 0 if abs(flat[x]) <= limit else 1
     for x in range(x0.size):
         a, b = x0[x], x1[x]
         line[0, x] = flow[a, 0] * f0[x] + flow[b, 0] * f1[x]
@@ -71,11 +72,20 @@ def flow_row(
     Arithmetic in the type of the weights, in the order written. Weights of known contributors add up to
     exactly 1 in it, so a row without unknown flow (`whole`) needs no test.
     """
+    # Slices, because a loop that starts at a variable must allow for negative indices and runs on no vectors.
     t0, t1, t2, t3 = to[0], to[1], to[2], to[3]
-    for x in range(start, stop):
-        row[0, x] = (lines[0, 0, x] * f0 + lines[1, 0, x] * f1 + ax[x]) * t0 / t1 - bx[x]
-    for x in range(start, stop):
-        row[1, x] = (lines[0, 1, x] * f0 + lines[1, 1, x] * f1 + ay) * t2 / t3 - by
+    top, bottom, a, b, out = (
+        lines[0, 0][start:stop],
+        lines[1, 0][start:stop],
+        ax[start:stop],
+        bx[start:stop],
+        row[0][start:stop],
+    )
+    for x in range(out.size):
+        out[x] = (top[x] * f0 + bottom[x] * f1 + a[x]) * t0 / t1 - b[x]
+    top, bottom, out = lines[0, 1][start:stop], lines[1, 1][start:stop], row[1][start:stop]
+    for x in range(out.size):
+        out[x] = (top[x] * f0 + bottom[x] * f1 + ay) * t2 / t3 - by
     if not whole:
         unknown = row.dtype.type(1e10)
         known0, known1 = lines[0, 2], lines[1, 2]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 Taps = tuple[NDArray[np.int64], NDArray[Any]]
 
 
+@lru_cache(maxsize=64)
 def taps(old: int, new: int, *, dtype: type = np.float32, keep_weight: bool = False) -> Taps:
     """The two contributors (2, new) of every output position, and their weights (2, new).
 
@@ -33,7 +35,10 @@ def taps(old: int, new: int, *, dtype: type = np.float32, keep_weight: bool = Fa
         first = np.clip(first, 0, old - 1)
     second = np.clip(first + 1, 0, old - 1)
     first = np.clip(first, 0, old - 1)
-    return np.stack([first, second]), np.stack([1 - f, f])
+    places, weights = np.stack([first, second]), np.stack([1 - f, f])
+    # Shared by all callers: a dataset has few sizes, and making taps costs as much as using them.
+    places.flags.writeable = weights.flags.writeable = False
+    return places, weights
 
 
 def resize_u8(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:

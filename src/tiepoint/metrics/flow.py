@@ -49,12 +49,12 @@ def flow_counts(
         raise ValueError(f"unknown rule {rule!r}; one of {RULES}")
     if flow.shape != truth.shape:
         raise ValueError(f"flow {flow.shape} and truth {truth.shape} differ in shape")
-    from ._flow_counts import error_histogram, matlab_histogram
+    from ._flow_counts import error_counts, matlab_counts
 
     thresholds, unknown = _limits(thresholds_px, rule)
     if rule == "tss-matlab":
-        return _counts(matlab_histogram(flow, truth, thresholds))
-    return _counts(error_histogram(flow, truth, thresholds, unknown))
+        return _counts(matlab_counts(flow, truth, thresholds))
+    return _counts(error_counts(flow, truth, thresholds, unknown))
 
 
 def flow_counts_resized(
@@ -77,26 +77,26 @@ def flow_counts_resized(
     array([16])
     """
     from ..geometry.flow_resize import resize_plan
-    from ._flow_counts import resized_histogram
+    from ._flow_counts import resized_counts
 
     thresholds, unknown = _limits(thresholds_px, rule)
     values, plan = resize_plan(flow, (truth.shape[0], truth.shape[1]), old_other, other, rule)
-    return _counts(resized_histogram(values, plan, truth, thresholds, unknown))
+    return _counts(resized_counts(values, plan, truth, thresholds, unknown))
 
 
-def _limits(thresholds_px: Sequence[float], rule: str) -> tuple[NDArray[Any], float]:
+def _limits(thresholds_px: Sequence[float], rule: str) -> tuple[NDArray[Any], Any]:
     """Thresholds in the precision of the rule, and the error of an unknown estimate."""
     thresholds: NDArray[Any] = np.asarray(thresholds_px, np.float64)
     if len(thresholds) == 0 or (np.diff(thresholds) < 0).any():
         raise ValueError("there must be a threshold, and thresholds must not decrease")
     if rule == "tss-cpp":
-        return thresholds.astype(np.float32), _KIT_UNKNOWN_ERROR_PX
-    return thresholds, float("inf")
+        return thresholds.astype(np.float32), np.float32(_KIT_UNKNOWN_ERROR_PX)
+    return thresholds, np.float64(np.inf)
 
 
-def _counts(made: tuple[NDArray[np.int64], int, float]) -> FlowCounts:
-    histogram, known, total = made
-    return FlowCounts(np.cumsum(histogram)[:-1], int(histogram.sum()), int(known), float(total))
+def _counts(made: tuple[NDArray[np.int64], NDArray[np.float64]]) -> FlowCounts:
+    wrong, (valid, known, total) = made
+    return FlowCounts(int(valid) - wrong, int(valid), int(known), float(total))
 
 
 def flow_accuracy(flow: Flow, truth: Flow, threshold_px: float) -> float:
