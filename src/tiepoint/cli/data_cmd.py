@@ -51,7 +51,14 @@ def cut(
     from ..run.manifest import cores
 
     options = CutOptions(side=side, magnification=magnification, max_patches=max_patches, seed=seed)
-    result = cut_patches(data, out, options=options, jobs=jobs if jobs > 0 else cores())
+    with progress_bars() as progress:
+        result = cut_patches(
+            data,
+            out,
+            options=options,
+            jobs=jobs if jobs > 0 else cores(),
+            progress=lambda done, total: progress("patches", done, total),
+        )
     print(result)
     if result.sheets:
         print(f"contact sheets: {next(iter(result.sheets.values())).parent}")

@@ -113,5 +113,5 @@ def write_strip(path: str | Path, patches: NDArray[np.uint8]) -> None:
         found = f"{patches.dtype} {patches.shape}"
         raise InputError(f"a patch strip needs uint8 patches of shape (n, side, side), n > 0; found {found}")
     out = io.BytesIO()
-    Image.fromarray(patches.reshape(-1, patches.shape[2])).save(out, format="PNG")
+    Image.fromarray(patches.reshape(-1, patches.shape[2])).save(out, format="PNG", compress_level=4)
     write_bytes(path, (out.getvalue(),))

@@ -53,12 +53,18 @@ def shown(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+COUNTS = frozenset({"gallery_size", "putative_matches", "inliers", "keypoints"})
+"""Metrics that are counts."""
+
+
 def scale_of(metric: str) -> tuple[float, str]:
     """Factor and unit for the axis: fractions are shown in percent, pixels and counts as they are."""
     if metric.endswith("_px") or metric == "aepe":
         return 1.0, "px"
     if metric.endswith("_ms"):
         return 1.0, "ms"
+    if metric in COUNTS or metric.startswith(("total_", "queries", "retrieval_num_")):
+        return 1.0, ""
     return 100.0, "%"
 
 

@@ -7,46 +7,48 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..run.result import Run
+from .columns import table_columns
+from .figures import scale_of
 
 
-def shown_groups(runs: Sequence[Run], task: str, protocol: str) -> list[tuple[str, str]]:
-    """The (metric, group) columns of a table: the `all` groups, else all that are not by scene."""
+def shown_columns(runs: Sequence[Run], task: str, protocol: str) -> list[tuple[str, str]]:
+    """The (metric, group) columns of a table of one task and protocol."""
     seen: dict[tuple[str, str], None] = {}
     for run in runs:
-        if run.task == task:
-            for s in run.stored.scores:
-                if s["protocol"] == protocol and "scene=" not in s["group"] and "pair=" not in s["group"]:
-                    seen[(s["metric"], s["group"])] = None
-    overall = [c for c in seen if c[1] == "all"]
-    return overall or list(seen)
+        for s in run.stored.scores:
+            if s["protocol"] == protocol and "scene=" not in s["group"] and "pair=" not in s["group"]:
+                seen[(s["metric"], s["group"])] = None
+    return table_columns(task, list(seen))
 
 
-def cell(score: Any, *, best: bool = False) -> str:
-    """Value in percent with its interval: ``81.2 [79.0, 83.1]``."""
+def cell(score: Any) -> str:
+    """Value with its interval, fractions in percent: ``81.20 [79.0, 83.1]``."""
     if score is None:
         return ""
     if score["value"] is None:
         return "–"
-    text = f"{100 * score['value']:.2f}"
+    factor, _ = scale_of(score["metric"])
+    text = f"{factor * score['value']:.2f}"
     if score["low"] is not None and score["high"] is not None:
-        text += f" [{100 * score['low']:.1f}, {100 * score['high']:.1f}]"
-    return f"[bold]{text}[/bold]" if best else text
+        text += f" [{factor * score['low']:.1f}, {factor * score['high']:.1f}]"
+    return text
 
 
 def score_tables(runs: Sequence[Run]) -> list[Any]:
-    """One rich table a task and protocol; values in percent, 95 % intervals by scene, chance below."""
-    from rich.markup import escape
+    """One rich table a task and protocol; 95 % intervals by scene, chance below."""
     from rich.table import Table
+    from rich.text import Text
 
     tables = []
     for task in dict.fromkeys(r.task for r in runs):
         mine = [r for r in runs if r.task == task]
         for protocol in dict.fromkeys(s["protocol"] for r in mine for s in r.stored.scores):
-            columns = shown_groups(mine, task, protocol)
-            table = Table(title=f"{task}, protocol {protocol} (percent, 95 % interval)", title_justify="left")
+            columns = shown_columns(mine, task, protocol)
+            title = f"{task}, protocol {protocol} (percent unless a unit is given, 95 % interval)"
+            table = Table(title=title, title_justify="left")
             table.add_column("method")
             for metric, group in columns:
-                table.add_column(metric if group == "all" else f"{metric}\n{group}", justify="right")
+                table.add_column(_heading(metric, group), justify="right")
             by = {
                 (r.id, s["metric"], s["group"]): s
                 for r in mine
@@ -54,13 +56,25 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
                 if s["protocol"] == protocol
             }
             for r in mine:
-                table.add_row(escape(r.method), *(escape(cell(by.get((r.id, m, g)))) for m, g in columns))
-            chance = [
-                next((by[(r.id, m, g)]["chance"] for r in mine if (r.id, m, g) in by), None)
-                for m, g in columns
-            ]
-            if any(c is not None for c in chance):
+                table.add_row(Text(r.method), *(Text(cell(by.get((r.id, m, g)))) for m, g in columns))
+            chance = [_chance([by.get((r.id, m, g)) for r in mine], m) for m, g in columns]
+            if any(chance):
                 table.add_section()
-                table.add_row("chance", *("" if c is None else f"{100 * c:.2f}" for c in chance), style="dim")
+                table.add_row("chance", *chance, style="dim")
             tables.append(table)
     return tables
+
+
+def _heading(metric: str, group: str) -> str:
+    _, unit = scale_of(metric)
+    name = metric if unit in ("%", "") else f"{metric.removesuffix('_' + unit)} ({unit})"
+    name = name.replace("_by_scene", "").replace("_including_zeros", "_with_zeros").replace("_", "_\u200b")
+    return name if group == "all" else f"{name}\n{group}"
+
+
+def _chance(scores: Sequence[Any], metric: str) -> str:
+    factor, _ = scale_of(metric)
+    for score in scores:
+        if score is not None and score["chance"] is not None:
+            return f"{factor * score['chance']:.2f}"
+    return ""

@@ -11,36 +11,67 @@ from ..datasets.demo import make_demo
 from ..datasets.hpatches import HPatchesDataset
 from ..datasets.v1_tasks import write_v1_tasks
 from ..store.store import Store
-from .engine import Progress, Request, evaluate, silent
+from .engine import Progress, Request, evaluate, load_task, silent
 from .result import Run
 
 PATCH_METHODS = (
     "oracle", "rootsift", "sift", "vlfeat-sift", "daisy", "orb", "brief", "latch",
     "resize", "pixels", "meanstd", "random", "constant",
 )  # fmt: skip
-PATCH_TASKS = ("hpatches-v1/classification", "hpatches-v1/matching", "hpatches-v1/retrieval")
+V1_TASKS = ("hpatches-v1/classification", "hpatches-v1/matching", "hpatches-v1/retrieval")
+V2_TASKS = ("hpatches/verification", "hpatches/matching", "hpatches/retrieval")
+KEYPOINT_METHODS = ("sift", "rootsift", "orb", "akaze")
+KEYPOINT_TASKS = ("keypoints/ranking", "keypoints/matching", "keypoints/geometry")
+DENSE_METHODS = ("dense-sift", "dis", "homography", "zero")
 MAX_PATCHES = 220
 
 
 def run_demo(out: Path, *, jobs: int = 1, progress: Progress = silent) -> tuple[list[Run], Path]:
     """Make the data below `out` (kept if they are there), run, and return the runs and the store's folder."""
-    sequences, patches, tasks = out / "sequences", out / "patches", out / "benchmarks"
-    if not (out / "made").exists():
-        progress("demo data", 0, 3)
-        make_demo(out)
-        progress("demo data", 1, 3)
-        cut_patches(sequences, patches, options=CutOptions(max_patches=MAX_PATCHES), jobs=jobs, sheets=True)
-        progress("demo data", 2, 3)
-        write_v1_tasks(HPatchesDataset(patches), tasks)
-        progress("demo data", 3, 3)
-        (out / "made").write_text("complete\n")
-    runs = []
+    _make(out, jobs, progress)
+    miss = {"on_bad": "miss"}
+    patches, v1 = out / "patches", {"tasks": str(out / "benchmarks")}
+    asked = [
+        *(
+            Request(m, t, patches, ("exact", "hbench-2016"), v1, miss, jobs)
+            for t in V1_TASKS
+            for m in PATCH_METHODS
+        ),
+        *(
+            Request(m, t, patches, ("exact", "hpatches-python", "hpatches-matlab"), {}, miss, jobs)
+            for t in V2_TASKS
+            for m in PATCH_METHODS
+        ),
+        *(
+            Request(m, t, out / "sequences", _protocols(t), {}, {}, jobs)
+            for t in KEYPOINT_TASKS
+            for m in KEYPOINT_METHODS
+        ),
+        *(Request(m, "tss", out / "dense", ("exact", "tss-cpp"), {}, {}, jobs) for m in DENSE_METHODS),
+    ]
     with Store.open(out / "store") as store:
-        for task in PATCH_TASKS:
-            for method in PATCH_METHODS:
-                protocols = ("exact", "hbench-2016")
-                request = Request(
-                    method, task, patches, protocols, {"tasks": str(tasks)}, {"on_bad": "miss"}, jobs
-                )
-                runs.append(evaluate(request, store, progress))
+        runs = []
+        for i, request in enumerate(asked):
+            progress("demo", i, len(asked))
+            runs.append(evaluate(request, store, progress))
+        progress("demo", len(asked), len(asked))
     return runs, out / "store"
+
+
+def _protocols(task: str) -> tuple[str, ...]:
+    known = load_task(task).protocols
+    return tuple(p for p in ("exact", "workbench") if p in known)
+
+
+def _make(out: Path, jobs: int, progress: Progress) -> None:
+    """The data, unless an earlier demo left them whole."""
+    if (out / "made").exists():
+        return
+    progress("demo data", 0, 3)
+    made = make_demo(out)
+    progress("demo data", 1, 3)
+    cut_patches(made.sequences, out / "patches", options=CutOptions(max_patches=MAX_PATCHES), jobs=jobs)
+    progress("demo data", 2, 3)
+    write_v1_tasks(HPatchesDataset(out / "patches"), out / "benchmarks")
+    progress("demo data", 3, 3)
+    (out / "made").write_text("complete\n")
