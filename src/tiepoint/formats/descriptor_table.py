@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ..model.errors import FormatError, InputError
 from ..model.hashing import hash_json
-from .number_table import parse_table
+from .number_table import find_delimiter, parse_table
 from .text_file import map_bytes, write_bytes
 
 SUFFIXES = (".csv", ".npy", ".npz")
@@ -207,3 +207,22 @@ def count_rows(path: str | Path) -> int:
     from . import _number_kernel as kernel
 
     return int(kernel.count_rows(map_bytes(p))[0])
+
+
+def table_shape(path: str | Path, *, delimiter: str | None = None) -> tuple[int, int]:
+    """Rows and columns of a descriptor file without parsing its numbers; columns are those of the first line.
+
+    Raises:
+        FormatError: An empty file, an array of the wrong shape.
+    """
+    p = Path(path)
+    if p.suffix in (".npy", ".npz"):
+        rows, columns = _read_array(p).values.shape
+        return rows, columns
+    rows = count_rows(p)
+    if not rows:
+        raise FormatError(p, "the file is empty; expected one row of numbers a line")
+    with p.open("rb") as f:
+        head = f.readline().decode("utf-8", "replace").strip()
+    sep = find_delimiter(head) if delimiter is None else delimiter
+    return rows, len(head.split()) if sep == " " else head.count(sep) + 1

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.descriptor_table import SUFFIXES, DescriptorTable, find_descriptor_file, read_descriptors
+from ..formats.descriptor_table import (
+    SUFFIXES,
+    DescriptorTable,
+    find_descriptor_file,
+    read_descriptors,
+    table_shape,
+)
 from ..model.edges import DISTANCES
 from ..model.errors import FormatError, InputError, ProblemsError
 from ..model.hashing import hash_file
@@ -41,13 +48,34 @@ class DescriptorFiles:
         return read_descriptors(path, delimiter=self.delimiter)
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """All images without a descriptor file, at once."""
-        missing = [item.key for item in items if self._find(item) is None]
-        if missing:
-            wanted = "|".join(SUFFIXES)
-            raise ProblemsError(
-                f"descriptors in {self.folder}", [f"{key}{wanted} is missing" for key in missing]
-            )
+        """Files that are missing, have other rows than patches or other columns than the rest, at once.
+
+        Rows are counted and first lines looked at; no number is parsed.
+        """
+        problems, widths = [], {}
+        for item in items:
+            path = self._find(item)
+            if path is None:
+                problems.append(f"{item.key}{'|'.join(SUFFIXES)} is missing")
+                continue
+            try:
+                rows, widths[item.key] = table_shape(path, delimiter=self.delimiter)
+            except FormatError as e:
+                problems.append(f"{item.key}{path.suffix}: {e.reason}")
+                continue
+            if item.count is not None and rows != item.count:
+                problems.append(
+                    f"{item.key}{path.suffix} has {rows} descriptors, but {item.key} has {item.count} "
+                    "patches; one row a patch"
+                )
+        usual = Counter(widths.values()).most_common(1)
+        for key, width in widths.items():
+            if width != usual[0][0]:
+                problems.append(f"{key} has {width} columns, most files {usual[0][0]} (a wrong delimiter?)")
+        if self.distance != "hamming" and usual and usual[0][0] == 1:
+            problems.append("the files have one column: is the delimiter another one (?delimiter=)?")
+        if problems:
+            raise ProblemsError(f"descriptors in {self.folder}", problems)
 
     def item_key(self, item: Item) -> str:
         """Hash of the item's file."""

@@ -41,9 +41,9 @@ def score_results(
     if not results.is_dir():
         raise InputError(f"the results folder {results} does not exist")
     if not hasattr(task, "records_from_results"):
-        request = Request(
-            f"files:{results}", task_name, data, tuple(protocols), dict(options or {}), {}, jobs
-        )
+        given = dict(options or {})
+        bad = {"on_bad": given.pop("on_bad")} if "on_bad" in given else {}
+        request = Request(f"files:{results}", task_name, data, tuple(protocols), given, bad, jobs)
         return [evaluate(request, store, progress)]
     given = dict(options or {})
     on_bad = given.pop("on_bad", "error")

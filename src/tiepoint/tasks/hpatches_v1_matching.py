@@ -71,6 +71,10 @@ class Matching:
         """Precision-recall points of every image pair under `exact`."""
         return scoring.curves(records, rules_of("exact"))
 
+    def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+        """Wrong matches of a fixed sample of patches: (query, right answer, given answer)."""
+        return scoring.misses(records)
+
     def records_from_results(
         self, folder: Path, opened: OpenV1, options: Mapping[str, Any] | None = None
     ) -> list[Records]:

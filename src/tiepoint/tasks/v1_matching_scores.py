@@ -22,6 +22,7 @@ from .v1_protocols import HbenchQuirks
 from .v1_text import printed_matching
 
 METRICS = ("ap", "ap_ratio", "success_rate", "map_query")
+SHOWN = 50
 Floats = NDArray[np.float64]
 
 
@@ -136,3 +137,22 @@ def curves(records: Sequence[Records], rules: HbenchQuirks) -> Iterator[tuple[st
             curve = precision_recall_curve(d1[own], valid[own], max_points=200)
             recall = curve.x * valid[own].sum() / own.sum()
             yield group_name(benchmark=r.meta["benchmark"], pair=f"{a}:{b}"), "pr", recall, curve.y
+
+
+def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+    """Wrong first neighbours of a fixed sample of patches: (query, right answer, given answer).
+
+    At most `SHOWN` patches of an image pair, evenly spaced, the same for every method.
+    """
+    for r in records:
+        bounds = np.searchsorted(r["pair"], np.arange(len(r.meta["pairs"]) + 1))
+        for i, (a, b) in enumerate(r.meta["pairs"]):
+            n = int(bounds[i + 1] - bounds[i])
+            chosen = np.unique(np.linspace(0, n - 1, min(n, SHOWN)).round().astype(np.int64))
+            rows = bounds[i] + chosen
+            near = np.asarray(r["gt_listed"][rows], bool) & (r["gt_distance"][rows] == r["d1"][rows])
+            wrong = np.asarray(r["matched"][rows], bool) & ~near
+            one, other = a.replace(".", "/"), b.replace(".", "/")
+            columns = (chosen[wrong], r["gt"][rows[wrong]], r["index"][rows[wrong]])
+            for patch, right, answer in zip(*columns, strict=True):
+                yield f"{one}#{patch}", f"{other}#{right}", f"{other}#{answer}"

@@ -156,11 +156,10 @@ def _bins(meta: Mapping[str, Any], pairs: PairList) -> dict[str, PooledBins]:
 def mean_of(cells: Sequence[Score]) -> Score:
     """Mean of the cells; its interval resamples scenes in all lists together."""
     first = cells[0]
-    pooled = [s.pooled for s in cells]
+    pooled = [s.pooled for s in cells if s.pooled is not None]
     together = None
-    if all(p is not None and p.scenes == pooled[0].scenes for p in pooled if pooled[0] is not None):
-        head, *rest = (p for p in pooled if p is not None)
-        together = replace(head, also=tuple(rest))
+    if len(pooled) == len(cells) and len({p.scenes for p in pooled}) == 1:
+        together = replace(pooled[0], also=tuple(pooled[1:]))
     chance = [s.chance for s in cells if s.chance is not None]
     return Score(
         first.metric,

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each rule of the 2017 tools alone moves a score, on data made for it; conventions lead to `exact`."""
+
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from v2_world import features_of, make_descriptors, make_world, run_task, value
+
+from tiepoint.model.errors import UnknownNameError
+from tiepoint.tasks import v2_matching_scores, v2_pools, v2_retrieval_scores, v2_verification_scores
+from tiepoint.tasks.hpatches_matching import TASK as MATCHING
+from tiepoint.tasks.hpatches_retrieval import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches_verification import TASK as VERIFICATION
+from tiepoint.tasks.v2_protocols import V2Rules, convention_steps, rules_of
+
+SCORERS = {
+    VERIFICATION: v2_verification_scores.score,
+    MATCHING: v2_matching_scores.score,
+    RETRIEVAL: v2_retrieval_scores.score,
+}
+HEADLINE = {VERIFICATION: "ap", MATCHING: "map", RETRIEVAL: "map"}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    return make_world(tmp_path_factory.mktemp("v2"))
+
+
+@pytest.fixture(autouse=True)
+def small_pools(monkeypatch):
+    monkeypatch.setattr(v2_pools, "SIZES", (8, 12, 20))
+    monkeypatch.setattr(v2_pools, "PYTHON_SIZES", (8, 12, 20))
+    monkeypatch.setattr(v2_pools, "MATLAB_SIZE", 12)
+
+
+def some_failed(descriptors, share=0.1):
+    rng = np.random.default_rng(4)
+    return {k: rng.random(len(v)) > share for k, v in descriptors.items()}
+
+
+def far_apart():
+    """Every image far from every other: squared distances near 18 million, differing by some tens."""
+    found = {}
+    for i, (k, v) in enumerate(make_descriptors("noisy").items()):
+        found[k] = np.c_[v.astype(np.float64), np.zeros((len(v), 80))]
+        found[k][:, 8 + i] = 3000.0
+    return found
+
+
+SAME = V2Rules()
+SINGLE = V2Rules(single_precision=True)
+# rule: (task, data, metric, group, rules it is added to)
+CASES = {
+    "trapezoid": (VERIFICATION, "noisy", "ap", "all", SAME),
+    "negatives_first": (VERIFICATION, "ties", "ap", "all", SAME),
+    "positives_first": (VERIFICATION, "ties", "auc", "all", SAME),
+    "retrieval_positives_first": (RETRIEVAL, "ties", "map", "all", SAME),
+    "lowest_index_match": (MATCHING, "ties", "success_rate", "all", SAME),
+    "file_order": (MATCHING, "ties", "map", "all", SAME),
+    "squared": (VERIFICATION, "far", "ap", "all", SINGLE),
+    "single_precision": (VERIFICATION, "far", "ap", "all", SAME),
+    "single_precision_match": (MATCHING, "far", "map", "all", V2Rules(squared=True)),
+    "roc_stops": (VERIFICATION, "failed", "auc", "all", SAME),
+    "nan_first": (RETRIEVAL, "failed", "map", "all", SAME),
+    "nan_target_wins": (MATCHING, "failed", "map", "all", SAME),
+    "sequence_weighted": (MATCHING, "noisy", "map", "all", SAME),
+    "all_sequences": (MATCHING, "more", "map", "all", SAME),
+    "pool_counts_positives": (RETRIEVAL, "random", "map", "pool=12", SAME),
+    "pool_before_exclusion": (RETRIEVAL, "random", "map", "pool=12", SAME),
+    "mean_over_pools": (RETRIEVAL, "noisy", "map", "all", SAME),
+}
+
+
+def records_for(world, task, data):
+    options, valid = {}, None
+    if data == "far":
+        descriptors = far_apart()
+    elif data == "failed":
+        descriptors = make_descriptors("noisy")
+        valid = some_failed(descriptors)
+    else:
+        descriptors = make_descriptors("noisy" if data == "more" else data)
+    if data == "more":
+        options = {"split": "a", "sequences": "all"}
+    return run_task(task, world, features_of(descriptors, valid=valid), **options)[1]
+
+
+def test_every_rule_has_a_case():
+    assert set(CASES) == {f.name for f in fields(V2Rules)}
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_a_rule_alone_moves_the_score(world, rule):
+    task, data, metric, group, base = CASES[rule]
+    records = records_for(world, task, data)
+    score = SCORERS[task]
+    before = value(score(records, base, "x"), metric, group)
+    after = value(score(records, replace(base, **{rule: True}), "x"), metric, group)
+    assert before != after
+    task_name = task.name.split("/")[-1]
+    assert task_name in V2Rules.__dataclass_fields__[rule].metadata["tasks"]
+
+
+@pytest.mark.parametrize("rule", ["trapezoid", "nan_first"])
+def test_rules_shared_by_tasks_move_them_all(world, rule):
+    data = "failed" if rule == "nan_first" else "noisy"
+    for name in V2Rules.__dataclass_fields__[rule].metadata["tasks"]:
+        task = next(t for t in SCORERS if t.name.endswith(name))
+        records = records_for(world, task, data)
+        before = value(SCORERS[task](records, SAME, "x"), HEADLINE[task])
+        assert before != value(SCORERS[task](records, V2Rules(**{rule: True}), "x"), HEADLINE[task])
+
+
+@pytest.mark.parametrize("task", SCORERS)
+def test_conventions_start_at_a_tool_and_end_at_exact(world, task):
+    kinds = ("ties", "failed")
+    for data in kinds:
+        records = records_for(world, task, data)
+        steps = convention_steps(task.name.split("/")[-1])
+        assert steps[0][1] == rules_of("hpatches-python")
+        tables = dict(task.conventions(records))
+        chain = tables[f"{task.name} {HEADLINE[task]}"]
+        assert len(chain) == len(steps)
+        first = value(task.score(records, "hpatches-python"), HEADLINE[task])
+        last = value(task.score(records, "exact"), HEADLINE[task])
+        matlab = value(task.score(records, "hpatches-matlab"), HEADLINE[task])
+        assert chain[0][1] == first
+        assert chain[-1][1] == last
+        assert matlab in [v for name, v in chain if name.startswith("hpatches-matlab")]
+
+
+def test_matlab_rules_appear_among_the_steps():
+    for task in ("verification", "matching", "retrieval"):
+        own = [f.name for f in fields(V2Rules) if task in f.metadata["tasks"]]
+        wanted = {n: getattr(rules_of("hpatches-matlab"), n) for n in own}
+        assert any({n: getattr(r, n) for n in own} == wanted for _, r in convention_steps(task))
+        last = convention_steps(task)[-1][1]
+        assert not any(getattr(last, n) for n in own)
+
+
+def test_an_unknown_protocol_is_refused_with_a_hint():
+    with pytest.raises(UnknownNameError, match="did you mean 'hpatches-python'"):
+        VERIFICATION.comparison("hpatches-pyhton")
+
+
+def test_the_matlab_note_says_what_is_left_out(world):
+    features = features_of(make_descriptors("noisy"))
+    _, part = run_task(MATCHING, world, features, split="a")
+    note = next(s.note for s in MATCHING.score(part, "hpatches-matlab") if s.group == "all")
+    assert "sequences=all" in note
+    _, whole = run_task(MATCHING, world, features, split="a", sequences="all")
+    assert all(s.note is None for s in MATCHING.score(whole, "hpatches-matlab"))
