@@ -8,15 +8,22 @@ both, and the code compiles and loads faster. No result depends on their number.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..model.errors import InputError
 
 T = TypeVar("T")
 _count: int | None = None
+_lock = threading.Lock()
+_inside = 0
+_restore: Any = None
 
 
 def get_threads() -> int:
@@ -28,8 +35,6 @@ def get_threads() -> int:
 
 def set_threads(count: int | None) -> None:
     """Let kernels use `count` threads (None: all processors). Scores never depend on it.
-
-    The matrix products use the threads of the BLAS library, which has its own setting.
 
     >>> set_threads(1); get_threads()
     1
@@ -45,7 +50,7 @@ class Team:
     """The threads of one kernel call; started when first needed, gone at the end of the `with` block."""
 
     def __init__(self) -> None:
-        self._size = get_threads()
+        self.size = get_threads()
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Team:
@@ -59,14 +64,56 @@ class Team:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def split(self, n: int, work: Callable[[int, int], T], *, smallest: int) -> list[T]:
-        """Results of `work(start, stop)` on equal parts of range(n), one a thread, none below `smallest`."""
-        parts = max(1, min(self._size, n // smallest))
-        if parts == 1:
-            return [work(0, n)]
+    def each(self, parts: Sequence[tuple[int, int]], work: Callable[[int, int], T]) -> list[T]:
+        """Results of `work(start, stop)` on each part; a thread takes the next part when it is free."""
+        if self.size == 1 or len(parts) == 1:
+            return [work(start, stop) for start, stop in parts]
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._size - 1)
-        edges = [n * i // parts for i in range(parts + 1)]
-        jobs = [self._pool.submit(work, edges[i], edges[i + 1]) for i in range(1, parts)]
-        first = work(edges[0], edges[1])
-        return [first, *(job.result() for job in jobs)]
+            self._pool = ThreadPoolExecutor(self.size)
+        return list(self._pool.map(lambda part: work(*part), parts))
+
+    def split(self, n: int, work: Callable[[int, int], T], *, smallest: int) -> list[T]:
+        """The same on equal parts of range(n), one a thread, none below `smallest`."""
+        count = max(1, min(self.size, n // smallest))
+        return self.each(equal_parts(n, count), work)
+
+
+def equal_parts(n: int, count: int) -> list[tuple[int, int]]:
+    """Cut range(n) into `count` ranges whose lengths differ by at most one.
+
+    >>> equal_parts(7, 3)
+    [(0, 2), (2, 4), (4, 7)]
+    """
+    return [(n * i // count, n * (i + 1) // count) for i in range(count)]
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep matrix products on the thread that asks for them.
+
+    Each thread of a team multiplies its own queries: products split over threads wait for each other at
+    every step, which costs little on an idle machine and a multiple of the work on a busy one.
+    The setting belongs to the process, so that kernels running side by side share it: the first one in
+    makes it and the last one out takes it back. Without threadpoolctl products are merely slower.
+    """
+    global _inside, _restore
+    with _lock:
+        _inside += 1
+        if _inside == 1 and find_spec("threadpoolctl"):
+            _restore = _controller().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0 and _restore is not None:
+                _restore.restore_original_limits()
+                _restore = None
+
+
+@cache
+def _controller() -> Any:
+    """Knows the BLAS libraries of this process; finding them takes longer than a small kernel."""
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    return ThreadpoolController()

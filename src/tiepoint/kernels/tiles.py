@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,11 +14,11 @@ from numpy.typing import NDArray
 from .band import FLOAT32_UNIT, FLOAT64_UNIT, band
 from .distinct import Distinct, find_distinct
 from .rows import check_shapes, prepare
-from .threads import Team
+from .threads import Team, equal_parts, one_blas_thread
 
 # Speed depends on these, results never do.
 TILE_COLUMNS = 4096
-TILE_BYTES = 8 << 20
+TILE_BYTES = 4 << 20
 AMBIGUOUS_SHARE = 0.01
 
 
@@ -130,27 +131,34 @@ class Scores:
         Above `free` sums a query plus one percent of the tile (times `targets`), float32 tells too little
         about these rows and the following tiles come from a float64 product.
         """
-        step = TILE_COLUMNS
-        self._memory = np.empty(0, np.uint8)
-        for u in range(0, len(self.b), step):
-            rows = self.b[u : u + step]
-            if on_rows is not None:
-                on_rows(u, u + len(rows))
-            part = self._project(rows)
-            q, height = 0, self._height(len(rows))
-            while q < len(self.a):
-                stop = min(q + height, len(self.a))
-                sums = self._show(part, rows, q, stop, u, visit)
-                share = (stop - q) * (free + AMBIGUOUS_SHARE * targets * len(rows))
-                if sums > share and not self.exact and self.dtype == np.float32:
-                    self._enter(Frame(self.frame.centre, self.frame.scale, np.float64, exact=False))
-                    part = self._project(rows)
-                q = stop
+        self._memory = threading.local()
+        with one_blas_thread():
+            for u in range(0, len(self.b), TILE_COLUMNS):
+                rows = self.b[u : u + TILE_COLUMNS]
+                if on_rows is not None:
+                    on_rows(u, u + len(rows))
+                share = free + AMBIGUOUS_SHARE * targets * len(rows)
+                self._run_rows(rows, u, visit, share)
 
-    def _height(self, width: int) -> int:
-        """Queries of a tile, so that all tiles are about equally high."""
-        most = max(1, TILE_BYTES // (width * self.dtype.itemsize))
-        return -(-len(self.a) // max(1, -(-len(self.a) // most)))
+    def _run_rows(self, rows: NDArray[Any], u: int, visit: Visit, share: float) -> None:
+        """Show the tiles of one block of rows, stripe of queries by stripe."""
+        part = self._project(rows)
+        most = max(1, TILE_BYTES // (len(rows) * self.dtype.itemsize))
+        count = max(1, -(-len(self.a) // most))
+        if len(self.a) >= 32 * self.team.size:
+            count = -(-count // self.team.size) * self.team.size
+        stripes = equal_parts(len(self.a), count)
+        # The first stripes tell whether this format will do for the others.
+        for some in (stripes[: self.team.size], stripes[self.team.size :]):
+
+            def show(q: int, stop: int, part: Any = part) -> int:
+                return self._show(part, rows, q, stop, u, visit)
+
+            sums = sum(self.team.each(some, show))
+            queries = sum(stop - q for q, stop in some)
+            if sums > queries * share and not self.exact and self.dtype == np.float32:
+                self._enter(Frame(self.frame.centre, self.frame.scale, np.float64, exact=False))
+                part = self._project(rows)
 
     def _project(self, rows: NDArray[Any]) -> tuple[Any, Any, float]:
         if self.kind != "l2":
@@ -162,7 +170,12 @@ class Scores:
         right, half, norm = part
         tile = self._tile(stop - q, len(rows))
         if self.kind != "l2":
-            return self._show_direct(tile, right, half, q, u, visit)
+            from ._loops import minus_hamming, minus_l1
+
+            fill = (minus_hamming if self.kind == "hamming" else minus_l1)(right.dtype, self.dtype)
+            fill(self.a[q:stop], right, tile)
+            none, nothing = np.zeros(len(tile)), np.zeros((1, 1), np.float32)
+            return visit(Tile(tile, half, 1.0, none, none, True, nothing, nothing, q, u))
         np.matmul(self.left[q:stop], right.T, out=tile)
         beta, alpha = self.beta[q:stop], 0.5 * self.frame.scale**2
         if self.exact:
@@ -170,29 +183,12 @@ class Scores:
         else:
             unit = FLOAT32_UNIT if self.dtype == np.float32 else FLOAT64_UNIT
             error = band(rows.shape[1], unit, self.norm[q:stop], norm, scale=self.frame.scale)
-
-        def scan(i: int, j: int) -> int:
-            return visit(
-                Tile(tile[i:j], half, alpha, beta[i:j], error[i:j], self.exact, self.a, self.b, q + i, u)
-            )
-
-        return sum(self.team.split(stop - q, scan, smallest=32))
+        return visit(Tile(tile, half, alpha, beta, error, self.exact, self.a, self.b, q, u))
 
     def _tile(self, height: int, width: int) -> NDArray[Any]:
-        """Memory for one tile, reused: fresh pages cost as much as a pass over them."""
+        """Memory for one tile, one piece for each thread: fresh pages cost as much as a pass over them."""
         needed = height * width * self.dtype.itemsize
-        if self._memory.size < needed:
-            self._memory = np.empty(needed, np.uint8)
-        return self._memory[:needed].view(self.dtype).reshape(height, width)
-
-    def _show_direct(self, tile: Any, right: Any, half: Any, q: int, u: int, visit: Visit) -> int:
-        from ._loops import minus_hamming, minus_l1
-
-        fill = (minus_hamming if self.kind == "hamming" else minus_l1)(right.dtype, self.dtype)
-        none, nothing = np.zeros(len(tile)), np.zeros((1, 1), np.float32)
-
-        def scan(i: int, j: int) -> int:
-            fill(self.a[q + i : q + j], right, tile[i:j])
-            return visit(Tile(tile[i:j], half, 1.0, none[i:j], none[i:j], True, nothing, nothing, q + i, u))
-
-        return sum(self.team.split(len(tile), scan, smallest=8))
+        memory = getattr(self._memory, "bytes", None)
+        if memory is None or memory.size < needed:
+            memory = self._memory.bytes = np.empty(needed, np.uint8)
+        return memory[:needed].view(self.dtype).reshape(height, width)

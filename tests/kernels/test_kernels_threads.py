@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Threads, processes and the code kept on disk."""
+
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from tiepoint.kernels import first_two, get_threads, set_threads
+from tiepoint.kernels.threads import Team, equal_parts, one_blas_thread
+from tiepoint.model.errors import InputError
+
+DATA = np.random.default_rng(0).normal(size=(300, 24)).astype(np.float32)
+
+
+def child(queue):
+    queue.put(first_two(DATA, DATA[::-1].copy()).d1)
+
+
+def test_kernels_may_run_side_by_side():
+    expected = first_two(DATA, DATA[::-1].copy())
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: first_two(DATA, DATA[::-1].copy()), range(12)))
+    assert all(np.array_equal(one.d2, expected.d2) for one in found)
+
+
+def test_a_forked_process_may_use_them_too():
+    if "fork" not in multiprocessing.get_all_start_methods():
+        pytest.skip("this platform does not fork")
+    expected = first_two(DATA, DATA[::-1].copy()).d1
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=child, args=(queue,))
+    process.start()
+    assert np.array_equal(queue.get(timeout=60), expected)
+    process.join()
+    assert process.exitcode == 0
+
+
+def test_blas_threads_are_given_back():
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+
+    def counts():
+        return [lib["num_threads"] for lib in threadpoolctl.threadpool_info() if lib["user_api"] == "blas"]
+
+    before = counts()
+    with one_blas_thread():
+        with one_blas_thread():
+            assert set(counts()) == {1}
+        assert set(counts()) == {1}
+    assert counts() == before
+    with pytest.raises(ZeroDivisionError), one_blas_thread():
+        _ = 1 / 0
+    assert counts() == before
+
+
+def test_an_error_in_a_thread_arrives():
+    with Team() as team, pytest.raises(ZeroDivisionError):
+        team.each([(0, 1), (1, 0)], lambda i, j: j / (j * i))
+
+
+def test_parts_cover_everything_once():
+    for n in (0, 1, 7, 100):
+        for count in (1, 2, 3, 9):
+            parts = equal_parts(n, count)
+            assert [i for start, stop in parts for i in range(start, stop)] == list(range(n))
+
+
+def test_threads_must_be_positive():
+    with pytest.raises(InputError, match="at least 1"):
+        set_threads(0)
+    assert get_threads() >= 1
+
+
+def test_without_a_folder_to_write_code_is_compiled_in_memory(monkeypatch):
+    from numba import njit
+
+    from tiepoint.kernels import _compile
+
+    def no_folder(*args, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(*args, **options)
+
+    monkeypatch.setattr(_compile, "njit", no_folder)
+
+    def twice(x):
+        return 2 * x
+
+    assert _compile.compiled(lambda real: real(real))(twice)(np.float64)(4.0) == 8.0
+
+
+def test_importing_the_kernels_does_not_load_numba():
+    code = "import sys, tiepoint.kernels; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
