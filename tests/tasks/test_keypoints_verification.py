@@ -84,8 +84,9 @@ def test_workbench_against_plain_loops(root, task, style):
     )
     views = np.mean([v for s, v in values.items() if s[0] == "v"])
     assert scores[f"{role}_viewpoint_ap", "all"].value == pytest.approx(views, abs=1e-12)
+    prefix = "retrieval_num" if role == "retrieval" else "total"
     counts = [
-        scores[f"{role}_num_{n}", "all"].value for n in ("true_positives", "hard_negatives", "distractors")
+        scores[f"{prefix}_{n}", "all"].value for n in ("true_positives", "hard_negatives", "distractors")
     ]
     assert counts == [totals[1], totals[0], totals[-1]]
 

@@ -74,8 +74,8 @@ def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
         scores.append(_pooled(chosen, ties, group_name(kind=kind)))
     scores += [replace(_pooled([r], ties, group_name(scene=r.meta["scene"])), pooled=None) for r in records]
     positives = sum(float(r["right"].sum()) for r in records)
-    scores.append(count_score("verification_num_positives", positives))
-    scores.append(count_score("verification_num_negatives", sum(len(r) for r in records) - positives))
+    scores.append(count_score("total_true_positives", positives))
+    scores.append(count_score("total_negatives", sum(len(r) for r in records) - positives))
     return with_protocol(scores, protocol)
 
 

@@ -129,7 +129,8 @@ def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
     scores += by_scene("ap", sums)
     for label in ("true_positives", "hard_negatives", "distractors"):
         total = sum(int(r.meta[label]) for r in records)
-        scores.append(count_score(f"{role}_num_{label}", total))
+        name = f"retrieval_num_{label}" if role == "retrieval" else f"total_{label}"
+        scores.append(count_score(name, total))
     return with_protocol(scores, "workbench")
 
 
