@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..model.metric_units import unit_of
 from ..run.result import Run
 from .collect import CANARIES, LOWER_IS_BETTER, Section
 from .svg import INK, look, svg
@@ -53,19 +54,12 @@ def shown(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-COUNTS = frozenset({"gallery_size", "putative_matches", "inliers", "keypoints"})
-"""Metrics that are counts."""
-
-
 def scale_of(metric: str) -> tuple[float, str]:
     """Factor and unit for the axis: fractions are shown in percent, pixels and counts as they are."""
-    if metric.endswith("_px") or metric == "aepe":
-        return 1.0, "px"
-    if metric.endswith("_ms"):
-        return 1.0, "ms"
-    if metric in COUNTS or metric.startswith(("total_", "queries", "retrieval_num_")):
-        return 1.0, ""
-    return 100.0, "%"
+    unit = unit_of(metric)
+    if unit == "fraction":
+        return 100.0, "%"
+    return 1.0, "" if unit == "count" else unit
 
 
 def leaderboard_figure(section: Section) -> Figure:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..model.metric_units import within_range
 from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Task
@@ -35,6 +36,7 @@ def with_interval(score: Score, known: dict[tuple[int, float], Interval]) -> dic
     if interval is not None:
         low, high, kind = interval.low, interval.high, interval.kind
         note = "; ".join(part for part in (note, interval.note) if part) or None
+    low, high = within_range(score.metric, low, high)
     return {
         "protocol": score.protocol,
         "metric": score.metric,
