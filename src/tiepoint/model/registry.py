@@ -48,7 +48,7 @@ class Registry:
         self._entries[name] = Entry(name, target, summary, family, needs)
 
     def _plug(self) -> None:
-        if self._plugged:
+        if self._plugged or self._group is None:
             return
         self._plugged = True
         for point in entry_points(group=self._group):
