@@ -57,6 +57,7 @@ _detector("fast", "opencv:Fast", "segment-test corners, one scale")
 _detector("agast", "opencv:Agast", "segment-test corners, one scale")
 _detector("gftt", "opencv:Gftt", "smaller eigenvalue, one scale")
 _detector("mser", "opencv:Mser", "maximally stable regions")
+_detector("surf", "surf:Surf", "fast Hessian on an integral image", None)
 
 _K = f"{_OWN}.describe"
 
@@ -79,6 +80,14 @@ _descriptor("vgg", "opencv:Vgg", "learned pooling and projection, 120-d")
 _descriptor("boostdesc", "opencv:BoostDesc", "BinBoost, 256 boosted bits")
 _descriptor("beblid", "opencv:Beblid", "512 boosted box comparisons")
 _descriptor("teblid", "opencv:Teblid", "256 triplet-trained box comparisons")
+_descriptor("akaze", "kaze:Akaze", "M-LDB in a nonlinear scale space")
+_descriptor("kaze", "kaze:Kaze", "M-SURF in a nonlinear scale space")
+_descriptor("surf", "surf:Surf", "Haar responses, 64-d or extended 128-d", None)
+for _name, _base in (("dspsift", "sift"), ("dsprgbsift", "rgbsift"), ("dsphonc", "honc")):
+    _summary = f"{_base} pooled over sizes of the keypoint"
+    _add(_name, f"{_OWN}.pooling:DomainSizePooling", _summary, family="keypoints", needs="opencv")
+_add("dsp", f"{_OWN}.pooling:DomainSizePooling", "dsp:DESCRIPTOR, pooled over sizes", family="keypoints")
+_add("fuse", f"{_OWN}.fusion:Fusion", "fuse:A,B: several descriptors as one", family="keypoints")
 
 _DENSE = f"{_OWN}.dense"
 _add("zero", f"{_DENSE}_zero:Zero", "canary: nothing moves", family="dense")

@@ -119,7 +119,12 @@ class Akaze(OpenCVDetector):
 
 
 class Kaze(Akaze):
-    """Hessian extrema in a nonlinear scale space, by additive operator splitting."""
+    """Hessian extrema in a nonlinear scale space, by additive operator splitting.
+
+    The descriptor finds the orientation, so detections have none.
+    """
+
+    oriented = False
 
     def detector(self) -> Any:
         """KAZE, rotation invariant."""

@@ -126,6 +126,9 @@ def make_keypoint_thing(text: str, device: str) -> Any:
     home = HOME.get(parse_stage(ALIASES.get(stage.name, stage.name)).name)
     if home is None or stage.name.endswith(".py"):
         return _lone(plan, text, device)
+    native = getattr(plan.factory, "native", None)
+    if native is not None:  # detects and describes in one go, which is not the same as one after the other
+        return Plan(text, native, None, plan.params).build(device)
     return _at_home(plan, plan_part(home, DETECTORS), text, device)
 
 
