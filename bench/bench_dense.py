@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
 from pathlib import Path
 
 import cv2
@@ -49,15 +50,18 @@ def made(root: Path) -> Path:
     return root
 
 
-def median_ms(work: Callable[[], object]) -> float:
-    """Median of the CPU time in milliseconds, after a warm-up; other work on the machine does not count."""
-    work()
-    times = []
-    for _ in range(REPEATS):
-        start = time.process_time()
+def medians_ms(works: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Median CPU time of each in milliseconds: all warmed up, then in turns, so that none has an edge."""
+    for work in works.values():
         work()
-        times.append(time.process_time() - start)
-    return 1000 * statistics.median(times)
+        work()
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(REPEATS):
+        for name, work in works.items():
+            start = time.process_time()
+            work()
+            times[name].append(time.process_time() - start)
+    return {name: 1000 * statistics.median(t) for name, t in times.items()}
 
 
 def read_and_resize(truth: Path, result: Path) -> object:
@@ -72,9 +76,13 @@ def read_and_resize(truth: Path, result: Path) -> object:
     return held, masks, flows, resized
 
 
+@cache
+def dataset(root: str) -> TssDataset:
+    return TssDataset(Path(root) / "Dataset")
+
+
 def score(root: str, key: str, protocol: str) -> None:
-    pair = TssDataset(Path(root) / "Dataset")[key]
-    compare_result(pair, read_pair_result(Path(root) / "Results" / key), protocol, OPTIONS)
+    compare_result(dataset(root)[key], read_pair_result(Path(root) / "Results" / key), protocol, OPTIONS)
 
 
 def job(arguments: tuple[str, str]) -> int:
@@ -90,12 +98,15 @@ def main() -> None:
         print(
             f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, OpenCV {cv2.__version__}"
         )
-        for pair in TssDataset(root / "Dataset").pairs:
+        for pair in dataset(str(root)).pairs:
             truth, result = root / "Dataset" / pair.key, root / "Results" / pair.key
-            base = median_ms(lambda t=truth, r=result: read_and_resize(t, r))
-            print(f"{pair.key}: read + cv2.resize {base:.1f} ms")
+            works = {"base": partial(read_and_resize, truth, result)}
             for protocol in ("tss-cpp", "exact", "tss-matlab"):
-                own = median_ms(lambda k=pair.key, p=protocol: score(str(root), k, p))
+                works[protocol] = partial(score, str(root), pair.key, protocol)
+            found = medians_ms(works)
+            base = found.pop("base")
+            print(f"{pair.key}: read + cv2.resize {base:.1f} ms")
+            for protocol, own in found.items():
                 print(f"  {protocol:10s} {own:7.1f} ms  ratio {own / base:.2f}")
         keys = [p.key for p in TssDataset(root / "Dataset").pairs]
         jobs = [(str(root), keys[i % len(keys)]) for i in range(400)]
