@@ -8,6 +8,7 @@ does not show the point) or not re-detected (it does, and no keypoint lies there
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -174,8 +175,17 @@ def _nearest_index(points: Floats, among: Floats) -> Ints:
     found = np.full(len(points), -1, np.int64)
     usable = np.flatnonzero(np.isfinite(points).all(axis=1))
     if len(usable) and len(among):
-        radius, _ = cKDTree(among).query(points[usable])
-        for i, r in zip(usable, radius, strict=True):
+        radius, index = cKDTree(among).query(points[usable], k=2)
+        found[usable] = index[:, 0]
+        # The tree promises no order among equals: there, and where rounding could tell, look again.
+        for i, r in _close(usable, radius):
             near = np.flatnonzero(np.abs(among - points[i]).max(axis=1) <= r * (1 + 1e-9) + 1e-9)
             found[i] = near[np.argmin(((among[near] - points[i]) ** 2).sum(axis=1))]
     return found
+
+
+def _close(rows: Ints, radius: Floats) -> Iterator[tuple[int, float]]:
+    """Rows whose two smallest distances (n, 2) are equal up to rounding, with the smaller one."""
+    first, second = radius[:, 0], radius[:, 1]
+    tied = second <= first * (1 + 1e-9) + 1e-9
+    return zip(rows[tied].tolist(), first[tied].tolist(), strict=True)
