@@ -58,6 +58,13 @@ _detector("agast", "opencv:Agast", "segment-test corners, one scale")
 _detector("gftt", "opencv:Gftt", "smaller eigenvalue, one scale")
 _detector("mser", "opencv:Mser", "maximally stable regions")
 _detector("surf", "surf:Surf", "fast Hessian on an integral image", None)
+_detector("harris", "harris:Harris", "Harris corners, scale by the Laplacian", None)
+_detector("grid", "plain:Grid", "a regular grid", None)
+_detector("random", "plain:Random", "random points, seeded by the image", None)
+_detector("keynet", "keynet:KeyNet", "keynet?weights=FILE, Key.Net through kornia", "learned")
+_detector("files", "files:KeypointFiles", "files:DIR, keypoint CSVs", None)
+_detector("set", "files:KeypointSetPlaces", "set:NAME, a stored keypoint set", None)
+_add("xfeat", f"{_OWN}.xfeat:Detector", "xfeat?weights=FILE, reliable cells", family="detectors", needs="onnx")
 
 _K = f"{_OWN}.describe"
 
@@ -83,6 +90,13 @@ _descriptor("teblid", "opencv:Teblid", "256 triplet-trained box comparisons")
 _descriptor("akaze", "kaze:Akaze", "M-LDB in a nonlinear scale space")
 _descriptor("kaze", "kaze:Kaze", "M-SURF in a nonlinear scale space")
 _descriptor("surf", "surf:Surf", "Haar responses, 64-d or extended 128-d", None)
+_descriptor("honc", "honc:Honc", "histograms of normalised colours, 128-d", None)
+_descriptor("patch", "patches:PatchMethod", "patch:NAME, a patch descriptor on squares", None)
+_descriptor("kornia", "patches:KorniaNetwork", "kornia:NAME?weights=FILE, on squares", "learned")
+_descriptor("onnx", "patches:OnnxNetwork", "onnx:FILE, a patch network on squares", "onnx")
+_descriptor("torchscript", "patches:TorchScriptNetwork", "torchscript:FILE, on squares", "learned")
+_add("xfeat", f"{_OWN}.xfeat:Descriptor", "xfeat?weights=FILE, dense maps", family="keypoints", needs="onnx")
+_add("files", f"{_D}_files:FeatureFiles", "files:DIR, keypoints and descriptors", family="keypoints")
 for _name, _base in (("dspsift", "sift"), ("dsprgbsift", "rgbsift"), ("dsphonc", "honc")):
     _summary = f"{_base} pooled over sizes of the keypoint"
     _add(_name, f"{_OWN}.pooling:DomainSizePooling", _summary, family="keypoints", needs="opencv")
