@@ -85,11 +85,19 @@ def _share_right(
     from ..kernels._value_tiles import tiler
 
     a, b, tile_of = tiler(np.ascontiguousarray(values), pool, distance)
-    order = np.argsort(spot_of, kind="stable")
-    names, first = np.unique(spot_of[order], return_index=True)
-    tile = tile_of(a, np.ascontiguousarray(b[order]))
+    tile = tile_of(a, b)
     starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
-    table = np.minimum.reduceat(np.minimum.reduceat(tile, first, axis=1), starts, axis=0)
-    tied = table == table.min(axis=1, keepdims=True)
-    is_right = np.isin(queries[:, None] * width + names[None], right)
-    return np.asarray((tied & is_right).sum(axis=1) / tied.sum(axis=1), np.float64)
+    near = np.minimum.reduceat(tile, starts, axis=0)
+    at_best = near == near.min(axis=1, keepdims=True)
+    tied = np.zeros((len(queries), width), bool)
+    row, column = np.nonzero(at_best)
+    tied[row, spot_of[column]] = True
+    # Right answers are few: look those up in the table, not the table in them.
+    asked, target = np.divmod(right, width)
+    place = np.searchsorted(np.sort(queries), asked)
+    order = np.argsort(queries, kind="stable")
+    place = np.minimum(place, len(queries) - 1)
+    mine = queries[order[place]] == asked
+    hits = tied[order[place[mine]], target[mine]]
+    count = np.bincount(order[place[mine]], weights=hits, minlength=len(queries))
+    return np.asarray(count / tied.sum(axis=1), np.float64)
