@@ -6,10 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+
+from ._compile import compiled
+
+_INTS, _REALS = types.int64[::1], types.float64[::1]
+_INT_ROWS, _REAL_ROWS = types.int64[:, ::1], types.float64[:, ::1]
 
 
-@njit(nogil=True, cache=True)
+@compiled(
+    lambda: types.void(_REAL_ROWS, _INTS, _INTS, _INTS, _INTS, _INTS, _REALS, _INT_ROWS, _INT_ROWS, _INT_ROWS)
+)
 def count_groups(
     tile: Any, start_a: Any, start_b: Any, position: Any, group: Any, first: Any, value: Any, limits: Any,
     lt: Any, eq: Any,
@@ -35,7 +42,7 @@ def count_groups(
                                 eq[t, s] += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, error_model="numpy")
 def bucket_of(d: float, low: float, scale: float, buckets: int) -> int:
     """Monotone bucket of a value: never larger for a smaller value, whatever the rounding."""
     x = (d - low) * scale
@@ -46,7 +53,21 @@ def bucket_of(d: float, low: float, scale: float, buckets: int) -> int:
     return int(x)
 
 
-@njit(nogil=True, cache=True)
+@compiled(
+    lambda: types.void(
+        _REAL_ROWS,
+        _INTS,
+        types.int64,
+        _REALS,
+        _INTS,
+        _INTS,
+        types.float64,
+        types.float64,
+        _INTS,
+        _INTS,
+        _INTS,
+    )
+)
 def count_below(
     tile: Any, position: Any, stride: int, threshold: Any, at: Any, table: Any, low: float, scale: float,
     below: Any, equal: Any, before: Any,
@@ -98,7 +119,7 @@ def count_below(
             below[up] += 1
 
 
-@njit(nogil=True, cache=True)
+@compiled(lambda: _INTS(_REALS, types.float64, types.float64, types.int64))
 def bucket_table(threshold: Any, low: float, scale: float, buckets: int) -> Any:
     """Index of the first sorted threshold in each bucket, and the number of thresholds at the end."""
     table = np.zeros(buckets + 1, np.int64)

@@ -7,33 +7,33 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
+from ._compile import compiled, matrix
 from ._lanes import bit_count, sum_absolute, sum_squares
 from .rows import check_shapes, prepare
 
 
-def _signatures(*dtypes: Any) -> list[Any]:
-    rows = [types.Array(dtype, 2, "C", readonly=True) for dtype in dtypes]
-    return [types.void(kind, kind, types.float64[:, ::1]) for kind in rows]
+def _tile(rows: Any) -> Any:
+    return types.void(matrix(rows), matrix(rows), types.float64[:, ::1])
 
 
-@njit(_signatures(types.float32, types.float64), nogil=True, cache=True, error_model="numpy")
+@compiled(_tile)
 def _tile_l2(a: Any, b: Any, out: Any) -> None:
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
             out[i, j] = sum_squares(a, i, b, j)
 
 
-@njit(_signatures(types.float32, types.float64), nogil=True, cache=True, error_model="numpy")
+@compiled(_tile)
 def _tile_l1(a: Any, b: Any, out: Any) -> None:
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
             out[i, j] = sum_absolute(a, i, b, j)
 
 
-@njit(_signatures(types.uint64), nogil=True, cache=True)
+@compiled(_tile)
 def _tile_hamming(a: Any, b: Any, out: Any) -> None:
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
@@ -55,7 +55,7 @@ def tiler(
     a, b = prepare(queries, distance, name="queries"), prepare(pool, distance, name="pool")
     if a.dtype != b.dtype:
         a, b = a.astype(np.float64), b.astype(np.float64)
-    loop = {"hamming": _tile_hamming, "l2": _tile_l2, "cosine": _tile_l2}.get(distance, _tile_l1)
+    loop = {"hamming": _tile_hamming, "l2": _tile_l2, "cosine": _tile_l2}.get(distance, _tile_l1)(a.dtype)
 
     def tile(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
         out = np.empty((len(left), len(right)))

@@ -106,6 +106,8 @@ def _direct(
     from .threads import Team
 
     a, b, tile_of = tiler(queries, pool, distance)
+    count = count_groups()
+    value, bounds = np.ascontiguousarray(target_value, np.float64), np.ascontiguousarray(limits, np.int64)
     first = np.searchsorted(target_query, np.arange(len(query_start)))
     asked = np.diff(first) > 0
     for single in (True, False):
@@ -119,8 +121,10 @@ def _direct(
         part_b = np.ascontiguousarray(b[rows])
         start_b = np.append(0, np.cumsum(size))
 
+        at = np.ascontiguousarray(position[kept], np.int64)
+
         def work(
-            i: int, j: int, groups: Any = groups, kept: Any = kept, b: Any = part_b, s: Any = start_b
+            i: int, j: int, groups: Any = groups, place: Any = at, b: Any = part_b, s: Any = start_b
         ) -> None:
             for k in range(i, j, _BLOCK):
                 block = groups[k : min(k + _BLOCK, j)]
@@ -128,7 +132,7 @@ def _direct(
                 part_a = np.ascontiguousarray(a[_expand(query_start[:-1][block], size_a)])
                 start_a = np.append(0, np.cumsum(size_a))
                 tile = tile_of(part_a, b)
-                count_groups(tile, start_a, s, position[kept], block, first, target_value, limits, lt, eq)
+                count(tile, start_a, s, place, block, first, value, bounds, lt, eq)
 
         with Team() as team:
             team.split(len(groups), work, smallest=_BLOCK)

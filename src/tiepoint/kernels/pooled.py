@@ -46,14 +46,13 @@ class PooledCounts:
             self._low = float(self._value[0])
             span = float(self._value[-1]) - self._low
             self._scale = (_BUCKETS - 1) / span if span > 0 else 0.0
-            self._table = bucket_table(self._value, self._low, self._scale, _BUCKETS)
+            self._table = bucket_table()(self._value, self._low, self._scale, _BUCKETS)
 
     def _count(self, tile: Any, position: Any, stride: int, sums: Any) -> None:
         from ._group_loops import count_below
 
-        count_below(
-            tile, position, stride, self._value, self._at, self._table, self._low, self._scale, *sums
-        )  # fmt: skip
+        look = (self._value, self._at, self._table, self._low, self._scale)
+        count_below()(tile, np.ascontiguousarray(position), stride, *look, *sums)
 
     def add_values(self, value: ArrayLike, position: ArrayLike) -> None:
         """Add entries one by one: reference values (n,) and list positions (n,)."""
