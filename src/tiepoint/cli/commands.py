@@ -11,6 +11,7 @@ from . import (
     demo_cmd,
     describe_cmd,
     flow,
+    import_cmd,
     list_cmd,
     report_cmd,
     run_cmd,
@@ -32,6 +33,7 @@ def mount(app: typer.Typer) -> None:
     app.command("report")(report_cmd.report)
     app.command("list")(list_cmd.list_things)
     app.command("show")(show_cmd.show)
+    app.command("import")(import_cmd.import_results)
     app.command("sql")(sql_cmd.sql)
     app.add_typer(data_cmd.app, name="data")
     app.add_typer(flow.app, name="flow")

@@ -21,23 +21,28 @@ def check_metadata(meta: Mapping[str, Mapping[str, Any]], allow: Collection[str]
 
     Args:
         meta: by method, what must agree: dataset hash, list hash, protocol, metric, group, split …
+            None where it is not known (imported results).
         allow: keys that may differ; `all` allows every one.
 
     Returns:
-        A note for each key that differs and was allowed.
+        A note for each key that differs and was allowed, and for each that is not known of some.
 
     >>> check_metadata({"a": {"protocol": "exact"}, "b": {"protocol": "workbench"}}, ["protocol"])
     ['compared although protocol differs: exact (a), workbench (b)']
     """
-    differing = []
+    differing, notes = [], []
     for key in dict.fromkeys(key for m in meta.values() for key in m):
         holders: dict[str, list[str]] = {}
+        unknown = [method for method, m in meta.items() if key in m and m[key] is None]
         for method, m in meta.items():
-            holders.setdefault(str(m.get(key, "not given")), []).append(method)
+            if method not in unknown:
+                holders.setdefault(str(m.get(key, "not given")), []).append(method)
+        if unknown and holders:
+            notes.append(f"the {key} of {_some(unknown)} is not known (imported); scenes are matched by name")
         if len(holders) > 1:
             shown = ", ".join(f"{_short(value)} ({_some(who)})" for value, who in holders.items())
             differing.append((key, f"{key} differs: {shown}"))
-    return settle(differing, allow)
+    return settle(differing, allow) + notes
 
 
 def settle(differing: list[tuple[str, str]], allow: Collection[str]) -> list[str]:

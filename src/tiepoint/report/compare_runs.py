@@ -105,4 +105,6 @@ def _chosen(
 
 
 def _meta(run: Run) -> dict[str, Any]:
+    if run.manifest["dataset"].get("imported"):
+        return {"dataset": None, "lists": None}
     return {"dataset": run.manifest["dataset"]["hash"], "lists": run.manifest.get("lists")}

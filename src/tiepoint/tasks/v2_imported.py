@@ -47,11 +47,13 @@ def imported_verification(records: Sequence[Records], protocol: str) -> list[Sco
     """Scores of imported verification results, None for records of distances.
 
     Columns, one row per cell: `noise` and `negatives` (numbers into the meta), and each metric that was in
-    the files. There are no scenes, hence no intervals.
+    the files. There are no scenes, hence no intervals. `pairs` of the meta is the length of the lists, where
+    it is known.
     """
     if not _check(records, protocol):
         return None
     found = []
+    pairs = dict(records[0].meta.get("pairs", {}))
     for metric in ("auc", "ap", "fpr95"):
         values = []
         for r in records:
@@ -60,9 +62,10 @@ def imported_verification(records: Sequence[Records], protocol: str) -> list[Sco
             for z, k, value in zip(r["noise"], r["negatives"], r[metric], strict=True):
                 group = group_name(negatives=r.meta["negatives"][k], noise=r.meta["noises"][z])
                 values.append(float(value))
-                found.append(Score(metric, group, float(value), 0, protocol))
+                found.append(Score(metric, group, float(value), pairs.get(metric, 0), protocol))
         if values:
-            found.append(Score(metric, "all", float(np.mean(values)), 0, protocol))
+            n = len(values) * pairs.get(metric, 0)
+            found.append(Score(metric, "all", float(np.mean(values)), n, protocol))
     return found
 
 

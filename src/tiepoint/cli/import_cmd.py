@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint import``: results of the older tools into the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from .common import notice, print_json, print_tables
+
+
+def import_results(
+    files: list[Path] = typer.Argument(..., metavar="FILE...", help="Result files, or folders of them."),
+    name: str = typer.Option(None, "--name", help="Name of the descriptor, where the file has another."),
+    split: str = typer.Option(None, "--split", help="Only results of this split."),
+    tasks: Path = typer.Option(None, "--tasks", help="Folder with task files, for retrieval results."),
+    store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Import results of the HPatches reference tools: pickles (never executed), JSON, MATLAB score tables.
+
+    Example: `tiepoint import results/sift_matching_full.p`
+    """
+    from ..run.importers import import_files
+    from ..store.store import Store
+
+    with Store.open(store) as opened:
+        runs, notes = import_files(files, opened, name=name, split=split, tasks=tasks)
+    if json_:
+        print_json([row for r in runs for row in r.rows()], notes)
+        return
+    if len(runs) <= 3:
+        print_tables(runs, notes)
+    else:
+        for note in notes:
+            notice(note)
+    for run in runs:
+        typer.echo(f"imported {run.method} on {run.task} (run {run.id})", err=True)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One imported result and how it becomes a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...model.hashing import hash_array, hash_file, hash_json
+from ...model.records import Records
+from ...store.runs import StoredRun, save_run
+from ...store.store import Store
+from .. import manifest as about
+from ..engine import load_task
+from ..result import Run
+from ..scoring import score_rows
+
+NOISES = {"e": "easy", "h": "hard", "t": "tough"}
+DATASET = "HPatches 2017 (imported results)"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Results of one descriptor on one task: finished numbers, and the protocol whose rules made them."""
+
+    name: str
+    task: str
+    protocol: str
+    split: str | None
+    records: Records
+    source: Path
+    notes: tuple[str, ...] = field(default=())
+
+
+def kind_of(scene: str) -> str:
+    """Stratum of a sequence: `i`, `v` or `other`."""
+    return scene[0] if scene.startswith(("i_", "v_")) else "other"
+
+
+def records_of(protocol: str, columns: dict[str, Any], **meta: Any) -> Records:
+    """Records of finished numbers (`form` ap) with their noise levels and scenes."""
+    scenes = meta.get("scenes")
+    if scenes is not None:
+        meta["kinds"] = [kind_of(s) for s in scenes]
+    plain = {"form": "ap", "protocol": protocol, "noises": list(NOISES.values()), **meta}
+    return Records("rank", {k: np.asarray(v) for k, v in columns.items()}, plain)
+
+
+OFFICIAL_PAIRS = {"ap": 1_200_000, "auc": 2_000_000}
+"""Lengths of the imbalanced and balanced verification lists of the published splits."""
+
+
+def save(imported: Imported, store: Store) -> Run:
+    """Store an imported result as a run; the same numbers, from whatever file, are one run."""
+    task = load_task(imported.task)
+    source = {"file": imported.source.name, "sha256": hash_file(imported.source)}
+    split = imported.split or "not known"
+    content = [[k, hash_array(v)] for k, v in imported.records.columns.items()]
+    plain = [imported.name, imported.task, imported.protocol, split, content, dict(imported.records.meta)]
+    key = hash_json(["imported", *plain])
+    store.records.put(key, imported.records)
+    rows = score_rows(task, [imported.records], imported.protocol)
+    comparison = task.comparison(imported.protocol)
+    config = {"imported": source}
+    manifest = {
+        "task": task.name,
+        "options": {"split": split},
+        "protocols": [imported.protocol],
+        "method": {
+            "name": imported.name,
+            "spec": None,
+            "family": task.family,
+            "distance": None,
+            "config": config,
+        },
+        "dataset": {
+            "hash": hash_json([DATASET, split]),
+            "name": f"HPatches, split {split} (imported)",
+            "path": "",
+            "items": None,
+            "imported": True,
+        },
+        "lists": hash_json([DATASET, imported.task, split]),
+        "units": {"imported": {comparison: key}},
+        "versions": about.versions(),
+        "machine": {},
+        "warnings": list(imported.notes),
+        "efficiency": {},
+    }
+    run_id = key[:12]
+    run = StoredRun(run_id, task.name, "done", manifest, rows, None, about.now(), None)
+    save_run(store, run)
+    return Run(run, {"imported": {comparison: imported.records}}, list(imported.notes))
