@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -102,13 +103,20 @@ def weighted_statistics(
     if bins.also:
         lists = (replace(bins, also=()), *bins.also)
         return np.mean([weighted_statistics(one, counts, strata, factors) for one in lists], axis=0)
+    parts = _weighted_counts(bins, counts, strata, factors)
+    return np.concatenate([np.empty(0), *(binned_statistic(p, q, bins.statistic) for p, q in parts)])
+
+
+def _weighted_counts(
+    bins: PooledBins, counts: Array, strata: NDArray[np.int64] | None, factors: Array | None
+) -> Iterator[tuple[Array, Array]]:
+    """Positives and negatives by bin for blocks of rows of scene counts, each (rows, bins)."""
     n = len(bins.scenes)
     strata = np.zeros(n, dtype=np.int64) if strata is None else strata
     factors = np.ones((len(counts), int(strata.max(initial=0)) + 1)) if factors is None else factors
     positives = np.asarray(bins.positives, dtype=np.float64).T
     groups = pair_groups(bins, strata)
     total = sum(g.total for g in groups)
-    out = np.empty(len(counts))
     for start in range(0, len(counts), _BLOCK):
         part = slice(start, start + _BLOCK)
         c = np.ascontiguousarray(counts[part].T, dtype=np.float32)
@@ -119,10 +127,7 @@ def weighted_statistics(
         q = np.zeros_like(p)
         for g in groups:
             q += g.factor(f) * g.product(c)
-        out[part] = binned_statistic(
-            _kept_total(p, float(positives.sum())), _kept_total(q, total), bins.statistic
-        )
-    return out
+        yield _kept_total(p, float(positives.sum())), _kept_total(q, total)
 
 
 def pooled_influence(bins: PooledBins, strata: NDArray[np.int64]) -> Array:
@@ -142,11 +147,21 @@ def pooled_influence(bins: PooledBins, strata: NDArray[np.int64]) -> Array:
 
 def pooled_resampled(bins: PooledBins, draws: Resamples) -> Array:
     """The pooled score of each resample of scenes, (r,)."""
+    return weighted_statistics(bins, *_drawn(bins, draws))
+
+
+def pooled_counts(bins: PooledBins, draws: Resamples) -> tuple[Array, Array]:
+    """Positives and negatives by bin of each resample of scenes, (r, bins) each; of the first list alone."""
+    parts = list(_weighted_counts(replace(bins, also=()), *_drawn(bins, draws)))
+    return np.concatenate([p for p, _ in parts]), np.concatenate([q for _, q in parts])
+
+
+def _drawn(bins: PooledBins, draws: Resamples) -> tuple[Array, NDArray[np.int64], Array]:
     r, n = len(draws.counts[0]), len(bins.scenes)
     counts, strata = np.empty((r, n)), np.empty(n, dtype=np.int64)
     for h, (member, drawn) in enumerate(zip(draws.members, draws.counts, strict=True)):
         counts[:, member], strata[member] = drawn, h
-    return weighted_statistics(bins, counts, strata, np.tile(draws.factors, (r, 1)))
+    return counts, strata, np.tile(draws.factors, (r, 1))
 
 
 def _kept_total(counts: Array, total: float) -> Array:
