@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..model.curves import SceneCurves
 from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.scores import Score
@@ -71,6 +72,10 @@ class Matching:
                 if s.group == "all":
                     tables[s.metric].append((step, s.value))
         return [(f"{NAME} {metric}", steps) for metric, steps in tables.items()]
+
+    def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
+        """Mean precision-recall curve of every noise level under `exact`, scene by scene."""
+        return scoring.scene_curves(records, rules_of("exact"))
 
     def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         """Wrong matches of a fixed sample of patches: (query, right answer, given answer)."""

@@ -13,6 +13,7 @@ from ..formats.hbench_benchmark import MatchingBenchmark, read_matching
 from ..formats.hbench_labels import matching_truth
 from ..formats.hbench_matching_results import Neighbours, read_matching_results, write_matching_results
 from ..formats.text_file import read_lines
+from ..model.curves import SceneCurves
 from ..model.errors import InputError
 from ..model.records import Records
 from ..model.scores import Score
@@ -74,6 +75,10 @@ class Matching:
     def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         """Wrong matches of a fixed sample of patches: (query, right answer, given answer)."""
         return scoring.misses(records)
+
+    def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
+        """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
+        return scoring.scene_curves(records, rules_of("exact"))
 
     def records_from_results(
         self, folder: Path, opened: OpenV1, options: Mapping[str, Any] | None = None

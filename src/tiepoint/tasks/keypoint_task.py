@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..datasets.sequences import ImageSequences
 from ..geometry.covisibility import in_view
+from ..model.curves import SceneCurves
 from ..model.errors import InputError, UnknownNameError
 from ..model.hashing import hash_json
 from ..model.records import Records
@@ -140,6 +141,8 @@ class KeypointTask:
     """The gap between protocols step by step, from exact records."""
     curves: Callable[[Sequence[Records]], Iterator[tuple[str, str, Any, Any]]] | None = None
     """Points of the task's curves: group, name of the curve, x, y."""
+    scene_curves: Callable[[Sequence[Records]], Iterator[SceneCurves]] | None = None
+    """Curves that are means over scenes, scene by scene, from exact records."""
 
     @property
     def protocols(self) -> tuple[str, ...]:

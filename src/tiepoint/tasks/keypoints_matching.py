@@ -19,6 +19,7 @@ from .bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference
 from .first_neighbours import first_neighbours
 from .keypoint_conventions import matching_conventions
 from .keypoint_options import DrawOptions
+from .keypoint_scene_curves import matching_scene_curves
 from .keypoint_task import KeypointTask, OpenKeypoints
 from .scene_scores import with_protocol
 
@@ -166,4 +167,5 @@ TASK = KeypointTask(
     comparisons={"exact": compare_exact, "bojanic": compare_bojanic},
     scorings={"exact": score_exact, "bojanic": score_bojanic},
     conventions=matching_conventions,
+    scene_curves=matching_scene_curves,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from .keypoint_conventions import ranking_conventions, ranking_curves
 from .keypoint_options import RankingOptions
+from .keypoint_scene_curves import ranking_scene_curves
 from .keypoint_task import KeypointTask
 from .ranking_exact import compare_exact
 from .ranking_scores import score_exact
@@ -17,4 +18,5 @@ TASK = KeypointTask(
     scorings={"exact": score_exact, "workbench": score_workbench},
     conventions=ranking_conventions,
     curves=ranking_curves,
+    scene_curves=ranking_scene_curves,
 )

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..model.curves import SceneCurves
 from ..model.errors import UnknownNameError
 from ..model.records import Records
 from ..model.scores import Score
 from .tss_open import OpenTss
-from .tss_scores import tss_scores, tss_warnings
+from .tss_scores import tss_scene_curves, tss_scores, tss_warnings
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class Tss:
         """Flow accuracy, IoU, pixel accuracy, AUC over thresholds and AEPE, by subset and flip."""
         self.comparison(protocol)
         return tss_scores(records, protocol) if records else []
+
+    def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
+        """Flow accuracy over the threshold under `exact`, pair by pair."""
+        return tss_scene_curves(records, "exact")
 
     def warnings(self, records: Sequence[Records]) -> list[str]:
         """What was odd about the results, with counts."""

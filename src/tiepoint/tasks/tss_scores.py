@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..model.curves import SceneCurves
 from ..model.records import Records
 from ..model.scores import SceneValues, Score, group_name
 from .tss_compare import THRESHOLDS
@@ -119,6 +120,29 @@ def _rows(table: PairTable, protocol: str) -> Iterator[Score]:
             group = group_name(pair=key, direction=direction)
             yield Score("flow_accuracy", group, float(table.accuracy[i, d, HEADLINE - 1]), 1, protocol)
             yield Score("iou", group, float(table.iou[i, d]), 1, protocol)
+
+
+def tss_scene_curves(records: Sequence[Records], protocol: str) -> Iterator[SceneCurves]:
+    """Flow accuracy over the threshold: the mean of the subsets' means, and each subset alone."""
+    if not records:
+        return
+    table = pair_table(records, protocol)
+    accuracy = _pair_means(table.accuracy, protocol in KIT)
+    keep = table.counted_flow & table.listed & ~np.isnan(accuracy).any(axis=1)
+    for scope in [_Scope({}, (keep,)), *(s for s in _scopes(table) if set(s.parts) == {"subset"})]:
+        at = np.flatnonzero(np.logical_or.reduce(scope.cells) & keep)
+        if not len(at):
+            continue
+        of = tuple(table.subsets[i] for i in at)
+        yield SceneCurves(
+            group_name(**scope.parts),
+            "flow_accuracy",
+            np.array(THRESHOLDS, np.float64),
+            tuple(table.keys[i] for i in at),
+            of,
+            accuracy[at],
+            np.array([1.0 / of.count(s) for s in of]),
+        )
 
 
 def tss_warnings(records: Sequence[Records]) -> list[str]:

@@ -15,8 +15,10 @@ from ..metrics.curves import precision_recall_curve
 from ..metrics.matching import chance_matching_average_precision, expected_validity, ratio_dissimilarity
 from ..metrics.normaliser import Normaliser
 from ..metrics.ranks import reciprocal_rank
+from ..model.curves import SceneCurves
 from ..model.records import Records
 from ..model.scores import Score, group_name
+from .mean_curves import mean_precision_recall
 from .v1_groups import BenchmarkMean, mean_by_scene, scores_of_means
 from .v1_protocols import HbenchQuirks
 from .v1_text import printed_matching
@@ -156,3 +158,20 @@ def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
             columns = (chosen[wrong], r["gt"][rows[wrong]], r["index"][rows[wrong]])
             for patch, right, answer in zip(*columns, strict=True):
                 yield f"{one}#{patch}", f"{other}#{right}", f"{other}#{answer}"
+
+
+def scene_curves(records: Sequence[Records], rules: HbenchQuirks) -> Iterator[SceneCurves]:
+    """Mean precision-recall curve of every benchmark; the area under it is `ap`, up to the grid."""
+    for r in records:
+        pair, meta = np.asarray(r["pair"], np.int64), r.meta
+        d1, _ = neighbour_distances(r, rules)
+        yield mean_precision_recall(
+            group_name(benchmark=meta["benchmark"]),
+            d1,
+            validity(r, rules),
+            pair,
+            np.bincount(pair, minlength=len(meta["pairs"])),
+            np.asarray(meta["pair_scenes"], np.int64),
+            scenes=meta["scenes"],
+            kinds=meta["kinds"],
+        )

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from ..metrics.average_precision import average_precision_of_lists
 from ..metrics.chance import chance_average_precision
 from ..metrics.matching import expected_validity, ratio_dissimilarity
+from ..model.curves import SceneCurves
 from ..model.records import Records
 from ..model.scores import SceneValues, Score, group_name
+from .mean_curves import mean_precision_recall
 from .v2_protocols import V2Rules
 
 METRICS = ("map", "success_rate", "map_ratio")
@@ -197,3 +199,27 @@ def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
             wrong = np.isfinite(r["d1"][rows]) & ~np.asarray(r["right"][rows], bool)
             for patch, answer in zip(chosen[wrong], r["index"][rows[wrong]], strict=True):
                 yield f"{scene}/ref#{patch}", f"{scene}/{image}#{patch}", f"{scene}/{image}#{answer}"
+
+
+def scene_curves(records: Sequence[Records], rules: V2Rules) -> Iterator[SceneCurves]:
+    """Mean precision-recall curve of every noise level; the area under it is its `map`, up to the grid."""
+    used = [r for r in records if r.meta.get("form") != "ap" and r.meta["in_split"]]
+    if not used:
+        return
+    tables = [neighbours(r, rules) for r in used]
+    noises = used[0].meta["noises"]
+    per = len(used[0].meta["images"]) // len(noises)
+    for z, noise in enumerate(noises):
+        rows = slice(z * per, (z + 1) * per)
+        sizes = np.repeat([int(r.meta["patches"]) for r in used], per)
+        yield mean_precision_recall(
+            group_name(noise=noise),
+            np.concatenate([d1[rows].ravel() for d1, _, _ in tables]),
+            np.concatenate([valid[rows].ravel() for _, _, valid in tables]),
+            np.repeat(np.arange(len(sizes)), sizes),
+            sizes,
+            np.repeat(np.arange(len(used)), per),
+            scenes=[r.meta["scenes"][0] for r in used],
+            kinds=[r.meta["kinds"][0] for r in used],
+            by_kind=True,
+        )
