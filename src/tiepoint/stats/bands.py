@@ -80,7 +80,8 @@ def binned_precision(positives: Array, negatives: Array, recall: Array) -> Array
         last = len(p) - int(np.argmax(p[::-1] > 0))
         first = int(np.argmax(p > 0))
         wanted = recall * p.sum()
-        accepted = np.interp(wanted, *(np.append(0.0, np.cumsum(c[:last])) for c in (p, n)))
+        x, y = (np.append(0.0, np.cumsum(c[:last])) for c in (p, n))
+        accepted = np.interp(wanted, x, y)
         share = p[first] / max(float(p[first] + n[: first + 1].sum()), 1e-300)
         with np.errstate(invalid="ignore", divide="ignore"):
             rows.append(np.where(wanted > 0, wanted / (wanted + accepted), share))
