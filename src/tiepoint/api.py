@@ -22,6 +22,7 @@ def evaluate(
     jobs: int = 1,
     on_bad: str = "error",
     device: str = "cpu",
+    fit_on: str | Path | None = None,
     **options: Any,
 ) -> Run:
     """Score a method on a task.
@@ -36,6 +37,7 @@ def evaluate(
         jobs: Worker processes; scores do not depend on it.
         on_bad: What to do with NaN, infinite or zero descriptors: ``"error"`` or ``"miss"``.
         device: Device of learned methods.
+        fit_on: Dataset to fit transforms on (``+pca`` …) instead of the split's training sequences.
         **options: Options of the task: ``tasks``, ``benchmark``, ``split``, ``tau_px`` …
 
     Returns:
@@ -47,7 +49,14 @@ def evaluate(
 
     protocols = (protocol,) if isinstance(protocol, str) else tuple(protocol)
     request = Request(
-        method, task, Path(data), protocols, options, {"on_bad": on_bad, "device": device}, jobs
+        method,
+        task,
+        Path(data),
+        protocols,
+        options,
+        {"on_bad": on_bad, "device": device},
+        jobs,
+        None if fit_on is None else Path(fit_on),
     )
     with Store.open(store) as opened:
         run = run_engine(request, opened)

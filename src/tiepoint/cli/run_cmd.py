@@ -26,6 +26,9 @@ def run(
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     on_bad: str = typer.Option("error", "--on-bad", help="NaN, inf or zero descriptors: error or miss."),
     device: str = typer.Option("cpu", "--device", help="Device of learned methods."),
+    fit_on: Path = typer.Option(
+        None, "--fit-on", help="Dataset to fit +pca, +zca … on instead of the split's train sequences."
+    ),
     write_results: Path = typer.Option(
         None, "--write-results", help="Also write result files of the task here."
     ),
@@ -61,6 +64,7 @@ def run(
             options,
             {"on_bad": on_bad, "device": device},
             jobs if jobs > 0 else cores(),
+            fit_on,
         )
         for name in names
         for method in methods
@@ -90,12 +94,13 @@ def run(
 def _plan(requests: list[Any]) -> int:
     from ..methods.resolve import resolve
     from ..run.engine import checked_protocols, load_task
+    from ..run.fitting import planned
 
     for request in requests:
         task = load_task(request.task)
         protocols = checked_protocols(task, request.protocols)
         opened = task.open(request.data, request.options)
-        method = resolve(request.method, family=task.family, **request.method_options)
+        method = resolve(request.method, family=task.family, fit=planned, **request.method_options)
         rows = sum(i.count or 0 for i in opened.items)
         size = f", {rows:,} rows" if rows else ""
         print(

@@ -92,17 +92,20 @@ class Recipe:
     method_options: Mapping[str, Any]
     root: str
     threads: int
+    fit_on: str | None = None
 
     def build(self) -> Context:
         """The context, with the number of threads its share of the cores allows."""
         from ..methods.resolve import resolve
         from ..tasks import TASKS
+        from .fitting import Fitting
 
         limit_threads(self.threads)
         task: Task = TASKS.load(self.task)
         opened = task.open(Path(self.data), self.options)
-        method = resolve(self.method, family=task.family, **self.method_options)
         root = Path(self.root)
+        fit = Fitting(opened, root, fit_on=None if self.fit_on is None else Path(self.fit_on))
+        method = resolve(self.method, family=task.family, fit=fit, **self.method_options)
         return Context(task, opened, method, FeatureCache(root / "features"), RecordStore(root / "records"))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from .._version import __version__
 from ..methods.base import Method
-from ..model.errors import UnitError, UnknownNameError
+from ..model.errors import InputError, UnitError, UnknownNameError
 from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.units import Task, Unit
@@ -26,6 +26,7 @@ from . import manifest as about
 from .context import Context, Recipe
 from .efficiency import efficiency
 from .executors import names_of, run_jobs
+from .fitting import Fitting
 from .result import Run
 from .scoring import score_rows
 
@@ -45,6 +46,7 @@ class Request:
     """What is asked for: one method on one task.
 
     `method` is a spec string or an object; `options` go to the task, `method_options` to the resolver.
+    `fit_on` is a dataset that fitted transforms are fitted on instead of the split's training sequences.
     """
 
     method: Any
@@ -54,6 +56,7 @@ class Request:
     options: Mapping[str, Any] = field(default_factory=dict)
     method_options: Mapping[str, Any] = field(default_factory=dict)
     jobs: int = 1
+    fit_on: Path | None = None
 
 
 def load_task(name: str) -> Task:
@@ -80,11 +83,14 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
     task = load_task(request.task)
     protocols = checked_protocols(task, request.protocols)
     opened = task.open(request.data, request.options)
-    method: Method = resolve(request.method, family=task.family, **request.method_options)
+    fit = Fitting(opened, store.root, fit_on=request.fit_on)
+    method: Method = resolve(request.method, family=task.family, fit=fit, **request.method_options)
+    if request.fit_on is not None and not fit.log:
+        raise InputError(f"--fit-on has no effect: {method.name} has no transform that is fitted")
     if method.check is not None:
         method.check(opened.items)
     run_id = identity(method, task, opened.data_hash, opened.units)
-    notices = list(opened.warnings)
+    notices = [*opened.warnings, *fit.notices]
     with ExitStack() as stack:
         ephemeral = None
         features, records = store.features, store.records
@@ -122,6 +128,7 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
             "distance": method.distance,
             "config": dict(method.config),
             **dict(method.meta),
+            **({"fitted": fit.log} if fit.log else {}),
         },
         "dataset": {
             "hash": opened.data_hash,
@@ -222,6 +229,7 @@ def _recipe(request: Request, method: Method, store: Store, ephemeral: str | Non
         dict(request.method_options),
         str(store.root),
         threads,
+        None if request.fit_on is None else str(request.fit_on),
     )
 
 

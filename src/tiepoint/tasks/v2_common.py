@@ -213,6 +213,25 @@ class OpenV2:
         """Patches of an item."""
         return self.setting.data.read(item)
 
+    def training(self, images: str) -> list[Item]:
+        """Images of the split's training sequences: their references (`ref`) or `all`, for fitted transforms.
+
+        Raises:
+            InputError: The split has no training sequences (illum, view and full have none).
+            ProblemsError: The dataset lacks some of them.
+        """
+        split, data = self.setting.split, self.setting.data
+        if not split.train:
+            raise InputError(
+                f"split {split.name!r} has no training sequences to fit a transform on (a, b and c have); "
+                "choose another split, or name a dataset with --fit-on DIR"
+            )
+        raise_problems(
+            Path(data.root or "."), [f"training: {p}" for p in data.missing(split.train, ("ref",))]
+        )
+        wanted = {s: ("ref",) if images == "ref" else data.images(s) for s in split.train}
+        return [data.item(s, m) for s, names in wanted.items() for m in names]
+
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """Records of one unit."""
         if comparison != COMPARISON:

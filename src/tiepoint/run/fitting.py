@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Transforms fitted on training sequences: features through the cache, fits kept in the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..methods import normalise
+from ..methods.base import Method
+from ..methods.normalise import FitRequest, FittedTransform
+from ..methods.sources import source_hash
+from ..model.errors import InputError
+from ..model.hashing import hash_json
+from ..model.units import Arrays, Item
+from ..store.atomic import atomic_file
+from ..store.features import FeatureCache
+
+
+class Trainable(Protocol):
+    """An open task whose split names training sequences."""
+
+    def training(self, images: str, /) -> Sequence[Item]:
+        """Images of the training sequences: their references (`ref`) or `all`; an error where none exist."""
+
+    def read(self, item: str, /) -> Any:
+        """Patches of an item."""
+
+
+class FolderTraining:
+    """Another dataset to fit on: all its sequences."""
+
+    def __init__(self, folder: Path) -> None:
+        from ..datasets.hpatches import HPatchesDataset
+
+        self.data = HPatchesDataset(folder)
+
+    def training(self, images: str) -> list[Item]:
+        """Images of every sequence."""
+        names = {s: ("ref",) if images == "ref" else self.data.images(s) for s in self.data.sequences}
+        return [self.data.item(s, m) for s, own in names.items() for m in own]
+
+    def read(self, item: str) -> Any:
+        """Patches of an item."""
+        return self.data.read(item)
+
+
+class Fitting:
+    """Called by the resolver with (method so far, request); `log` says what was fitted on what.
+
+    Fits are kept in the store's folder under what determines them: the method and the content of every
+    training image, the transform, and the source of the maths.
+    """
+
+    def __init__(self, opened: Any, root: Path, *, fit_on: Path | None = None) -> None:
+        self.opened = opened
+        self.root = root
+        self.fit_on = fit_on
+        self.log: list[dict[str, Any]] = []
+        self.notices: list[str] = []
+
+    def __call__(self, method: Method, request: FitRequest) -> FittedTransform:
+        """The fitted transform, from the store or made now."""
+        source = self._source(request)
+        items = source.training(request.images)
+        self._check(items)
+        if method.check is not None:
+            method.check(items)
+        keys = [method.key(item) for item in items]
+        own = [[key, item.content] for key, item in zip(keys, items, strict=True)]
+        maths = source_hash(Path(normalise.__file__))
+        path = self.root / "transforms" / f"{hash_json([request.name, maths, own])}.npz"
+        kept = all(key is not None for key in keys)
+        made = load_transform(path) if kept and path.is_file() else None
+        if made is None:
+            values = self._values(method, items, keys, source)
+            made = request.fit(values)
+            if kept:
+                save_transform(path, made)
+        sequences = list(dict.fromkeys(item.key.rpartition("/")[0] for item in items))
+        entry = {
+            "transform": request.name,
+            "hash": made.hash,
+            "images": request.images,
+            "sequences": sequences,
+        }
+        if kept:
+            entry["file"] = f"transforms/{path.name}"
+        self.log.append(entry)
+        return made
+
+    def _source(self, request: FitRequest) -> Trainable:
+        if self.fit_on is not None:
+            other: Trainable = FolderTraining(self.fit_on)
+            return other
+        if not hasattr(self.opened, "training"):
+            raise InputError(
+                f"+{request.name} is fitted on training sequences, and this task has no split with any; "
+                "name a dataset to fit on with --fit-on DIR"
+            )
+        own: Trainable = self.opened
+        return own
+
+    def _check(self, items: Sequence[Item]) -> None:
+        """Say so where test images take part in the fit."""
+        tested = {item.content for item in self.opened.items}
+        shared = sorted({i.key.rpartition("/")[0] for i in items if i.content in tested})
+        if shared:
+            some = ", ".join(shared[:3]) + (" …" if len(shared) > 3 else "")
+            self.notices.append(
+                f"the transform is fitted on {len(shared)} sequences that are also tested ({some}); "
+                "its scores are too good"
+            )
+
+    def _values(
+        self, method: Method, items: Sequence[Item], keys: Sequence[str | None], source: Trainable
+    ) -> np.ndarray[Any, Any]:
+        """Valid descriptors of all items, one below the other, in the order of the items."""
+        cache = FeatureCache(self.root / "features")
+        parts = []
+        for item, own in zip(items, keys, strict=True):
+            arrays = self._arrays(method, item, own, source, cache)
+            values = np.asarray(arrays["values"])
+            valid = arrays.get("valid")
+            parts.append(values if valid is None else values[np.asarray(valid, bool)])
+        return np.concatenate(parts)
+
+    @staticmethod
+    def _arrays(
+        method: Method, item: Item, own: str | None, source: Trainable, cache: FeatureCache
+    ) -> Arrays:
+        key = hash_json(["features", own, item.content])
+        if own is not None and cache.meta(key) is not None:
+            return cache.get(key)
+        arrays = method.extract(item, source.read(item.key) if method.reads_payload else None)
+        if own is not None:
+            cache.put(key, arrays, item=item.key, method=method.name, count=item.count)
+        return arrays
+
+
+def save_transform(path: Path, made: FittedTransform) -> None:
+    """Write a fitted transform: its arrays and, as JSON text, the rest."""
+    about = {
+        "name": made.name,
+        "exponent": made.exponent,
+        "single": made.single,
+        "keep_double": made.keep_double,
+        "hash": made.hash,
+    }
+    arrays = {"matrix": made.matrix, "about": np.array(json.dumps(about))}
+    if made.mean is not None:
+        arrays["mean"] = made.mean
+    with atomic_file(path) as temporary, temporary.open("wb") as f:
+        np.savez(f, **arrays)  # type: ignore[arg-type]  # numpy's stub knows no keyword arrays here
+
+
+def load_transform(path: Path) -> FittedTransform | None:
+    """Read a fitted transform; None where the file is damaged, so that it is made anew."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            about: Mapping[str, Any] = json.loads(str(found["about"]))
+            mean = found["mean"] if "mean" in found.files else None
+            made = FittedTransform(
+                about["name"], mean, found["matrix"], about["exponent"], about["single"], about["keep_double"]
+            )
+    except (OSError, ValueError, KeyError):
+        return None
+    return made if made.hash == about["hash"] else None
+
+
+def planned(method: Method, request: FitRequest) -> FittedTransform:
+    """Stands in for a fit where only a plan is printed; it is never applied."""
+    return FittedTransform(request.name, None, np.eye(1))
