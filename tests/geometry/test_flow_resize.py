@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Resizing flows and masks against plain loops written from the rules, and against OpenCV bit by bit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tiepoint.geometry.bilinear import resize_u8
+from tiepoint.geometry.flow_resize import resize_flow_pair, resize_mask
+from tiepoint.geometry.imresize import imresize
+
+F = np.float32
+sides = st.integers(1, 9)
+
+
+def loop_taps(old: int, new: int, d: int, *, along_x: bool) -> tuple[int, int, np.float32]:
+    scale = 1.0 / (new / old)
+    f = F((d + 0.5) * scale - 0.5)
+    s = math.floor(f)
+    f = F(f - F(s))
+    if along_x:
+        if s < 0:
+            s, f = 0, F(0)
+        if s >= old - 1:
+            s, f = old - 1, F(0)
+    first, second = min(max(s, 0), old - 1), min(max(s + 1, 0), old - 1)
+    return first, second, f
+
+
+def loop_bilinear(image: np.ndarray, y: int, x: int, new: tuple[int, int]) -> np.float32:
+    a, b, fx = loop_taps(image.shape[1], new[1], x, along_x=True)
+    c, d, fy = loop_taps(image.shape[0], new[0], y, along_x=False)
+    top = image[c, a] * (F(1) - fx) + image[c, b] * fx
+    bottom = image[d, a] * (F(1) - fx) + image[d, b] * fx
+    return top * (F(1) - fy) + bottom * fy
+
+
+def loop_cpp(
+    flow: np.ndarray, new: tuple[int, int], old_other: tuple[int, int], other: tuple[int, int]
+) -> np.ndarray:
+    """The C++ rule for one flow, pixel by pixel, float32."""
+    h, w = flow.shape[:2]
+    good = ((np.abs(flow[..., 0]) <= 1e9) & (np.abs(flow[..., 1]) <= 1e9)).astype(F)
+    out = np.empty((*new, 2), F)
+    for y in range(new[0]):
+        for x in range(new[1]):
+            u = loop_bilinear(flow[..., 0], y, x, new)
+            v = loop_bilinear(flow[..., 1], y, x, new)
+            u = (u + F(x) * F(w) / F(new[1])) * F(other[1]) / F(old_other[1]) - F(x)
+            v = (v + F(y) * F(h) / F(new[0])) * F(other[0]) / F(old_other[0]) - F(y)
+            out[y, x] = (u, v) if loop_bilinear(good, y, x, new) == 1 else (1e10, 1e10)
+    return out
+
+
+@settings(deadline=None, max_examples=40)
+@given(sides, sides, sides, sides, sides, sides, sides, sides, st.integers(0, 2**32 - 1))
+def test_cpp_rule_pixel_by_pixel(h1, w1, h2, w2, h3, w3, h4, w4, seed) -> None:
+    rng = np.random.default_rng(seed)
+    flows = [rng.normal(0, 9, (h, w, 2)).astype(F) for h, w in ((h1, w1), (h2, w2))]
+    for flow in flows:
+        flow[rng.random(flow.shape[:2]) < 0.1] = 1e10
+    news = (h3, w3), (h4, w4)
+    made = resize_flow_pair(*flows, *news, rule="tss-cpp")
+    for i in (0, 1):
+        j = 1 - i
+        if flows[i].shape[:2] == (2 * news[i][0], 2 * news[i][1]):
+            continue  # OpenCV averages 2 x 2 there; tested below
+        if (flows[0].shape[:2], flows[1].shape[:2]) == news:
+            expected = flows[i]
+        else:
+            expected = loop_cpp(flows[i], news[i], flows[j].shape[:2], news[j])
+        assert np.array_equal(made[i], expected)
+
+
+def test_nan_makes_its_neighbours_unknown() -> None:
+    flow = np.zeros((4, 4, 2), F)
+    flow[1, 1, 0] = np.nan
+    for rule in ("tss-cpp", "exact"):
+        out, _ = resize_flow_pair(flow, np.zeros((4, 4, 2), F), (8, 8), (8, 8), rule=rule)
+        unknown = out[..., 0] == 1e10
+        assert unknown.sum() == 16
+        assert unknown[1:5, 1:5].all()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.sampled_from([1, 3]),
+    st.integers(0, 99),
+)
+def test_bytes_as_opencv(h, w, new_h, new_w, channels, seed) -> None:
+    cv2 = pytest.importorskip("cv2")
+    image = np.random.default_rng(seed).integers(0, 256, (h, w, channels)).astype(np.uint8)
+    theirs = cv2.resize(image, (new_w, new_h), interpolation=cv2.INTER_LINEAR).reshape(new_h, new_w, channels)
+    assert np.array_equal(resize_u8(image, new_h, new_w), theirs)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 30), st.integers(1, 30), st.integers(0, 99))
+def test_flow_values_as_opencv(h, w, new_h, new_w, seed) -> None:
+    """With the other image growing as the flow's own, the formula adds and removes the same positions."""
+    cv2 = pytest.importorskip("cv2")
+    rng = np.random.default_rng(seed)
+    flow = (rng.integers(-64, 64, (h, w, 2)) / 4).astype(F)
+    theirs = cv2.resize(flow, (new_w, new_h), interpolation=cv2.INTER_LINEAR).reshape(new_h, new_w, 2)
+    ours, _ = resize_flow_pair(flow, flow, (new_h, new_w), (new_h, new_w), rule="tss-cpp")
+    scale = np.array([new_w / w, new_h / h])
+    assert np.abs(ours - theirs * scale).max() < 1e-3
+
+
+def test_exact_halving_is_a_mean_of_four() -> None:
+    flow = np.random.default_rng(0).normal(0, 9, (4, 6, 2)).astype(F)
+    out, _ = resize_flow_pair(flow, flow, (2, 3), (2, 3), rule="tss-cpp")
+    a, b, c, d = flow[::2, ::2], flow[::2, 1::2], flow[1::2, ::2], flow[1::2, 1::2]
+    mean = (((a + b) + c) + d) * F(0.25)
+    x, y = np.arange(3, dtype=F), np.arange(2, dtype=F)[:, None]
+    assert np.array_equal(out[..., 0], (mean[..., 0] + x * F(6) / F(3)) * F(3) / F(6) - x)
+    assert np.array_equal(out[..., 1], (mean[..., 1] + y * F(4) / F(2)) * F(2) / F(4) - y)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.floats(0.3, 3),
+    st.floats(-4, 4),
+    st.integers(4, 12),
+    st.integers(4, 12),
+    st.integers(4, 20),
+    st.integers(4, 20),
+)
+def test_exact_keeps_an_affine_map(slope, offset, w1, w2, new1, new2) -> None:
+    """A map linear in pixel *areas* stays that map under any change of sizes; borders are clamped."""
+    h = 4
+
+    def flow_of(source: int, target: int) -> np.ndarray:
+        centre = (np.arange(source) + 0.5) / source
+        goal = (slope * centre + offset) * target - 0.5
+        return np.stack([np.tile(goal - np.arange(source), (h, 1)), np.zeros((h, source))], axis=2)
+
+    made, _ = resize_flow_pair(flow_of(w1, w2), np.zeros((h, w2, 2)), (h, new1), (h, new2))
+    inner = (np.arange(new1) + 0.5) / new1
+    keep = (inner >= 0.5 / w1) & (inner <= 1 - 0.5 / w1)
+    assert np.allclose(made[:, keep], flow_of(new1, new2)[:, keep], atol=1e-9 * 100)
+
+
+def loop_imresize_row(row: np.ndarray, new: int) -> list[float]:
+    """MATLAB's rule along one dimension, by hand."""
+    old = len(row)
+    scale = new / old
+    shrink = min(scale, 1.0)
+    out = []
+    for k in range(1, new + 1):
+        u = k / scale + 0.5 * (1 - 1 / scale)
+        left = math.floor(u - 1 / shrink)
+        weights, values = [], []
+        for j in range(left, left + math.ceil(2 / shrink) + 2):
+            weights.append(max(1 - abs((u - j) * shrink), 0.0))
+            place = (j - 1) % (2 * old)
+            values.append(row[place if place < old else 2 * old - 1 - place])
+        out.append(sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights))
+    return out
+
+
+@pytest.mark.parametrize(("old", "new"), [(5, 9), (9, 5), (7, 7), (12, 5), (3, 10), (512, 340)])
+def test_imresize_by_hand(old: int, new: int) -> None:
+    row = np.random.default_rng(old).normal(size=old)
+    assert np.allclose(imresize(row[None], 1, new)[0], loop_imresize_row(row, new), atol=1e-12)
+    assert np.allclose(imresize(row[:, None], new, 1)[:, 0], loop_imresize_row(row, new), atol=1e-12)
+
+
+def test_matlab_grid_starts_at_one() -> None:
+    """Where the images are scaled differently, C++ and MATLAB differ by the constant of the grid's base."""
+    flow, back = np.ones((6, 8, 2), F), np.zeros((6, 12, 2), F)
+    sizes = (9, 12), (9, 12)
+    cpp, _ = resize_flow_pair(flow, back, *sizes, rule="tss-cpp")
+    matlab, _ = resize_flow_pair(flow, back, *sizes, rule="tss-matlab")
+    exact, _ = resize_flow_pair(flow, back, *sizes)
+    step = 8 / 12 * 12 / 12 - 1
+    assert np.allclose(matlab[..., 0] - cpp[..., 0], step, atol=1e-5)
+    assert np.allclose(exact[..., 0] - cpp[..., 0], step / 2, atol=1e-5)
+    assert np.allclose(matlab[..., 1], cpp[..., 1], atol=1e-5)
+
+
+def test_masks_under_three_rules() -> None:
+    soft = np.array([[0, 1, 127, 128, 129, 255]], np.uint8)
+    assert resize_mask(soft, (1, 6), rule="tss-cpp").tolist() == soft.tolist()
+    assert resize_mask(soft, (1, 6), rule="tss-matlab").tolist() == [[0, 0, 0, 255, 255, 255]]
+    assert resize_mask(soft, (1, 6)).tolist() == [[0, 255, 255, 255, 255, 255]]
+    # Doubled: OpenCV's values are 0,0,1,33,...; only what exceeds 128 stays.
+    doubled = resize_u8(soft, 1, 12)
+    assert np.array_equal(resize_mask(soft, (1, 12), rule="tss-cpp") > 0, doubled > 128)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 12), st.integers(1, 12), st.integers(0, 99))
+def test_exact_mask_by_hand(h, w, new_h, new_w, seed) -> None:
+    mask = (np.random.default_rng(seed).random((h, w)) < 0.5).astype(np.uint8) * 7
+    out = resize_mask(mask, (new_h, new_w))
+    if (h, w) == (new_h, new_w):
+        assert np.array_equal(out > 0, mask > 0)
+        return
+    for y in range(new_h):
+        for x in range(new_w):
+            px = min(max((x + 0.5) * w / new_w - 0.5, 0), w - 1)
+            py = min(max((y + 0.5) * h / new_h - 0.5, 0), h - 1)
+            total = 0.0
+            for j in range(h):
+                for i in range(w):
+                    total += max(0, 1 - abs(px - i)) * max(0, 1 - abs(py - j)) * (mask[j, i] > 0)
+            if abs(total - 0.5) > 1e-9:
+                assert (out[y, x] == 255) == (total > 0.5)
