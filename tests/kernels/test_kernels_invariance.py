@@ -60,9 +60,12 @@ def test_block_size(monkeypatch, kind, distance, columns, size):
 
 @pytest.mark.parametrize(("kind", "distance"), KINDS[:6])
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
-def test_threads(kind, distance, threads):
+def test_threads(monkeypatch, kind, distance, threads):
     queries, pool = data(kind)
     expected = everything(queries, pool, distance)
+    monkeypatch.setattr(tiles, "SMALL_PRODUCT", 0)
+    monkeypatch.setattr(tiles, "SMALL_SUMS", 0)
+    monkeypatch.setattr(tiles, "TILE_BYTES", 8000)
     set_threads(threads)
     try:
         assert same(everything(queries, pool, distance), expected)

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tiepoint.kernels import first_two, get_threads, set_threads
+from tiepoint.kernels import first_two, get_threads, set_threads, tiles
 from tiepoint.kernels.threads import Team, equal_parts, one_blas_thread
 from tiepoint.model.errors import InputError
 
@@ -22,14 +22,17 @@ def child(queue):
     queue.put(first_two(DATA, DATA[::-1].copy()).d1)
 
 
-def test_kernels_may_run_side_by_side():
+@pytest.mark.parametrize("small", [0, 2**40])
+def test_kernels_may_run_side_by_side(monkeypatch, small):
+    monkeypatch.setattr(tiles, "SMALL_PRODUCT", small)
     expected = first_two(DATA, DATA[::-1].copy())
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: first_two(DATA, DATA[::-1].copy()), range(12)))
     assert all(np.array_equal(one.d2, expected.d2) for one in found)
 
 
-def test_a_forked_process_may_use_them_too():
+def test_a_forked_process_may_use_them_too(monkeypatch):
+    monkeypatch.setattr(tiles, "SMALL_PRODUCT", 0)
     if "fork" not in multiprocessing.get_all_start_methods():
         pytest.skip("this platform does not fork")
     expected = first_two(DATA, DATA[::-1].copy()).d1

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..model.errors import InputError
 from .pairs import finish
 from .results import FirstTwo, Nearest
-from .threads import Team
-from .tiles import Scores
+from .tiles import Scores, make_team
 
 
 def nearest(
@@ -36,11 +35,12 @@ def nearest(
     >>> nearest(pool[1:2], pool, 1, exclude=[1]).index
     array([[2]])
     """
+    queries, pool = np.asarray(queries), np.asarray(pool)
     left_out = _excluded(exclude, len(queries), len(pool))
     rows = len(pool) - int(left_out is not None and bool(np.any(left_out >= 0)))
     if not 1 <= k <= rows:
         raise InputError(f"k is {k}, but the pool offers {rows} rows to a query; k must be 1 to {rows}")
-    with Team() as team:
+    with make_team(queries, pool, distance) as team:
         scores = Scores(queries, pool, distance, team)
         keep = min(k + int(left_out is not None), len(scores.b))
         value, row = np.empty((len(queries), keep)), np.empty((len(queries), keep), np.int64)
@@ -68,12 +68,13 @@ def first_two(
     >>> first_two(np.array([[0.0]]), np.array([[3.0], [-1.0], [1.0]]))
     FirstTwo(index=array([1]), d1=array([1.]), ties=array([2]), d2=array([1.]))
     """
+    queries, pool = np.asarray(queries), np.asarray(pool)
     if len(pool) == 0:
         raise InputError("the pool is empty; a nearest neighbour needs at least one row")
     n = len(queries)
     d1, d2 = np.full(n, np.inf), np.full(n, np.inf)
     row, ties = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    with Team() as team:
+    with make_team(queries, pool, distance) as team:
         scores = Scores(queries, pool, distance, team)
         found = scores.distinct
         copies = np.zeros(0, np.int64) if found is None else np.diff(found.start)

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..model.errors import InputError
 from .results import RankCounts
 from .slots import Members, Slots
-from .threads import Team
-from .tiles import Scores
+from .tiles import Scores, make_team
 
 
 def rank_counts(
@@ -45,6 +44,7 @@ def rank_counts(
     >>> rank_counts(np.array([[0.0]]), pool, [0], [3.0], [2])
     RankCounts(lt=array([[1]]), eq=array([[2]]), eq_before=array([[1]]))
     """
+    queries, pool = np.asarray(queries), np.asarray(pool)
     if squared and distance != "l2":
         raise InputError(f"squared distances exist for l2 only, found {distance}")
     query, target, position = _targets(target_query, target_distance, target_position, len(queries))
@@ -56,7 +56,7 @@ def rank_counts(
     start = np.searchsorted(query[order], np.arange(len(queries) + 1))
     counts = np.zeros((3, len(query), limit.shape[1]), np.int64)
     if len(pool) and len(query):
-        with Team() as team:
+        with make_team(queries, pool, distance) as team:
             scores = Scores(queries, pool, distance, team)
             members = Members(scores.distinct, len(pool), query_group, pool_group, len(queries))
             value, root = _values(target[order], distance, squared, scores.exact)

@@ -49,8 +49,8 @@ def set_threads(count: int | None) -> None:
 class Team:
     """The threads of one kernel call; started when first needed, gone at the end of the `with` block."""
 
-    def __init__(self) -> None:
-        self.size = get_threads()
+    def __init__(self, size: int | None = None) -> None:
+        self.size = get_threads() if size is None else min(size, get_threads())
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Team:
@@ -91,8 +91,6 @@ def equal_parts(n: int, count: int) -> list[tuple[int, int]]:
 def one_blas_thread() -> Iterator[None]:
     """Keep matrix products on the thread that asks for them.
 
-    Each thread of a team multiplies its own queries: products split over threads wait for each other at
-    every step, which costs little on an idle machine and a multiple of the work on a busy one.
     The setting belongs to the process, so that kernels running side by side share it: the first one in
     makes it and the last one out takes it back. Without threadpoolctl products are merely slower.
     """

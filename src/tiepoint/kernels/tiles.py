@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,11 +15,13 @@ from numpy.typing import NDArray
 from .band import FLOAT32_UNIT, FLOAT64_UNIT, band
 from .distinct import Distinct, find_distinct
 from .rows import check_shapes, prepare
-from .threads import Team, equal_parts, one_blas_thread
+from .threads import Team, equal_parts, get_threads, one_blas_thread
 
 # Speed depends on these, results never do.
 TILE_COLUMNS = 4096
 TILE_BYTES = 4 << 20
+SMALL_PRODUCT = 2**31
+SMALL_SUMS = 2**24
 AMBIGUOUS_SHARE = 0.01
 
 
@@ -66,6 +69,18 @@ class Frame:
         return out, half, square
 
 
+def make_team(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Team:
+    """Threads for the work at hand.
+
+    A large product is shared out by queries, one BLAS thread each: no thread waits for another, which
+    matters on a busy machine, and scores are read while they are in the cache. In a small one starting
+    threads costs more than they bring; there BLAS may split the product, and one thread reads the scores.
+    """
+    size = len(queries) * len(pool) * (pool.shape[1] if pool.ndim == 2 else 1)
+    small = SMALL_PRODUCT if distance in ("l2", "cosine") else SMALL_SUMS
+    return Team(1 if size < small else None)
+
+
 def make_frame(a: NDArray[Any], b: NDArray[Any], team: Team) -> Frame:
     """Centre on the mean of a sample of the pool, and scale so that the largest norm is about one."""
     sample = b[:: max(1, len(b) // 256)]
@@ -101,7 +116,6 @@ class Scores:
     """Scores of `queries` against the distinct rows of `pool`; `run` shows them tile by tile."""
 
     def __init__(self, queries: NDArray[Any], pool: NDArray[Any], distance: str, team: Team) -> None:
-        queries, pool = np.asarray(queries), np.asarray(pool)
         check_shapes(queries, pool, distance, names=("queries", "pool rows"))
         a, b = prepare(queries, distance, name="queries"), prepare(pool, distance, name="pool")
         if a.dtype != b.dtype:
@@ -132,7 +146,8 @@ class Scores:
         about these rows and the following tiles come from a float64 product.
         """
         self._memory = threading.local()
-        with one_blas_thread():
+        # A team of one on a machine with more leaves the splitting of products to BLAS; see `make_team`.
+        with one_blas_thread() if self.team.size == get_threads() else nullcontext():
             for u in range(0, len(self.b), TILE_COLUMNS):
                 rows = self.b[u : u + TILE_COLUMNS]
                 if on_rows is not None:
@@ -143,7 +158,7 @@ class Scores:
     def _run_rows(self, rows: NDArray[Any], u: int, visit: Visit, share: float) -> None:
         """Show the tiles of one block of rows, stripe of queries by stripe."""
         part = self._project(rows)
-        most = max(1, TILE_BYTES // (len(rows) * self.dtype.itemsize))
+        most = max(1, TILE_BYTES * (1 if self.team.size > 1 else 4) // (len(rows) * self.dtype.itemsize))
         count = max(1, -(-len(self.a) // most))
         if len(self.a) >= 32 * self.team.size:
             count = -(-count // self.team.size) * self.team.size
