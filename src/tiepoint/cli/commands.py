@@ -12,6 +12,7 @@ from . import (
     describe_cmd,
     flow,
     import_cmd,
+    keypoints_cmd,
     list_cmd,
     report_cmd,
     run_cmd,
@@ -36,4 +37,5 @@ def mount(app: typer.Typer) -> None:
     app.command("import")(import_cmd.import_results)
     app.command("sql")(sql_cmd.sql)
     app.add_typer(data_cmd.app, name="data")
+    app.add_typer(keypoints_cmd.app, name="keypoints")
     app.add_typer(flow.app, name="flow")

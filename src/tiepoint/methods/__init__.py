@@ -64,7 +64,9 @@ _detector("random", "plain:Random", "random points, seeded by the image", None)
 _detector("keynet", "keynet:KeyNet", "keynet?weights=FILE, Key.Net through kornia", "learned")
 _detector("files", "files:KeypointFiles", "files:DIR, keypoint CSVs", None)
 _detector("set", "files:KeypointSetPlaces", "set:NAME, a stored keypoint set", None)
-_add("xfeat", f"{_OWN}.xfeat:Detector", "xfeat?weights=FILE, reliable cells", family="detectors", needs="onnx")
+_add(
+    "xfeat", f"{_OWN}.xfeat:Detector", "xfeat?weights=FILE, reliable cells", family="detectors", needs="onnx"
+)
 
 _K = f"{_OWN}.describe"
 

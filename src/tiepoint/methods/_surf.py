@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled loops of SURF on an integral image. Positions are pixel centres; boxes are clipped to the image."""
+"""Compiled loops of SURF on an integral image. Boxes are clipped to the image."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def hessian_layer(ii, size, step, det, trace):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def _haar(ii, y, x, half):  # type: ignore[no-untyped-def]
-    """Responses of the two Haar wavelets of side 2 half around a pixel: right minus left, lower minus upper."""
+    """The two Haar wavelets of side 2 half around a pixel: right minus left, lower minus upper."""
     left = _box(ii, y - half, x - half, y + half, x)
     right = _box(ii, y - half, x, y + half, x + half)
     upper = _box(ii, y - half, x - half, y, x + half)
@@ -65,14 +65,14 @@ def orientations(ii, xy, scale, out):  # type: ignore[no-untyped-def]
     window = math.pi / 3
     for k in range(len(xy)):
         s = scale[k]
-        half = max(1, int(round(2 * s)))
+        half = max(1, math.floor(2 * s + 0.5))
         n = 0
         for i in range(-6, 7):
             for j in range(-6, 7):
                 if i * i + j * j < 36:
                     weight = math.exp(-(i * i + j * j) / (2 * 2.5 * 2.5))
-                    y = int(round(xy[k, 1] + i * s))
-                    x = int(round(xy[k, 0] + j * s))
+                    y = math.floor(xy[k, 1] + i * s + 0.5)
+                    x = math.floor(xy[k, 0] + j * s + 0.5)
                     gx, gy = _haar(ii, y, x, half)
                     dx[n], dy[n] = weight * gx, weight * gy
                     angle[n] = math.atan2(gy, gx)
@@ -100,14 +100,14 @@ def describe(ii, xy, scale, angle, extended, out):  # type: ignore[no-untyped-de
     per = 8 if extended else 4
     for k in range(len(xy)):
         s, c, z = scale[k], math.cos(angle[k]), math.sin(angle[k])
-        half = max(1, int(round(s)))
+        half = max(1, math.floor(s + 0.5))
         for i in range(20):
             v = i - 9.5
             for j in range(20):
                 u = j - 9.5
                 weight = math.exp(-(u * u + v * v) / (2 * 3.3 * 3.3))
-                x = int(round(xy[k, 0] + s * (c * u - z * v)))
-                y = int(round(xy[k, 1] + s * (z * u + c * v)))
+                x = math.floor(xy[k, 0] + s * (c * u - z * v) + 0.5)
+                y = math.floor(xy[k, 1] + s * (z * u + c * v) + 0.5)
                 gx, gy = _haar(ii, y, x, half)
                 du = weight * (c * gx + z * gy)
                 dv = weight * (-z * gx + c * gy)

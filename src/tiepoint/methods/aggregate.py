@@ -63,13 +63,11 @@ def aggregated(
     >>> aggregated(stack, mask, "average")[0].tolist()
     [[1.0]]
     """
-    whole, some = mask.all(axis=0), mask.any(axis=0)
+    whole, some = np.asarray(mask.all(axis=0)), np.asarray(mask.any(axis=0))
     if pool is not None:
         made = np.asarray(pool.pool(stack[:, whole], labels))
         if made.ndim != 2 or len(made) != int(whole.sum()):
-            raise InputError(
-                f"pool(stack, scales) returns one row for each of {int(whole.sum())} keypoints, found {made.shape}"
-            )
+            raise InputError(f"pool(stack, scales) returns {int(whole.sum())} rows, found {made.shape}")
         out = np.zeros((len(whole), made.shape[1]), np.float32)
         out[whole] = made
         return out, whole

@@ -43,7 +43,10 @@ class Honc:
         for start in range(0, len(keypoints), _BLOCK):
             rows = slice(start, start + _BLOCK)
             patches = np.stack(
-                [sample_patches(colour[:, :, c], frames[rows], SIDE).reshape(-1, SIDE * SIDE) for c in range(3)],
+                [
+                    sample_patches(colour[:, :, c], frames[rows], SIDE).reshape(-1, SIDE * SIDE)
+                    for c in range(3)
+                ],
                 axis=2,
             )
             values[rows], valid[rows] = _histograms(patches, places)

@@ -70,9 +70,7 @@ class KazeFeatures:
     def extract(self, image: Image) -> tuple[Keypoints, NDArray[np.float32], NDArray[np.bool_]]:
         """Keypoints, (n, 64 or 128) and which rows are not blank."""
         d = self.detect_with
-        made = opencv("KAZE_create")(
-            self.extended, self.upright, d.threshold, d.n_octaves, d.n_octave_layers
-        )
+        made = opencv("KAZE_create")(self.extended, self.upright, d.threshold, d.n_octaves, d.n_octave_layers)
         points, values = made.detectAndCompute(to_grey(image), None)
         numbered = Keypoints.from_cv(points)
         numbered = Keypoints.at(
@@ -81,13 +79,14 @@ class KazeFeatures:
         )  # fmt: skip
         kept = limited(numbered, image, max_features=d.max_features, border_px=d.border_px)
         rows = np.empty((0, 64), np.float32) if values is None else values[kept.class_id]
-        return kept, rows, rows.any(axis=1)
+        return kept, rows, np.asarray(rows.any(axis=1))
 
 
 class Kaze:
     """M-SURF in KAZE's scale space, 64 numbers, at the level whose keypoints have the nearest size.
 
-    Level l has keypoints of size 3.2 · 2^(l/4), and level 0 has no derivatives. KAZE finds the orientation itself, whatever the keypoint's.
+    Level l has keypoints of size 3.2 · 2^(l/4), and level 0 has no derivatives. KAZE finds the orientation
+    itself, whatever the keypoint's.
     """
 
     name, distance = "kaze", "l2"

@@ -65,9 +65,7 @@ class OpenCVDescriptor:
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
         """(n, dimension) and which rows OpenCV described."""
-        return computed(
-            self.extractor(), to_grey(image), self.points(keypoints), self.dimension, self.dtype
-        )
+        return computed(self.extractor(), to_grey(image), self.points(keypoints), self.dimension, self.dtype)
 
 
 class Orb(OpenCVDescriptor):

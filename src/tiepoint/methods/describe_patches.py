@@ -31,7 +31,8 @@ def patches_at(
 ) -> NDArray[np.uint8]:
     """Grey squares around keypoints, uint8 (n, patch_px, patch_px).
 
-    >>> patches_at(np.full((9, 9), 7, np.uint8), Keypoints.at([[4, 4]], size_px=2), magnification=2, patch_px=4).max()
+    >>> centre = Keypoints.at([[4, 4]], size_px=2)
+    >>> patches_at(np.full((9, 9), 7, np.uint8), centre, magnification=2, patch_px=4).max()
     np.uint8(7)
     """
     angle = np.zeros(len(keypoints)) if upright else np.nan_to_num(keypoints.angle_deg, nan=0.0)
@@ -93,7 +94,7 @@ class PatchMethod(PatchAtKeypoints):
 
 
 class KorniaNetwork(PatchAtKeypoints):
-    """``kornia:NAME?weights=FILE``: HardNet, HyNet, SOSNet, TFeat (HardTFeat is recognised) on 32-px squares."""
+    """``kornia:NAME?weights=FILE``: HardNet, HyNet, SOSNet, TFeat (and HardTFeat) on 32-px squares."""
 
     def __init__(
         self,

@@ -23,9 +23,9 @@ def packed_octaves(
 ) -> NDArray[np.int64]:
     """OpenCV's packed octave (octave & 255 | layer << 8) of keypoints by their size.
 
-    A SIFT keypoint of octave o and layer l has size 2 sigma 2^(o + l/layers); octaves begin at -1, the doubled
-    image, and layers run from 1. A keypoint's own `octave` is not used: other detectors write other things
-    there, and OpenCV would read a level that has nothing to do with the size.
+    A SIFT keypoint of octave o and layer l has size 2 sigma 2^(o + l/layers); octaves begin at -1, the
+    doubled image, and layers run from 1. A keypoint's own `octave` is not used: other detectors write
+    other things there, and OpenCV would read a level that has nothing to do with the size.
 
     >>> packed_octaves(np.array([2 * 1.6 * 2 ** (1 / 3)]), 1.6, 3, (100, 100)).tolist()
     [256]

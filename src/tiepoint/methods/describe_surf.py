@@ -37,4 +37,4 @@ class Surf:
         xy = np.ascontiguousarray(keypoints.xy)
         _surf.describe(ii, xy, scales(keypoints.size_px), np.deg2rad(angle), self.extended, out)
         values = l2_normalised(np.where(np.abs(out) < 1e-12, 0.0, out))
-        return values, values.any(axis=1)
+        return values, np.asarray(values.any(axis=1))

@@ -18,8 +18,8 @@ Plane = NDArray[np.float32]
 class Harris:
     """Harris-Laplace: det - k trace² of the scale-normalised structure tensor, scale by |Laplacian|.
 
-    Integration scales are `sigma` · 2^(i/3); derivatives are taken at 0.7 of them, on grey values in 0 to 1. A
-    corner is a maximum among its 8 neighbours above `threshold`, at a scale where the scale-normalised
+    Integration scales are `sigma` · 2^(i/3); derivatives are taken at 0.7 of them, on grey values in 0 to 1.
+    A corner is a maximum among its 8 neighbours above `threshold`, at a scale where the scale-normalised
     Laplacian is larger than at the scales below and above. Size is twice the integration scale
     (a diameter, as SIFT's), refined by a parabola through the three Laplacians. No orientation.
     """

@@ -236,7 +236,9 @@ class Gftt(OpenCVDetector):
     def detect(self, image: Image) -> Keypoints:
         """Corners above `quality` times the best response."""
         grey = to_grey(image)
-        corners = cv2.goodFeaturesToTrack(grey, 0, self.quality, self.min_distance_px, blockSize=self.block_px)
+        corners = cv2.goodFeaturesToTrack(
+            grey, 0, self.quality, self.min_distance_px, blockSize=self.block_px
+        )
         xy = np.empty((0, 2)) if corners is None else corners.reshape(-1, 2).astype(np.float64)
         strength = cv2.cornerMinEigenVal(grey, self.block_px)
         at = np.rint(xy).astype(np.int64)

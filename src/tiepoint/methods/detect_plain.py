@@ -44,7 +44,8 @@ def _line(length: int, step: float, border: float) -> NDArray[np.float64]:
     if room < 0:
         return np.empty(0)
     count = int(room // step) + 1
-    return border + (room - (count - 1) * step) / 2 + step * np.arange(count)
+    first = border + (room - (count - 1) * step) / 2
+    return first + step * np.arange(count, dtype=np.float64)
 
 
 class Random:
@@ -64,7 +65,9 @@ class Random:
         seed: int = 0,
     ) -> None:
         if not 0 < min_size_px <= max_size_px:
-            raise InputError(f"sizes run from a smaller to a larger one, found {min_size_px:g} to {max_size_px:g}")
+            raise InputError(
+                f"sizes run from a smaller to a larger one, found {min_size_px:g} to {max_size_px:g}"
+            )
         if max_features is None or max_features < 1:
             raise InputError(f"random needs a number of points as max_features, found {max_features}")
         self.max_features, self.border_px, self.seed = max_features, float(border_px), seed

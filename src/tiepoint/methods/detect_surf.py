@@ -17,8 +17,8 @@ FILTERS = 4
 class Surf:
     """Maxima of the box-filter Hessian determinant over 3 x 3 x 3 neighbours, refined by a quadratic.
 
-    Filter sizes are 9, 15, 21, 27 in the first octave and 3 (2^(o+1) (l+1) + 1) in general, evaluated at every
-    2^o-th pixel. `threshold` is on the determinant of grey values in 0 to 1 with sums over size². The
+    Filter sizes are 9, 15, 21, 27 in the first octave and 3 (2^(o+1) (l+1) + 1) in general, evaluated at
+    every 2^o-th pixel. `threshold` is on the determinant of grey values in 0 to 1 with sums over size². The
     keypoint's size is the interpolated filter size (scale = 1.2/9 of it); `class_id` is the sign of the
     Laplacian. Angles are the dominant Haar direction, NaN if `upright`.
     """
@@ -57,15 +57,15 @@ def _octave(ii: Floats, octave: int, threshold: float) -> tuple[NDArray[np.float
     shape = (-(-(ii.shape[0] - 1) // step), -(-(ii.shape[1] - 1) // step))
     sizes = [3 * ((1 << (octave + 1)) * (layer + 1) + 1) for layer in range(FILTERS)]
     det, trace = np.empty((FILTERS, *shape)), np.empty((FILTERS, *shape))
-    for layer, size in enumerate(sizes):
-        _surf.hessian_layer(ii, size, step, det[layer], trace[layer])
+    for number, size in enumerate(sizes):
+        _surf.hessian_layer(ii, size, step, det[number], trace[number])
     layer, i, j = _maxima(det, threshold)
     offset, value, inside = _refined(det, layer, i, j)
     layer, i, j, offset, value = layer[inside], i[inside], j[inside], offset[inside], value[inside]
     x, y = (j + offset[:, 2]) * step, (i + offset[:, 1]) * step
-    size = np.array(sizes)[layer] + offset[:, 0] * (sizes[1] - sizes[0])
+    sides = np.array(sizes)[layer] + offset[:, 0] * (sizes[1] - sizes[0])
     sign = np.sign(trace[layer, i, j])
-    return x, y, size, value, sign, np.full(len(x), float(octave))
+    return x, y, sides, value, sign, np.full(len(x), float(octave))
 
 
 def _maxima(det: Floats, threshold: float) -> tuple[NDArray[np.int64], ...]:
@@ -95,8 +95,9 @@ def _refined(
         hessian[:, p, p] = at(*a) + at(*(-v for v in a)) - 2 * here
         for q in range(p):
             b = axes[q]
-            plus, minus = tuple(u + v for u, v in zip(a, b, strict=True)), tuple(
-                u - v for u, v in zip(a, b, strict=True)
+            plus, minus = (
+                tuple(u + v for u, v in zip(a, b, strict=True)),
+                tuple(u - v for u, v in zip(a, b, strict=True)),
             )
             cross = at(*plus) + at(*(-v for v in plus)) - at(*minus) - at(*(-v for v in minus))
             hessian[:, p, q] = hessian[:, q, p] = cross / 4
@@ -104,4 +105,4 @@ def _refined(
     hessian[~solvable] = np.eye(3)
     offset = -np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
     inside = solvable & (np.abs(offset) <= 0.5).all(axis=1)
-    return offset, here + 0.5 * (gradient * offset).sum(axis=1), inside
+    return np.asarray(offset, np.float64), here + 0.5 * (gradient * offset).sum(axis=1), inside

@@ -31,7 +31,9 @@ class Fusion:
     concatenated with bit strings. A keypoint that one component could not describe has failed.
     """
 
-    def __init__(self, components: Sequence[Any], aggregation: str = "concatenate", weights: Any = None) -> None:
+    def __init__(
+        self, components: Sequence[Any], aggregation: str = "concatenate", weights: Any = None
+    ) -> None:
         kinds = {distance_of(c) for c in components}
         self.binary = kinds == {"hamming"}
         if "hamming" in kinds and not self.binary:
@@ -94,7 +96,7 @@ class Fusion:
 
 
 class FusionOfPairs:
-    """Components each at keypoints of their own: paired sets, row i of one is the partner of row i of another.
+    """Components each at keypoints of their own: paired sets, row i of one is the partner of row i of all.
 
     That rows are partners is checked by the pair numbers of the sets, never assumed from the order. The
     keypoints reported, and so the ground truth, are those of the first component.

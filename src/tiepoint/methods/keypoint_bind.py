@@ -56,7 +56,9 @@ def check_keypoints(keypoints: Keypoints, image: Image | None, where: str) -> Ke
     positive = keypoints.size_px > 0
     if not positive.all():
         i = int(np.argmin(positive))
-        raise InputError(f"{where}: keypoint {i} has size {keypoints.size_px[i]:g}; sizes are positive pixels")
+        raise InputError(
+            f"{where}: keypoint {i} has size {keypoints.size_px[i]:g}; sizes are positive pixels"
+        )
     if image is not None and len(keypoints):
         size = (image.shape[1], image.shape[0])
         inside = in_view(keypoints.xy, size)
@@ -64,7 +66,7 @@ def check_keypoints(keypoints: Keypoints, image: Image | None, where: str) -> Ke
             i = int(np.argmin(inside))
             x, y = keypoints.xy[i]
             raise InputError(
-                f"{where}: keypoint {i} at ({x:g}, {y:g}) lies outside the image of {size[0]} x {size[1]} pixels"
+                f"{where}: keypoint {i} at ({x:g}, {y:g}) lies outside the image of {size[0]} x {size[1]} px"
             )
     return keypoints
 

@@ -39,14 +39,15 @@ class Plan:
     def build(self, device: str, params: Mapping[str, Any] | None = None) -> Any:
         """The object."""
         given = dict(self.params) if params is None else {**params, **self.params}
-        if not inspect.isclass(self.factory) and not inspect.isfunction(self.factory):
+        factory: Any = self.factory
+        if not (inspect.isclass(factory) or inspect.isfunction(factory)):
             if given:
                 raise InputError(f"{self.text!r} is an object and takes no parameters")
-            return self.factory
-        stage = Stage(self.text.partition("?")[0], given, self.argument)
+            return factory
+        stage = Stage(parse_stage(self.text).name, given, self.argument)
         if not self.parts:
             positional, keywords = arguments(self.factory, stage, extra={"device": device})
-            return self.factory(*positional, **keywords)
+            return factory(*positional, **keywords)
         known = parameters_of(self.factory)
         own = {k: v for k, v in given.items() if k in known}
         rest = {k: v for k, v in given.items() if k not in known}
@@ -140,9 +141,7 @@ def _at_home(descriptor: Plan, detector: Plan, text: str, device: str) -> Any:
     for key in params:
         if key not in descriptor.known() | detector.known():
             name = parse_stage(text).name
-            raise UnknownNameError(
-                f"parameter of {name}", key, sorted(descriptor.known() | detector.known())
-            )
+            raise UnknownNameError(f"parameter of {name}", key, sorted(descriptor.known() | detector.known()))
     first = {k: v for k, v in params.items() if k in detector.known()}
     second = {k: v for k, v in params.items() if k in descriptor.known()}
     made = Plan(descriptor.text, descriptor.factory, descriptor.argument, second, descriptor.parts)
@@ -171,7 +170,8 @@ def _fused_at_own_places(text: str, device: str) -> Any:
         thing = make_keypoint_thing(component, device)
         parts.append(thing)
     fusion = Fusion([p.descriptor for p in parts], **_checked(params))
-    return FusionOfPairs(fusion, parts, name=shown(text))
+    name = FUSE + ",".join(p.name for p in parts) + (f"?{query}" if query else "")
+    return FusionOfPairs(fusion, parts, name=name)
 
 
 def make_pair(pair: tuple[Any, ...], device: str) -> Any:
@@ -179,7 +179,9 @@ def make_pair(pair: tuple[Any, ...], device: str) -> Any:
     from .keypoint_bind import DetectThenDescribe
 
     if len(pair) != 2:
-        raise InputError(f"a keypoint method is one object or (descriptor, detector), found {len(pair)} things")
+        raise InputError(
+            f"a keypoint method is one object or (descriptor, detector), found {len(pair)} things"
+        )
     made = []
     for part, family, needed in zip(pair, ("keypoints", DETECTORS), ("describe", "detect"), strict=True):
         plan = plan_part(part, family) if isinstance(part, str) else Plan(_called(part), part)
@@ -213,5 +215,3 @@ def _name(spec: KeypointSpec, detector: Any) -> str:
     else:
         left = shown(spec.descriptor)
     return f"{left}@{right}"
-
-

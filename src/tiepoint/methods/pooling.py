@@ -38,9 +38,7 @@ def scale_weights(scales: Array, weighting: str, sigma: float) -> NDArray[np.flo
         "gaussian": np.exp(-0.5 * away**2),
     }[weighting]
     if not raw.sum() > 0:
-        raise InputError(
-            f"{weighting} weights of width {sigma:g} are zero at all scales; give a larger one or other scales"
-        )
+        raise InputError(f"{weighting} weights of width {sigma:g} are zero at all scales; choose others")
     return np.asarray(raw / raw.sum())
 
 
@@ -54,7 +52,8 @@ class DomainSizePooling:
     Args:
         base: a real-valued descriptor at keypoints.
         scales: factors on the keypoint's size, ``1,1.5,2``.
-        aggregation: average, max, min, concatenate, weighted, or ``my.py:Class`` with ``pool(stack, scales)``.
+        aggregation: average, max, min, concatenate, weighted, or ``my.py:Class`` with
+            ``pool(stack, scales)``.
         weighting: of ``weighted``: uniform, triangular or gaussian in ln(scale).
         weight_sigma: width of the triangular and gaussian weighting, in ln(scale).
         weights: explicit weights of the scales instead, ``0.25,0.5,0.25``.
@@ -81,7 +80,9 @@ class DomainSizePooling:
             if value not in STAGES:
                 raise UnknownNameError(f"value of {what}", str(value), STAGES)
         if distance_of(base) not in ("l2", "l1", "cosine"):
-            raise InputError(f"bits cannot be pooled: {type(base).__name__} is compared by {distance_of(base)}")
+            raise InputError(
+                f"bits cannot be pooled: {type(base).__name__} is compared by {distance_of(base)}"
+            )
         self.scales = np.array(numbers(scales, "scales"))
         if not (self.scales > 0).all():
             raise InputError(f"scales are positive factors, found {self.scales.tolist()}")

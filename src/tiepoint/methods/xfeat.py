@@ -26,7 +26,10 @@ Floats = NDArray[np.float64]
 CELL_PX = 8
 ZOOMS = (0.6, 1.3)
 _MAPS = tuple(
-    (f"/block_fusion/block_fusion.2{end}/Conv_output_0", f"/heatmap_head/heatmap_head.3{end}/Sigmoid_output_0")
+    (
+        f"/block_fusion/block_fusion.2{end}/Conv_output_0",
+        f"/heatmap_head/heatmap_head.3{end}/Sigmoid_output_0",
+    )
     for end in ("", "_1")
 )
 
@@ -122,9 +125,7 @@ class Detector:
             if share != 0:
                 kept.append(limited(found, image, max_features=share, border_px=self.border_px))
         table = np.concatenate([k.to_array() for k in kept])
-        return limited(
-            Keypoints.from_array(table), image, max_features=limit, border_px=self.border_px
-        )
+        return limited(Keypoints.from_array(table), image, max_features=limit, border_px=self.border_px)
 
 
 class Descriptor:

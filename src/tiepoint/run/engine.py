@@ -77,14 +77,16 @@ def checked_protocols(task: Task, wanted: Sequence[str]) -> tuple[str, ...]:
 
 def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run:
     """Run, score and store; returns the run. Units that fail leave the rest stored and raise `UnitError`."""
+    from ..methods.keypoint_places import located
     from ..methods.resolve import resolve
 
     started = time.perf_counter()
     task = load_task(request.task)
     protocols = checked_protocols(task, request.protocols)
     opened = task.open(request.data, request.options)
+    spec = located(request.method, store.root)
     fit = Fitting(opened, store.root, fit_on=request.fit_on)
-    method: Method = resolve(request.method, family=task.family, fit=fit, **request.method_options)
+    method: Method = resolve(spec, family=task.family, fit=fit, **request.method_options)
     if request.fit_on is not None and not fit.log:
         raise InputError(f"--fit-on has no effect: {method.name} has no transform that is fitted")
     if method.check is not None:
@@ -144,8 +146,9 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
         "efficiency": cost,
     }
     run = StoredRun(
-        run_id, task.name, "done", manifest, rows, None, about.now(), time.perf_counter() - started
-    )
+        run_id, task.name, "done", manifest, rows, None, about.now(), time.perf_counter() - started,
+        keypoint_set=method.meta.get("keypoint_set"),
+    )  # fmt: skip
     save_run(store, run)
     return Run(run, made, notices)
 

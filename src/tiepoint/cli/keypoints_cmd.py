@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint keypoints``: locked keypoint sets, so that descriptors are compared at the same places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ..model.errors import InputError
+from .common import progress_bars
+
+app = typer.Typer(help="Keypoint sets: make, intersect, subset, import, export.", no_args_is_help=True)
+STORE = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store.")
+OVERWRITE = typer.Option(False, "--overwrite", help="Replace a set of the same name.")
+
+
+def _saved(store: str | None, sets: list[Any], overwrite: bool) -> None:
+    from ..run.keypoint_sets import save_keypoint_set
+    from ..store.store import Store
+
+    with Store.open(store) as opened:
+        for made in sets:
+            save_keypoint_set(opened, made, overwrite=overwrite)
+            counts = [len(k) for k in made.images.values()]
+            print(
+                f"{made.name}: {made.total:,} keypoints in {len(counts)} images "
+                f"({min(counts)} to {max(counts)}), border {made.recipe.get('border_px')} px, "
+                f"id {made.id[:12]}"
+            )
+
+
+def _loaded(store: str | None, *names: str) -> list[Any]:
+    from ..run.keypoint_sets import load_keypoint_set
+    from ..store.store import Store
+
+    with Store.open(store) as opened:
+        return [load_keypoint_set(opened, name) for name in names]
+
+
+@app.command("make")
+def make(
+    name: str = typer.Argument(..., help="Name of the set, or of a recipe: sift_surf_intersection."),
+    data: Path = typer.Option(..., "--data", help="Folder of image sequences."),
+    detector: str = typer.Option(None, "--detector", help="Detector, e.g. sift or surf?threshold=0.001."),
+    mode: str = typer.Option("independent", "--mode", help="independent, or projected from image 1."),
+    max_features: int = typer.Option(
+        2000, "--max-features", help="Strongest kept in each image; 0 keeps all."
+    ),
+    border_px: float = typer.Option(40.0, "--border-px", help="Margin to every edge of every image."),
+    min_distance_px: float = typer.Option(
+        None, "--min-distance-px", help="No two keypoints nearer than this."
+    ),
+    min_size_px: float = typer.Option(None, "--min-size-px", help="Smallest size kept."),
+    max_size_px: float = typer.Option(None, "--max-size-px", help="Largest size kept."),
+    device: str = typer.Option("cpu", "--device", help="Device of learned detectors."),
+    overwrite: bool = OVERWRITE,
+    store: str = STORE,
+) -> None:
+    """Detect keypoints in every image and lock them under a name.
+
+    Example: `tiepoint keypoints make sift_8000 --data sequences --detector sift --max-features 8000`
+    """
+    from ..datasets.keypoint_recipes import RECIPES, make_recipe
+    from ..datasets.keypoint_sets import make_keypoint_set
+    from ..datasets.sequences import ImageSequences
+
+    sequences = ImageSequences(data)
+    with progress_bars() as progress:
+        if detector is None and name in RECIPES:
+            sets = make_recipe(
+                sequences, name, border_px=border_px, progress=lambda d, t: progress(name, d, t)
+            )
+        else:
+            if detector is None:
+                raise InputError(f"{name!r} is no recipe ({', '.join(RECIPES)}); say --detector, e.g. sift")
+            made = make_keypoint_set(
+                sequences, name, detector=detector, mode=mode, max_features=max_features or None,
+                border_px=border_px, min_distance_px=min_distance_px, min_size_px=min_size_px,
+                max_size_px=max_size_px, device=device, progress=lambda d, t: progress(name, d, t),
+            )  # fmt: skip
+            sets = [made]
+    _saved(store, sets, overwrite)
+
+
+@app.command("intersect")
+def intersect(
+    first: str = typer.Argument(..., metavar="A", help="Keypoint set."),
+    second: str = typer.Argument(..., metavar="B", help="Keypoint set of the same images."),
+    out: str = typer.Option(..., "--out", help="Name; the sets are OUT_a and OUT_b."),
+    tolerance_px: float = typer.Option(3.0, "--tolerance-px", help="Largest distance of partners."),
+    overwrite: bool = OVERWRITE,
+    store: str = STORE,
+) -> None:
+    """Keep keypoints of two sets that are each other's nearest; rows of the two results are partners.
+
+    Example: `tiepoint keypoints intersect sift_8000 surf_8000 --out both --tolerance-px 3`
+    """
+    from ..datasets.keypoint_filters import intersect as intersected
+
+    a, b = _loaded(store, first, second)
+    _saved(store, list(intersected(a, b, out, tolerance_px=tolerance_px)), overwrite)
+
+
+@app.command("subset")
+def subset(
+    source: str = typer.Argument(..., metavar="SET", help="Keypoint set."),
+    out: str = typer.Option(..., "--out", help="Name of the new set."),
+    count: int = typer.Option(None, "--count", help="How many to keep."),
+    scope: str = typer.Option("image", "--scope", help="What --count counts: image or set."),
+    by: str = typer.Option("response", "--by", help="response, size (largest first) or random."),
+    seed: int = typer.Option(0, "--seed", help="Seed of --by random."),
+    min_size_px: float = typer.Option(None, "--min-size-px", help="Smallest size kept."),
+    max_size_px: float = typer.Option(None, "--max-size-px", help="Largest size kept."),
+    min_distance_px: float = typer.Option(
+        None, "--min-distance-px", help="No two keypoints nearer than this."
+    ),
+    overwrite: bool = OVERWRITE,
+    store: str = STORE,
+) -> None:
+    """Part of a set: by size, by distance, the strongest, the largest or a random part.
+
+    Example: `tiepoint keypoints subset sift_8000 --out large --count 500 --scope image --by size`
+    """
+    from ..datasets.keypoint_filters import subset as part_of
+
+    if all(v is None for v in (count, min_size_px, max_size_px, min_distance_px)):
+        raise InputError("say what to keep: --count, --min-size-px, --max-size-px or --min-distance-px")
+    made = part_of(
+        _loaded(store, source)[0], out, count=count, scope=scope, by=by, seed=seed,
+        min_size_px=min_size_px, max_size_px=max_size_px, min_distance_px=min_distance_px,
+    )  # fmt: skip
+    _saved(store, [made], overwrite)
+
+
+@app.command("import")
+def import_(
+    folder: Path = typer.Argument(..., metavar="DIR", help="Folder with SCENE/IMAGE.csv."),
+    name: str = typer.Option(..., "--name", help="Name of the set."),
+    data: Path = typer.Option(..., "--data", help="Image sequences the keypoints belong to."),
+    overwrite: bool = OVERWRITE,
+    store: str = STORE,
+) -> None:
+    """Read keypoint CSVs (`1.csv`, or `1ppm.csv` as the workbench writes them) into a set.
+
+    Example: `tiepoint keypoints import exported --name theirs --data sequences`
+    """
+    from ..datasets.keypoint_files import import_keypoints
+    from ..datasets.sequences import ImageSequences
+
+    _saved(store, [import_keypoints(folder, name, ImageSequences(data))], overwrite)
+
+
+@app.command("export")
+def export(
+    name: str = typer.Argument(..., metavar="SET", help="Keypoint set."),
+    out: Path = typer.Option(..., "--out", help="Folder for SCENE/IMAGE.csv."),
+    names: str = typer.Option("number", "--names", help="number (1.csv) or workbench (1ppm.csv)."),
+    store: str = STORE,
+) -> None:
+    """Write a set as keypoint CSVs; importing them gives the same numbers.
+
+    Example: `tiepoint keypoints export sift_8000 --out csv`
+    """
+    from ..datasets.keypoint_files import export_keypoints
+
+    made = _loaded(store, name)[0]
+    print(f"{export_keypoints(made, out, names=names)} files in {out}")
+
+
+@app.command("list")
+def list_(store: str = STORE) -> None:
+    """Keypoint sets of the store.
+
+    Example: `tiepoint keypoints list`
+    """
+    from ..run.keypoint_sets import known_keypoint_sets, load_keypoint_set
+    from ..store.store import Store
+
+    with Store.open(store) as opened:
+        for name in known_keypoint_sets(opened):
+            made = load_keypoint_set(opened, name)
+            r = made.recipe
+            print(
+                f"{name}: {made.total:,} keypoints, {r.get('detector')}, {r.get('method')}, id {made.id[:12]}"
+            )
