@@ -61,6 +61,11 @@ class Context:
         """Cached features of an item."""
         return self.features.get(self.feature_key(self.item(key)))
 
+    def described_s(self) -> float:
+        """Seconds the method took on all items, as measured when their features were made."""
+        metas = (self.features.meta(self.feature_key(item)) for item in self.opened.items)
+        return sum(float(m["time_s"]) for m in metas if m is not None)
+
     def record_key(self, unit: Unit, comparison: str) -> str:
         """Key of the records of a unit: content of its features, its definition, the comparison."""
         contents = []

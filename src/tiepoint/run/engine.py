@@ -28,7 +28,7 @@ from .efficiency import efficiency
 from .executors import names_of, run_jobs
 from .fitting import Fitting
 from .result import Run
-from .scoring import score_rows
+from .scoring import processing_time, score_rows
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage in words, how much is done, and how much there is."""
@@ -107,8 +107,9 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
         stored = _finished(store, run_id, protocols)
         if stored is not None:
             return Run(stored, read_records(store, stored), notices)
-        keys = work(context, recipe, protocols, request.jobs, progress)
+        keys, compared_s = work(context, recipe, protocols, request.jobs, progress)
         cost = efficiency(context, store.root)
+        described_s = context.described_s()
     made = {unit: {c: records.get(k) for c, k in by.items()} for unit, by in keys.items()}
     rows = kept_scores(store, run_id, protocols)
     speak = getattr(task, "warnings", None)
@@ -119,6 +120,8 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
         rows += score_rows(task, chosen, protocol)
         notices += [w for w in (speak(chosen) if speak else ()) if w not in notices]
         progress(f"scores under {protocol}", 1, 1)
+    if task.name == "keypoints/ranking" and "workbench" in protocols:
+        rows.append(processing_time(described_s, compared_s))
     manifest = {
         "task": task.name,
         "options": _plain(request.options),
@@ -161,8 +164,8 @@ def identity(method: Method, task: Task, data_hash: str, units: Sequence[Unit]) 
 
 def work(
     context: Context, recipe: Recipe | None, protocols: Sequence[str], jobs: int, progress: Progress
-) -> dict[str, dict[str, str]]:
-    """Features and records that are missing; returns the record keys by unit and comparison."""
+) -> tuple[dict[str, dict[str, str]], float]:
+    """Features and records that are missing; the record keys by unit and comparison, and the seconds."""
     keys = {i.key: context.feature_key(i) for i in context.opened.items}
     missing = {name: (name, key) for name, key in keys.items() if context.features.meta(key) is None}
     label = f"{context.method.name}: features"
@@ -171,11 +174,13 @@ def work(
     todo = {f"{u.key} ({c})": (u, c) for u in context.opened.units for c in comparisons}
     in_process = None if context.task.family == "patches" else recipe
     label = f"{context.method.name}: {context.task.name}"
+    started = time.perf_counter()
     results = _adaptive(label, _compare, todo, context, in_process, jobs, progress)
+    seconds = time.perf_counter() - started
     made: dict[str, dict[str, str]] = {}
     for name, (unit, comparison) in todo.items():
         made.setdefault(unit.key, {})[comparison] = results[name]
-    return made
+    return made, seconds
 
 
 def _extract(context: Context, argument: tuple[str, str]) -> float:
