@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial import distance as scipy_distance
 
-from tiepoint.kernels import pair_distances, pair_distances_sq
+from tiepoint.kernels import nearest, pair_distances, pair_distances_sq
 from tiepoint.model.errors import InputError
 
 DIMS = [2, 6, 8, 14, 16, 30, 128]
@@ -88,6 +88,18 @@ def test_strided_input_is_read_as_it_looks():
     wide = np.random.default_rng(6).normal(size=(9, 20)).astype(np.float32)
     part = wide[::2, ::2]
     assert np.array_equal(pair_distances(part, part, [0], [3]), pair_distances(part.copy(), part, [0], [3]))
+
+
+@pytest.mark.parametrize("distance", ["l2", "hamming"])
+def test_rows_at_odd_addresses(distance):
+    dtype = np.uint8 if distance == "hamming" else np.float32
+    values = np.random.default_rng(7).integers(0, 256, (6, 16)).astype(dtype)
+    odd = np.frombuffer(b"x" + values.tobytes(), dtype=np.uint8)[1:].view(dtype).reshape(6, 16)
+    i, j = np.arange(6), np.arange(6)[::-1].copy()
+    found = pair_distances(odd, odd, i, j, distance=distance)
+    assert np.array_equal(found, pair_distances(values, values, i, j, distance=distance))
+    near = nearest(odd, odd, 2, distance=distance)
+    assert np.array_equal(near.index, nearest(values, values, 2, distance=distance).index)
 
 
 def test_no_pairs():

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
-from .rows import check_shapes, first_bad_row, prepare
+from .rows import BLOCK, check_shapes, first_bad_row, prepare
 from .threads import Team
-
-_CHUNK = 16384
 
 
 def pair_distances(
@@ -87,7 +85,7 @@ def _index(index: ArrayLike, rows: int, name: str) -> NDArray[np.int64]:
 
 def _direct(a: NDArray[Any], b: NDArray[Any], distance: str) -> bool:
     kinds = (np.float32, np.float64, np.uint8)
-    same = a.dtype == b.dtype and a.flags.c_contiguous and b.flags.c_contiguous
+    same = a.dtype == b.dtype and all(x.flags.c_contiguous and x.flags.aligned for x in (a, b))
     return distance in ("l2", "l1") and same and a.dtype in kinds
 
 
@@ -108,8 +106,8 @@ def _run_gathered(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any
     from ._loops import pairs_hamming, pairs_l1, pairs_l2
 
     loop = {"hamming": pairs_hamming, "l2": pairs_l2, "cosine": pairs_l2}.get(distance, pairs_l1)
-    for i in range(0, len(out), _CHUNK):
-        part = slice(i, min(i + _CHUNK, len(out)))
+    for i in range(0, len(out), BLOCK):
+        part = slice(i, min(i + BLOCK, len(out)))
         rows = np.arange(part.stop - part.start)
         x = prepare(a[left[part]], distance, name=f"pairs from {i}, rows of a")
         y = prepare(b[right[part]], distance, name=f"pairs from {i}, rows of b")

@@ -16,6 +16,9 @@ Matrix = NDArray[Any]
 # Squares of larger values overflow float64, so that all distances would tie at infinity.
 LARGEST = 1e150
 
+# Rows handled at once where a pass needs memory of its own.
+BLOCK = 16384
+
 
 def check_shapes(a: Matrix, b: Matrix, distance: str, *, names: tuple[str, str]) -> None:
     """Raise InputError unless both are (n, d) with the same d and a dtype that fits the distance."""
@@ -63,13 +66,13 @@ def as_float(values: Matrix) -> Matrix:
         kind: Any = np.float32 if values.dtype == np.float32 else np.float64
     else:
         kind = np.float32
-    return np.ascontiguousarray(values, dtype=kind)
+    return np.require(values, dtype=kind, requirements=["C", "A"])
 
 
 def first_bad_row(x: Matrix) -> int | None:
     """Index of the first row with a NaN, an infinity, or a value whose square overflows float64."""
-    for start in range(0, len(x), 65536):
-        block = x[start : start + 65536]
+    for start in range(0, len(x), BLOCK):
+        block = x[start : start + BLOCK]
         top, bottom = (float(block.max()), float(block.min())) if block.size else (0.0, 0.0)
         if not (top <= LARGEST and bottom >= -LARGEST):  # a NaN fails both
             good = np.all(np.abs(block.astype(np.float64)) <= LARGEST, axis=1)
@@ -87,19 +90,23 @@ def normalise(x: Matrix, *, name: str) -> Matrix:
     """Float64 rows divided by their Euclidean norm (eight-lane reference sum); a zero row is an error."""
     from ._loops import pairs_l2
 
-    x = np.ascontiguousarray(x, dtype=np.float64)
-    rows = np.arange(len(x))
-    peak = np.max(np.abs(x), axis=1, initial=0.0)
-    if not np.all(peak > 0):
-        raise InputError(f"{name}, row {int(np.argmin(peak > 0))}: all zero, cosine needs a direction")
-    # An exact power of two keeps squares of tiny and huge rows inside float64.
-    scaled = np.ldexp(x, -np.frexp(peak)[1][:, None])
-    square = np.empty(len(x))
-    pairs_l2(np.float64)(scaled, np.zeros((1, x.shape[1])), rows, np.zeros_like(rows), square)
-    return scaled / np.sqrt(square)[:, None]
+    out = np.empty(x.shape)
+    origin = np.zeros((1, x.shape[1]))
+    for start in range(0, len(x), BLOCK):
+        block = np.asarray(x[start : start + BLOCK], dtype=np.float64)
+        peak = np.max(np.abs(block), axis=1)
+        if not np.all(peak > 0):
+            row = start + int(np.argmin(peak > 0))
+            raise InputError(f"{name}, row {row}: all zero, cosine needs a direction")
+        # An exact power of two keeps squares of tiny and huge rows inside float64.
+        scaled = np.ldexp(block, -np.frexp(peak)[1][:, None])
+        square, rows = np.empty(len(block)), np.arange(len(block))
+        pairs_l2(np.float64)(scaled, origin, rows, np.zeros_like(rows), square)
+        np.divide(scaled, np.sqrt(square)[:, None], out=out[start : start + BLOCK])
+    return out
 
 
 def _words(bits: Matrix) -> Matrix:
     pad = -bits.shape[1] % 8
     whole = np.pad(bits, ((0, 0), (0, pad))) if pad else np.ascontiguousarray(bits)
-    return whole.view(np.uint64)
+    return np.require(whole.view(np.uint64), requirements="A")
