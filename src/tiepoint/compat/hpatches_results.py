@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Drop-in for the results script of the HPatches Python reference: same options, same tables, same numbers.
+
+``python -m tiepoint.compat.hpatches_results --descr-name=sift --task=matching --split=a``
+
+It prints results that `hpatches_eval` wrote (JSON), and those the reference pickled (read, not executed).
+`--results-dir` is obeyed; the reference ignores it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._version import __version__
+from ..model.errors import FormatError, InputError, TiepointError, UnknownNameError
+from .hpatches_files import TASKS, read_results
+
+ROWS = {"e": "Easy", "h": "Hard", "t": "Tough"}
+Table = list[list[str]]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the reference."""
+    p = argparse.ArgumentParser(
+        prog="python -m tiepoint.compat.hpatches_results",
+        description="Print HPatches results as the Python reference does.",
+        epilog="Example: python -m tiepoint.compat.hpatches_results --descr-name=sift --task=matching",
+    )
+    p.add_argument("--descr-name", "--descr", action="append", required=True, help="may be repeated")
+    p.add_argument("--task", action="append", required=True, help=f"{', '.join(TASKS)}; may be repeated")
+    p.add_argument("--results-dir", default="results", help="folder of results [%(default)s]")
+    p.add_argument("--split", default="a", help="split [a]")
+    p.add_argument("--version", action="version", version=f"tiepoint {__version__}")
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables; returns the exit code."""
+    given = parser().parse_args(arguments)
+    try:
+        for task in given.task:
+            if task not in TASKS:
+                raise UnknownNameError("task", task, TASKS)
+        for name in given.descr_name:
+            for task in given.task:
+                results = read_results(Path(given.results_dir), name, task, given.split)
+                print(f">> {name}: {task}, split {given.split}")
+                try:
+                    print(text_of(task, results))
+                except (KeyError, TypeError, ValueError) as e:
+                    raise InputError(f"the {task} results of {name} are incomplete ({e!r})") from e
+    except (TiepointError, FormatError) as e:
+        print(f"hpatches_results: {e}", file=sys.stderr)
+        return e.exit_code
+    return 0
+
+
+def text_of(task: str, results: Any) -> str:
+    """The tables of a task as text."""
+    if task == "verification":
+        return verification_text(results)
+    return matching_text(results) if task == "matching" else retrieval_text(results)
+
+
+def verification_text(results: Mapping[str, Any]) -> str:
+    """Two tables, balanced AUC and imbalanced AP, noise by negatives."""
+    parts = []
+    for variant, metric in (("balanced", "auc"), ("imbalanced", "ap")):
+        table: Table = [["Noise", "Inter", "Intra"]]
+        for z, label in ROWS.items():
+            cells = (results[z][n][variant][metric] for n in ("inter", "intra"))
+            table.append([label, *(_number(c) for c in cells)])
+        parts.append(f"{variant.capitalize()} variant ({metric})\n{_layout(table)}")
+    return "\n\n".join(parts)
+
+
+def matching_text(results: Mapping[str, Any]) -> str:
+    """One row: mean over sequences and images for each noise, and their mean."""
+    means = [
+        float(np.mean([[_ap(_get(results[s][z], k)) for k in range(1, 6)] for s in results])) for z in ROWS
+    ]
+    return _layout([[*ROWS.values(), "mean"], [_number(v) for v in (*means, float(np.mean(means)))]])
+
+
+def retrieval_text(results: Mapping[Any, Any]) -> str:
+    """Mean over queries by noise and pool size, and the mean over noise."""
+    first = next(iter(results.values()))
+    sizes = sorted(int(k) for k in first["e"])
+    means = np.array([[np.mean([_ap(_get(q[z], k)) for q in results.values()]) for k in sizes] for z in ROWS])
+    table: Table = [["Noise", *map(str, sizes)]]
+    table += [[label, *map(_number, row)] for label, row in zip(ROWS.values(), means, strict=True)]
+    table.append(["mean", *map(_number, means.mean(axis=0))])
+    return f"mAP 10K queries\n{_layout(table)}"
+
+
+def _get(table: Mapping[Any, Any], key: int) -> Any:
+    return table[key] if key in table else table[str(key)]
+
+
+def _ap(cell: Any) -> float:
+    return float(cell["ap"] if isinstance(cell, Mapping) else cell)
+
+
+def _number(value: float) -> str:
+    """Six significant digits, as the reference's tables have them.
+
+    >>> _number(0.849450), _number(2 / 3)
+    ('0.84945', '0.666667')
+    """
+    return f"{value:.6g}"
+
+
+def _layout(table: Table) -> str:
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    lines = ["  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in table]
+    lines.insert(1, "  ".join("-" * w for w in widths))
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
