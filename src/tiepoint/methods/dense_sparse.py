@@ -65,7 +65,11 @@ class MatchedFeatures:
         keypoints, descriptors = self.extractor.extract(image)[:2]
         positions = np.asarray(getattr(keypoints, "xy", keypoints), np.float64)
         values = getattr(descriptors, "values", descriptors)
-        return positions.reshape(len(positions), -1)[:, :2], np.asarray(values)
+        if positions.ndim != 2 or positions.shape[1] < 2:
+            raise InputError(
+                f"method {self.name!r}: keypoints are (n, 2) or more columns, found {positions.shape}"
+            )
+        return positions[:, :2], np.asarray(values)
 
 
 def mutual_matches(

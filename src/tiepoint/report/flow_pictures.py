@@ -84,7 +84,7 @@ def kit_pictures(
     """
     flows = (result["flow1"], result["flow2"]) if "flow1" in result and "flow2" in result else None
     masks = [result.get(f"mask{i}") for i in (1, 2)]
-    if flows is None and masks == [None, None]:
+    if flows is None and all(m is None for m in masks):
         return {}
     sizes = [_size(masks[i], None if flows is None else flows[i]) for i in (0, 1)]
     shown = [im if size is None else resize_u8(im, *size) for im, size in zip(images, sizes, strict=True)]

@@ -49,7 +49,7 @@ def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[st
         "error_sum_px": np.array([finite.sum()]),
         "outliers": np.array([int(((error_valid > 3) & (error_valid > 0.05 * length)).sum())], np.int64),
     }
-    labels = [{"threshold_px": t} for t in numbers(options["thresholds_px"])]
+    labels = [{"threshold_px": int(t) if t == int(t) else t} for t in numbers(options["thresholds_px"])]
     labels += [{"alpha": a} for a in numbers(options["alphas"])]
     return Records("pixel", columns, meta_of(pair, options, absent=absent, labels=labels))
 

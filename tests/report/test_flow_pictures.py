@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures: the colour wheel by hand, the kit's own pictures pixel by pixel."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tiepoint.datasets.tss import PairTruth, TssDataset
+from tiepoint.formats.image import read_image
+from tiepoint.formats.tss_results import read_pair_result
+from tiepoint.geometry.flow_color import colour_wheel, flow_color, max_motion
+from tiepoint.model.errors import InputError
+from tiepoint.report.flow_pictures import (
+    error_map,
+    foreground,
+    kit_pictures,
+    parse_colour,
+    save_pictures,
+    sheet,
+)
+
+DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
+
+
+def loop_colour(u: float, v: float) -> list[int]:
+    """The wheel by its definition, for lengths already divided."""
+    wheel = []
+    for start, rising, channel, steps in (
+        ((255, 0, 0), True, 1, 15),
+        ((255, 255, 0), False, 0, 6),
+        ((0, 255, 0), True, 2, 4),
+        ((0, 255, 255), False, 1, 11),
+        ((0, 0, 255), True, 0, 13),
+        ((255, 0, 255), False, 2, 6),
+    ):
+        for i in range(steps):
+            entry = list(start)
+            entry[channel] = 255 * i // steps if rising else 255 - 255 * i // steps
+            wheel.append(entry)
+    radius = math.hypot(u, v)
+    place = (math.atan2(-v, -u) / math.pi + 1) / 2 * 54
+    low = int(place)
+    part = place - low
+    out = []
+    for a, b in zip(wheel[low], wheel[(low + 1) % 55], strict=True):
+        c = (1 - part) * a / 255 + part * b / 255
+        out.append(int(255 * (1 - radius * (1 - c) if radius <= 1 else c * 0.75)))
+    return out
+
+
+def test_colours_by_hand() -> None:
+    rng = np.random.default_rng(0)
+    flow = rng.normal(0, 0.7, (12, 15, 2))
+    picture = flow_color(flow, longest=1.0)
+    expected = np.array([[loop_colour(*p) for p in row] for row in flow])
+    assert np.abs(picture.astype(int) - expected).max() <= 1
+    assert colour_wheel().shape == (55, 3)
+
+
+def test_scale_and_unknown() -> None:
+    flow = np.array([[[3.0, 4.0], [np.nan, 0.0], [1e10, 1e10]]])
+    assert max_motion(flow) == 5.0
+    assert max_motion(np.zeros((1, 1, 2))) == 1.0
+    picture = flow_color(flow, background=(1, 2, 3))
+    assert picture[0, 1].tolist() == picture[0, 2].tolist() == [1, 2, 3]
+    assert np.array_equal(flow_color(flow * 2, longest=10.0)[0, 0], picture[0, 0])
+
+
+def test_error_map_and_sheet() -> None:
+    truth = np.array([[[0.0, 0.0], [1e10, 1e10], [0.0, 0.0], [0.0, 0.0]]])
+    flow = np.array([[[0.0, 0.0], [0.0, 0.0], [1e10, 0.0], [30.0, 0.0]]])
+    picture = error_map(flow, truth, longest_px=10.0)
+    assert picture[0].tolist() == [[0, 0, 0], [128, 128, 128], [0, 0, 255], [255, 255, 255]]
+    page = sheet([[picture] * 3, [picture]], width=20, gap=2)
+    assert page.shape[1] == 3 * 22 + 2
+
+
+@pytest.mark.parametrize("text", ["1", "0002552", "abcdefghi", "300,0,0", "1,2"])
+def test_wrong_colours(text: str) -> None:
+    with pytest.raises(InputError, match="cannot read the colour"):
+        parse_colour(text)
+
+
+def made_truth(h: int, w: int) -> PairTruth:
+    flow = np.ones((h, w, 2), np.float32)
+    return PairTruth(flow, flow, np.full((h, w), 255, np.uint8), np.full((h, w), 255, np.uint8))
+
+
+def test_what_is_missing_is_not_drawn() -> None:
+    images = np.full((8, 10, 3), 9, np.uint8), np.full((8, 10, 3), 7, np.uint8)
+    flow, mask = np.zeros((4, 5, 2), np.float32), np.full((4, 5), 255, np.uint8)
+    truth = made_truth(8, 10)
+    assert kit_pictures(images, {}, truth) == {}
+    assert kit_pictures(images, {"flow1": flow}, truth) == {}
+    assert sorted(kit_pictures(images, {"mask1": mask}, truth)) == ["foreground1"]
+    only_flows = kit_pictures(images, {"flow1": flow, "flow2": flow}, truth)
+    assert sorted(only_flows) == ["flow1", "flow2", "warped1", "warped2"]
+    assert only_flows["warped1"].shape == (4, 5, 3)
+    assert (only_flows["warped1"] == 7).all()
+
+
+def test_background_options_have_an_effect(tmp_path: Path) -> None:
+    images = np.full((4, 5, 3), 9, np.uint8), np.full((4, 5, 3), 7, np.uint8)
+    result = {
+        **{f"flow{i}": np.zeros((4, 5, 2), np.float32) for i in (1, 2)},
+        **{f"mask{i}": np.zeros((4, 5), np.uint8) for i in (1, 2)},
+    }
+    made = kit_pictures(images, result, made_truth(4, 5), background=(1, 1, 1), flow_background=(2, 2, 2))
+    assert {n: int(p.max()) for n, p in made.items()} == {
+        "foreground1": 1,
+        "foreground2": 1,
+        "warped1": 1,
+        "warped2": 1,
+        "flow1": 2,
+        "flow2": 2,
+    }
+    written = save_pictures(tmp_path / "vis", made)
+    assert np.array_equal(read_image(written[0]), made[written[0].stem])
+
+
+def test_foreground_needs_255() -> None:
+    image = np.zeros((1, 3, 3), np.uint8)
+    out = foreground(image, np.array([[255, 254, 1]], np.uint8), background=(5, 5, 5))
+    assert out[0, :, 0].tolist() == [0, 5, 5]
+
+
+@pytest.mark.skipif(not (DATA / "tss").is_dir(), reason=f"no TSS sample in {DATA}")
+def test_the_kits_own_pictures() -> None:
+    """24 pictures of the C++ tool: identical but for single pixels by one level."""
+    differing = {}
+    for pair in TssDataset(DATA / "tss").pairs:
+        folder = DATA / "tss" / "Results" / pair.key
+        made = kit_pictures(pair.images(), read_pair_result(folder).arrays, pair.truth())
+        assert len(made) == 6
+        for name, picture in made.items():
+            gap = np.abs(read_image(folder / "vis" / f"{name}.png").astype(int) - picture)
+            assert gap.max() <= 1
+            if gap.any():
+                differing[pair.key, name] = int((gap.max(axis=2) > 0).sum())
+    assert len(differing) <= 2
+    assert all(n == 1 for n in differing.values())

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tasks `dense/flow` and `dense/pck` on data made on the spot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tiepoint.datasets.dense_pairs import find_pairs
+from tiepoint.formats.flow_file import write_flow
+from tiepoint.formats.image import write_image
+from tiepoint.formats.tss_results import PairResult
+from tiepoint.methods.resolve import resolve
+from tiepoint.model.errors import InputError, UnknownNameError
+from tiepoint.model.units import Features
+from tiepoint.tasks import TASKS
+
+RNG = np.random.default_rng(0)
+
+
+def picture(h: int, w: int) -> np.ndarray:
+    return RNG.integers(0, 256, (h, w, 3)).astype(np.uint8)
+
+
+@pytest.fixture
+def flows(tmp_path: Path) -> Path:
+    """Two pairs with flow (2, 1) and (0, 10), some of it unknown; sizes differ."""
+    for name, shape, flow in (("x/one", (20, 30), (2, 1)), ("x/two", (10, 40), (0, 10))):
+        folder = tmp_path / "flows" / name
+        folder.mkdir(parents=True)
+        truth = np.full((*shape, 2), flow, np.float32)
+        truth[:5] = 1e10
+        write_image(folder / "image1.png", picture(*shape))
+        write_image(folder / "image2.jpg", picture(*shape))
+        write_flow(folder / "flow.png", truth)
+    return tmp_path / "flows"
+
+
+@pytest.fixture
+def sequences(tmp_path: Path) -> Path:
+    folder = tmp_path / "sequences" / "v_made"
+    folder.mkdir(parents=True)
+    for k in (1, 2, 3):
+        write_image(folder / f"{k}.png", picture(24, 32))
+        if k > 1:
+            (folder / f"H_1_{k}").write_text(f"1 0 {k}\n0 1 -1\n0 0 1\n")
+    return tmp_path / "sequences"
+
+
+@pytest.fixture
+def willow(tmp_path: Path) -> Path:
+    from scipy.io import savemat
+
+    folder = tmp_path / "willow" / "car(S)"
+    folder.mkdir(parents=True)
+    for k in range(3):
+        write_image(folder / f"im{k}.png", picture(50, 60))
+        points = np.array([[10.0, 30.0, 20.0, -1.0], [10.0, 10.0, 25.0, -1.0]])
+        points[:, :3] += 2 * k
+        savemat(folder / f"im{k}.mat", {"pts_coord": points})
+    return tmp_path / "willow"
+
+
+def run(task: str, data: Path, arrays, **options: object) -> dict[tuple[str, str], float]:
+    opened = TASKS.load(task).open(data, options)
+    records = [opened.compare(u, Features(arrays), "x") for u in opened.units]
+    return {(s.metric, s.group): s.value for s in TASKS.load(task).score(records, "exact")}
+
+
+def of_method(spec: str, task: str, data: Path):
+    method = resolve(spec, family="dense")
+    opened = TASKS.load(task).open(data, {})
+    made = {i.key: method.extract(i, opened.read(i.key)) for i in opened.items}
+    return made.__getitem__
+
+
+def test_flow_scores_by_hand(flows: Path) -> None:
+    found = run("dense/flow", flows, of_method("zero", "dense/flow", flows))
+    lengths = np.hypot(2, 1), 10.0
+    assert found["aepe", "all"] == pytest.approx(np.mean(lengths))
+    n = 15 * 30, 5 * 40
+    assert found["aepe", "per=pixel"] == pytest.approx(np.dot(lengths, n) / sum(n))
+    assert found["fl", "all"] == 0.5
+    assert found["fl", "per=pixel"] == pytest.approx(n[1] / sum(n))
+    by_px = [found["flow_accuracy", f"threshold_px={t}"] for t in (1, 3, 5, 10)]
+    assert by_px == [0.0, 0.5, 0.5, 1.0]
+    assert found["flow_accuracy", "all"] == 0.5
+    assert found["flow_accuracy", "alpha=0.1"] == 0.5  # 3 px of 30, 4 px of 40
+
+
+def test_homography_truth_and_its_own_method(sequences: Path) -> None:
+    """Scoring the true flow gives 1; pixels that leave image 2 do not count."""
+    opened = TASKS.load("dense/flow").open(sequences, {})
+    assert [u.key for u in opened.units] == ["v_made/1_2:1to2", "v_made/1_3:1to2"]
+    y, x = np.mgrid[:24, :32]
+
+    def truth(key: str) -> dict[str, np.ndarray]:
+        k = int(key[-1])
+        return {"flow1": np.full((24, 32, 2), (k, -1.0)), "flow2": np.zeros((24, 32, 2))}
+
+    found = run("dense/flow", sequences, truth)
+    assert found["aepe", "all"] == 0.0
+    assert found["flow_accuracy", "threshold_px=1"] == 1.0
+    record = opened.compare(opened.units[0], Features(truth), "x")
+    assert record["valid"][0] == ((x + 2 <= 31) & (y - 1 >= 0)).sum()
+
+
+def test_results_of_another_size_are_resized(sequences: Path) -> None:
+    def small(key: str) -> dict[str, np.ndarray]:
+        k = int(key[-1])
+        return {"flow1": np.full((12, 16, 2), (k / 2, -0.5)), "flow2": np.zeros((12, 16, 2))}
+
+    assert run("dense/flow", sequences, small)["aepe", "all"] == pytest.approx(0, abs=1e-6)
+    alone = run("dense/flow", sequences, lambda key: {"flow1": small(key)["flow1"]})
+    assert alone["aepe", "all"] == pytest.approx(0, abs=1e-6)
+
+
+def test_pck_by_hand(willow: Path) -> None:
+    """Zero flow: points are off by (2, 2) or (4, 4); padding is no point; the extent is 20, the image 60."""
+    found = run("dense/pck", willow, of_method("zero", "dense/pck", willow))
+    assert found["pck", "alpha=0.1,per=pair,scale=keypoints"] == 0.0  # 2 px < 2.83
+    assert found["pck", "alpha=0.15,per=pair,scale=keypoints"] == pytest.approx(4 / 6)  # 3 px: neighbours
+    assert found["pck", "alpha=0.05,per=point,scale=image"] == pytest.approx(4 / 6)
+    assert found["pck", "alpha=0.1,per=point,scale=image"] == 1.0
+    assert found["pck", "all"] == 0.0
+    opened = TASKS.load("dense/pck").open(willow, {})
+    record = opened.compare(opened.units[0], Features(of_method("zero", "dense/pck", willow)), "x")
+    assert len(record) == 3
+    assert record.meta["padded"] == 1
+
+
+def test_pck_of_the_right_flow_and_scale_option(willow: Path) -> None:
+    def right(key: str) -> dict[str, np.ndarray]:
+        a, b = (int(p[2:]) for p in key.split("/")[1].split("-"))
+        return {f"flow{i}": np.full((50, 60, 2), s * 2.0 * (b - a)) for i, s in ((1, 1), (2, -1))}
+
+    found = run("dense/pck", willow, right)
+    assert {v for (m, _), v in found.items() if m == "pck"} == {1.0}
+    with pytest.raises(InputError, match="no length of scale 'box'"):
+        run("dense/pck", willow, right, scale="box")
+    with pytest.raises(UnknownNameError, match="scale"):
+        run("dense/pck", willow, right, scale="bbox")
+    zero = run("dense/pck", willow, of_method("zero", "dense/pck", willow), scale="image", alphas="0.05,0.1")
+    assert zero["pck", "all"] == 1.0
+
+
+@pytest.mark.parametrize("task", ["dense/flow", "dense/pck"])
+def test_missing_flow(task: str, flows: Path, willow: Path) -> None:
+    data = flows if task == "dense/flow" else willow
+    whole = of_method("zero", task, data)
+    first = TASKS.load(task).open(data, {}).items[0].key
+
+    def gap(key: str) -> dict[str, np.ndarray]:
+        return PairResult({}).to_arrays() if key == first else whole(key)
+
+    with pytest.raises(InputError, match="flow1 is missing"):
+        run(task, data, gap)
+    skip, zero = run(task, data, gap, missing="skip"), run(task, data, gap, missing="zero")
+    if task == "dense/flow":
+        assert (skip["flow_accuracy", "threshold_px=10"], zero["flow_accuracy", "threshold_px=10"]) == (
+            1.0,
+            0.5,
+        )
+        assert skip["aepe", "all"] == zero["aepe", "all"] == 10.0
+    else:
+        name = ("pck", "alpha=0.1,per=pair,scale=image")
+        assert (skip[name], zero[name]) == (1.0, pytest.approx(4 / 6))
+
+
+def test_tss_layout_serves_both_tasks(tmp_path: Path) -> None:
+    folder = tmp_path / "S" / "p"
+    folder.mkdir(parents=True)
+    for i, shape in ((1, (20, 30)), (2, (25, 35))):
+        write_image(folder / f"image{i}.png", picture(*shape))
+        mask = np.zeros(shape, np.uint8)
+        mask[5:15, 8:20] = 255
+        write_image(folder / f"mask{i}.png", mask)
+        write_flow(folder / f"flow{i}.flo", np.where(np.dstack([mask, mask]) > 0, 0.0, 1e10))
+    (folder / "corr.txt").write_text(f"{11 / 30}\t{11 / 20}\t{11 / 35}\t{11 / 25}\n")
+    pairs = find_pairs(tmp_path)
+    assert [p.key for p in pairs] == ["S/p:1to2", "S/p:2to1"]
+    assert pairs[0].box is not None
+    assert pairs[0].box() == (8, 5, 20, 15)
+    found = run("dense/pck", tmp_path, of_method("zero", "dense/pck", tmp_path), scale="box")
+    assert found["pck", "all"] == 1.0
+    assert run("dense/flow", tmp_path, of_method("zero", "dense/flow", tmp_path))["aepe", "all"] == 0.0
+
+
+def test_options_and_folders(flows: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="thresholds_px"):
+        TASKS.load("dense/flow").open(flows, {"threshold_px": 3})
+    with pytest.raises(InputError, match="positive numbers"):
+        run("dense/flow", flows, of_method("zero", "dense/flow", flows), thresholds_px="0,1")
+    with pytest.raises(InputError, match="no pair in"):
+        TASKS.load("dense/pck").open(flows, {})
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="holds no pairs"):
+        TASKS.load("dense/flow").open(tmp_path / "empty", {})
+    with pytest.raises(UnknownNameError, match="kind"):
+        TASKS.load("dense/flow").open(flows, {"kinds": "nowhere"})
+
+
+def test_scene_values_give_the_scores(flows: Path) -> None:
+    opened = TASKS.load("dense/flow").open(flows, {})
+    arrays = of_method("zero", "dense/flow", flows)
+    records = [opened.compare(u, Features(arrays), "x") for u in opened.units]
+    for score in TASKS.load("dense/flow").score(records, "exact"):
+        assert score.scenes is not None
+        weights = score.scenes.weights
+        assert weights is not None
+        assert np.average(score.scenes.cells[0], weights=weights[0]) == pytest.approx(score.value)
