@@ -230,3 +230,26 @@ def test_synthetic_averages_as_published() -> None:
     expected = [0.695562, 0.203501, 0.607407, 0.700752, 0.878646, 0.724638, 0.586420]
     assert np.abs(np.array(found) - expected).max() < 5.1e-7
     assert len(warnings) == 3
+
+
+def test_no_score_needs_opencv(tmp_path: Path) -> None:
+    """The same bytes where OpenCV cannot be imported."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; sys.modules['cv2'] = None\n"
+        "from tiepoint.tasks.tss_results import score_results\n"
+        "from tiepoint.tasks.tss_rows import write_scores_csv\n"
+        "for protocol in ('tss-cpp', 'tss-matlab', 'exact'):\n"
+        "    records, _ = score_results(sys.argv[1], sys.argv[2], protocol, {'missing': 'zero'})\n"
+        "    write_scores_csv(records, sys.argv[3] + '/' + protocol, protocol=protocol)\n"
+    )
+    arguments = [SYNTHETIC / "Results", SYNTHETIC / "Dataset", tmp_path]
+    subprocess.run([sys.executable, "-c", code, *map(str, arguments)], check=True)
+    for protocol in ("tss-cpp", "tss-matlab", "exact"):
+        records, _ = score_results(
+            SYNTHETIC / "Results", SYNTHETIC / "Dataset", protocol, {"missing": "zero"}
+        )
+        (own,) = write_scores_csv(records, tmp_path / "own" / protocol, protocol=protocol)
+        assert own.read_bytes() == (tmp_path / protocol / "SYN" / "scores.csv").read_bytes()
