@@ -10,6 +10,7 @@ import typer
 
 from ..model.errors import InputError, TiepointError
 from .common import error, key_values, print_json, print_tables, progress_bars, values
+from .experiment_view import run_config
 
 
 def run(
@@ -48,7 +49,9 @@ def run(
 
     names = values(task)
     if config is not None:
-        raise InputError("--config takes keypoint experiments, which this version does not know yet")
+        if methods or names or data is not None:
+            raise InputError("an experiment file names methods, tasks and data itself; give --config alone")
+        return run_config(config, store, dry_run=dry_run, as_json=json_)
     if not methods or not names or data is None:
         raise InputError("run needs at least one METHOD, --task and --data; see tiepoint run --help")
     options: dict[str, Any] = key_values(option)

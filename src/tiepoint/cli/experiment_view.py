@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint run --config``: the plan, and a table of metrics that fills while the experiment runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from .common import console, error, print_json, progress_bars
+
+
+def run_config(config: Path, store: str | None, *, dry_run: bool, as_json: bool) -> int:
+    """Run an experiment file; the exit code is 0 if all of it was done."""
+    from ..run.experiment import read_experiment
+    from ..run.experiment_plan import plan
+    from ..run.experiment_run import run_experiment, store_of
+    from ..store.store import Store
+
+    experiment = read_experiment(config)
+    if dry_run:
+        return _plan(experiment, plan(experiment))
+    outcomes: list[Any] = []
+    live = not as_json and sys.stdout.isatty()
+    where = store_of(experiment, config, store)
+    with Store.open(where) as opened, progress_bars(not as_json and not live) as progress:
+        if live:
+            _live(experiment, opened, outcomes)
+        else:
+            outcomes += run_experiment(experiment, opened, progress=progress)
+    failed = [o for o in outcomes if o.error is not None]
+    for outcome in failed:
+        error(outcome.error)
+    runs = [o.run for o in outcomes if o.run is not None]
+    warnings = list(dict.fromkeys(w for r in runs for w in r.warnings))
+    if as_json:
+        print_json([row for r in runs for row in r.rows()], warnings)
+    elif not live:
+        console().print(table(outcomes))
+    return 1 if failed else 0
+
+
+def _live(experiment: Any, store: Any, outcomes: list[Any]) -> None:
+    """The table on the terminal, redrawn after every run and at every step."""
+    from rich.live import Live
+
+    from ..run.experiment_run import run_experiment
+
+    state = {"now": ""}
+    with Live(table(outcomes), console=console(), refresh_per_second=4) as screen:
+
+        def step(stage: str, done: int, total: int) -> None:
+            state["now"] = f"{stage}, {done} of {total}"
+            screen.update(table(outcomes, state["now"]))
+
+        for outcome in run_experiment(experiment, store, progress=step):
+            outcomes.append(outcome)
+            screen.update(table(outcomes, state["now"]))
+        screen.update(table(outcomes))
+
+
+def table(outcomes: list[Any], now: str = "") -> Any:
+    """Headline metrics of what is done, in percent where they are fractions; failures with their reason."""
+    from rich.table import Table
+
+    from ..run.experiment_run import HEADLINES
+
+    shown = Table(title="experiment (percent, 95 % interval)", caption=now or None)
+    for column in ("method", "task", "protocol", "metrics"):
+        shown.add_column(column, overflow="fold")
+    for outcome in outcomes:
+        if outcome.error is not None:
+            shown.add_row(outcome.cell.name, outcome.cell.task, "", f"failed: {outcome.error}")
+            continue
+        for protocol in outcome.cell.protocols:
+            found = [
+                s
+                for s in outcome.run.stored.scores
+                if s["protocol"] == protocol
+                and s["group"] == "all"
+                and s["metric"] in HEADLINES[outcome.cell.task]
+            ]
+            text = ", ".join(f"{s['metric']} {_value(s)}" for s in found)
+            shown.add_row(outcome.cell.name, outcome.cell.task, protocol, text)
+    return shown
+
+
+def _value(score: Any) -> str:
+    if score["value"] is None:
+        return "–"
+    interval = "" if score["low"] is None else f" [{100 * score['low']:.1f}, {100 * score['high']:.1f}]"
+    return f"{100 * score['value']:.2f}{interval}"
+
+
+def _plan(experiment: Any, cells: list[Any]) -> int:
+    """What would be run, with sizes."""
+    from ..methods.keypoint_spec import split_detector
+    from ..run.experiment_run import sizes
+
+    made = sorted({c.make for c in cells if c.make is not None})
+    for detector in made:
+        print(f"keypoint set: {detector} in image 1 of every scene, projected into the others")
+    for cell in cells:
+        images, units = sizes(cell, experiment)
+        print(
+            f"{cell.name} on {cell.task}: {cell.spec}, {images} images, {units} scenes, "
+            f"protocols {', '.join(cell.protocols)}"
+        )
+    extractions = {(c.spec, split_detector(c.spec).detector) for c in cells}
+    images = max(sizes(c, experiment)[0] for c in cells)
+    print(f"{len(cells)} runs, {len(extractions)} feature extractions of {images} images each")
+    return 0
