@@ -86,10 +86,11 @@ def score(records: Sequence[Records], rules: HbenchQuirks, protocol: str) -> lis
         for balance in ("balanced", "imbalanced"):
             own = [s for s in cells if s.metric == metric and s.extra["balance"] == balance]
             found += own
+            mean = _mean(own, group_name(balance=balance))
             if balance == headline(metric, rules):
                 found += [replace(s, group=group_name(benchmark=s.extra["benchmark"])) for s in own]
-                found.append(_mean(own, "all"))
-            found.append(_mean(own, group_name(balance=balance)))
+                found.append(replace(mean, group="all"))
+            found.append(mean)
     return found
 
 
@@ -119,16 +120,21 @@ def _of_benchmark(records: Records, rules: HbenchQuirks, protocol: str) -> Itera
 
 
 def _mean(scores: Sequence[Score], group: str) -> Score:
-    """Mean over benchmarks; of one alone it is that score, interval and all."""
+    """Mean over benchmarks; its interval resamples scenes in all lists together, if they are of the same."""
     first = scores[0]
     if len(scores) == 1:
         return replace(first, group=group)
+    bins = [s.pooled for s in scores if s.pooled is not None]
+    together = None
+    if len(bins) == len(scores) and all(b.scenes == bins[0].scenes for b in bins):
+        together = replace(bins[0], also=tuple(bins[1:]))
     return Score(
         first.metric,
         group,
         float(np.mean([s.value for s in scores])),
         sum(s.n for s in scores),
         first.protocol,
+        pooled=together,
         chance=float(np.mean([s.chance for s in scores if s.chance is not None])),
         note=first.note,
     )
