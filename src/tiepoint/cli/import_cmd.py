@@ -18,7 +18,10 @@ def import_results(
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Import results of the HPatches reference tools: pickles (never executed), JSON, MATLAB score tables.
+    """Import results of the older tools, and say what of them cannot be trusted.
+
+    HPatches reference tools: pickles (never executed), JSON, MATLAB score tables. DescriptorWorkbench:
+    databases (`experiments.db`) with their keypoint sets, and CSV exports.
 
     Example: `tiepoint import results/sift_matching_full.p`
     """

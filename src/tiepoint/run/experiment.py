@@ -72,7 +72,7 @@ class Component(Section):
 
 
 class DescriptorPlan(Section):
-    """``descriptors:`` one entry; lists in `pooling`, `pooling_aggregation` and `rooting_stage` are a grid."""
+    """``descriptors:`` one entry; lists in `pooling`, `pooling_aggregation`, `rooting_stage` are a grid."""
 
     name: str
     type: str

@@ -18,7 +18,7 @@ PROJECTED_BORDER_PX = 40.0
 
 @dataclass(frozen=True)
 class Place:
-    """Where descriptors are computed: a detector or a set, by the text behind ``@``; `make` if it must be made."""
+    """Where descriptors are computed: the text behind ``@``; `make` is the detector of a set to be made."""
 
     text: str
     label: str
@@ -165,7 +165,7 @@ def tasks(
         )
     wanted: list[tuple[str, dict[str, Any], str]] = []
     if e.ranking:
-        options = {
+        options: dict[str, Any] = {
             "tau_px": e.tau_px, "policy": e.policy, "gallery": list(e.gallery), "seed": e.seed,
             "keypoint_source": keypoints.source,
         }  # fmt: skip

@@ -23,7 +23,7 @@ DEAD_KEYS = {
     "evaluation.num_distractors": f"{_NEVER}; write num_distractor_scenes and num_distractors_per_scene",
     "evaluation.keypoint_verification.num_distractors": f"{_NEVER}; write num_distractors_per_scene",
     "evaluation.keypoint_retrieval.num_distractors": f"{_NEVER}; write num_distractors_per_scene",
-    "evaluation.matching.norm": "the distance belongs to the descriptor, bits are compared by Hamming; remove it",
+    "evaluation.matching.norm": "the distance belongs to the descriptor (bits: Hamming); remove it",
     "evaluation.matching.cross_check": "brute_force is always mutual; remove it",
     "evaluation.matching.threshold": f"{_NEVER}; write ratio_threshold",
     "evaluation.matching.ratio_test_threshold": f"{_NEVER}; write ratio_threshold",

@@ -10,6 +10,7 @@ from ...model.errors import InputError
 from ...store.store import Store
 from ..result import Run
 from .result import Imported, save
+from .workbench import DATABASE_SUFFIXES, import_workbench, is_workbench
 
 __all__ = ["Imported", "import_files"]
 
@@ -44,7 +45,14 @@ def import_files(
         InputError: A file that no importer knows, a damaged file; nothing is stored then.
     """
     found: list[Imported] = []
+    runs: list[Run] = []
+    told: list[str] = []
     for path in expanded(paths):
+        if is_workbench(path):
+            more, notes = import_workbench(path, store)
+            runs += more
+            told += notes
+            continue
         found += reader(path)(path, name=name, split=split, tasks=tasks)
     kept = [i for i in found if split is None or i.split == split]
     if found and not kept:
@@ -56,7 +64,7 @@ def import_files(
             f"--name {name} fits one descriptor, and these files have {len({i.name for i in found})}"
         )
     notes = list(dict.fromkeys(n for i in found for n in i.notes))
-    return [save(i, store) for i in found], notes
+    return [*runs, *(save(i, store) for i in found)], [*told, *notes]
 
 
 def expanded(paths: Iterable[Path]) -> list[Path]:
@@ -64,7 +72,9 @@ def expanded(paths: Iterable[Path]) -> list[Path]:
     out: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+            inside = sorted(
+                p for p in path.rglob("*") if p.suffix in (*SUFFIXES, *DATABASE_SUFFIXES) and p.is_file()
+            )
             if not inside:
                 raise InputError(f"{path} has no result file; known endings are {', '.join(SUFFIXES)}")
             out += inside

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Results of DescriptorWorkbench: its database and its CSV exports, sentinels as NULL, doubts as notes."""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...model.errors import FormatError
+from ...model.hashing import hash_file, hash_json
+from ...store.runs import StoredRun, save_run
+from ...store.store import Store
+from ...store.views import WORKBENCH_COLUMNS
+from .. import manifest as about
+from ..result import Run
+from .workbench_doubts import doubts, failed, without_sentinels
+from .workbench_scores import parse_metadata, score_rows_of
+
+DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
+_MAGIC = b"SQLite format 3\0"
+
+
+def is_workbench(path: Path) -> bool:
+    """Whether a file is a workbench database, or one of its CSV exports by the header."""
+    try:
+        with path.open("rb") as f:
+            start = f.read(4096)
+    except OSError:
+        return False
+    if start.startswith(_MAGIC):
+        return True
+    return path.suffix == ".csv" and b"true_map_micro" in start.partition(b"\n")[0]
+
+
+def import_workbench(path: Path, store: Store) -> tuple[list[Run], list[str]]:
+    """Import a database or a CSV export; returns the runs and what should be known of them.
+
+    Every experiment becomes up to four runs under protocol `workbench`: ranking, and verification, retrieval
+    and images where they were switched on. A failed experiment stays a failed run. Keypoint sets come along
+    with their keypoints, in the order they were inserted, which is what pairs them.
+    """
+    if path.suffix == ".csv":
+        rows, notes = _csv_rows(path), ["a CSV export has no scenes, so its scores have no intervals"]
+    else:
+        rows, notes = _database_rows(path)
+        from .workbench_sets import import_sets
+
+        notes += import_sets(path, store)
+    source = {"file": path.name, "sha256": hash_file(path)}
+    runs: list[Run] = []
+    for row in rows:
+        runs += _runs(row, source, store)
+    told = [f"{r.method}: {w}" for r in runs for w in r.warnings]
+    return runs, list(dict.fromkeys(notes + told))
+
+
+def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store) -> list[Run]:
+    told = doubts(row)
+    values = without_sentinels(row)
+    reason = failed(row)
+    out = []
+    tasks = dict.fromkeys(task for task, _ in WORKBENCH_COLUMNS.values())
+    for task in tasks:
+        scores = [] if reason else score_rows_of(task, values, row)
+        if not scores and not (reason and task == "keypoints/ranking"):
+            continue
+        run_id = hash_json(["workbench", source["sha256"], row.get("experiment_id"), task, row["name"]])[:12]
+        run = StoredRun(
+            run_id, task, "error" if reason else "done", _manifest(row, task, source, told), scores, reason,
+            str(row.get("timestamp") or about.now()), _seconds(values),
+            keypoint_set=_set_row(row),
+        )  # fmt: skip
+        save_run(store, run)
+        out.append(Run(run, {}, told))
+    return out
+
+
+def _seconds(values: Mapping[str, Any]) -> float | None:
+    time_ms = values.get("processing_time_ms")
+    return None if time_ms is None else float(time_ms) / 1000
+
+
+def _manifest(
+    row: Mapping[str, Any], task: str, source: Mapping[str, Any], told: Sequence[str]
+) -> dict[str, Any]:
+    config = {
+        "imported": dict(source),
+        "experiment_id": row.get("experiment_id"),
+        "parameters": row.get("parameters"),
+        "pooling_strategy": row.get("pooling_strategy"),
+    }
+    dataset = str(row.get("dataset_name") or "not known")
+    return {
+        "task": task,
+        "options": {},
+        "protocols": ["workbench"],
+        "method": {
+            "name": row["name"], "spec": None, "family": "keypoints", "distance": None, "config": config
+        },
+        "dataset": {
+            "hash": hash_json(["workbench", dataset]), "name": Path(dataset).name or dataset,
+            "path": dataset, "items": None, "imported": True,
+        },
+        "lists": "", "units": {}, "versions": about.versions(), "machine": {},
+        "warnings": list(told), "efficiency": {},
+    }  # fmt: skip
+
+
+def _set_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The keypoint set of an experiment, as far as the database knows it."""
+    if row.get("keypoint_set_name") is None:
+        return None
+    return {
+        "id": hash_json(["workbench set", row.get("dataset_name"), row["keypoint_set_name"]]),
+        "name": row["keypoint_set_name"],
+        "generator_type": row.get("generator_type"),
+        "generation_method": row.get("generation_method"),
+        "dataset_path": row.get("dataset_path"),
+        "max_features": row.get("max_features"),
+        "tolerance_px": row.get("tolerance_px"),
+    }
+
+
+def _csv_rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as f:
+            found = list(csv.DictReader(f))
+    except (OSError, UnicodeDecodeError, csv.Error) as e:
+        raise FormatError(path, f"cannot be read as CSV ({e})") from e
+    rows = []
+    for number, line in enumerate(found, start=2):
+        row: dict[str, Any] = {}
+        for key, text in line.items():
+            if key is None or text is None:
+                raise FormatError(path, "has more or fewer fields than the header", line=number)
+            row[key] = _plain(text)
+        if "descriptor_type" not in row:
+            raise FormatError(
+                path, "has no column descriptor_type, so nothing says what was measured", line=1
+            )
+        if "processing_time_s" in row and row["processing_time_s"] is not None:
+            row["processing_time_ms"] = 1000 * float(row["processing_time_s"])
+        row["name"] = str(row["descriptor_type"])
+        row["line"] = number
+        row.setdefault("experiment_id", number)
+        rows.append(row)
+    return rows
+
+
+def _plain(text: str) -> Any:
+    if text.strip() == "" or text.strip().lower() in ("nan", "null", "none"):
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _database_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    try:
+        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    except sqlite3.Error as e:
+        raise FormatError(path, f"cannot be opened ({e})") from e
+    try:
+        connection.row_factory = sqlite3.Row
+        tables = {r[0] for r in connection.execute("select name from sqlite_master where type = 'table'")}
+        missing = {"experiments", "results"} - tables
+        if missing:
+            raise FormatError(
+                path, f"is no workbench database: it has no table {' and '.join(sorted(missing))}"
+            )
+        sets = {}
+        if "keypoint_sets" in tables:
+            sets = {r["id"]: dict(r) for r in connection.execute("select * from keypoint_sets")}
+        query = (
+            "select e.*, r.*, e.id as experiment_id from results r "
+            "join experiments e on e.id = r.experiment_id order by r.id"
+        )
+        rows = [_joined(dict(r), sets) for r in connection.execute(query)]
+        notes = []
+        if "patch_benchmark_results" in tables:
+            count = connection.execute("select count(*) from patch_benchmark_results").fetchone()[0]
+            if count:
+                notes.append(
+                    f"{count} patch results were left out: they are not the HPatches tasks, and SIFT and "
+                    "SURF keypoints reach far beyond the patch"
+                )
+        return rows, notes
+    except sqlite3.DatabaseError as e:
+        raise FormatError(path, f"is damaged ({e})") from e
+    finally:
+        connection.close()
+
+
+def _joined(row: dict[str, Any], sets: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
+    row["name"] = str(row["descriptor_type"])
+    found = sets.get(row.get("keypoint_set_id"))
+    if found is not None:
+        row["keypoint_set_name"] = found["name"]
+        for key in ("generator_type", "generation_method", "dataset_path", "tolerance_px"):
+            row[key] = found.get(key)
+    row["metadata_values"] = parse_metadata(str(row.get("metadata") or ""))
+    row["parameter_values"] = parse_metadata(str(row.get("parameters") or ""))
+    return row

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from tiepoint.cli.main import run as tiepoint
+from tiepoint.model.errors import FormatError
+from tiepoint.run.importers.workbench import import_workbench, is_workbench
+from tiepoint.run.importers.workbench_scores import parse_metadata
+from tiepoint.run.keypoint_sets import load_keypoint_set
+from tiepoint.store.store import Store
+
+EXPERIMENTS = """create table experiments (id integer primary key, descriptor_type text, dataset_name text,
+ pooling_strategy text, similarity_threshold real, max_features integer, timestamp text, parameters text,
+ keypoint_set_id integer, keypoint_source text, descriptor_dimension integer, execution_device text)"""
+RESULTS = """create table results (id integer primary key, experiment_id integer, true_map_macro real,
+ true_map_micro real, true_map_macro_with_zeros real, true_map_micro_with_zeros real,
+ image_retrieval_map real default -1, viewpoint_map real, illumination_map real,
+ viewpoint_map_with_zeros real,
+ illumination_map_with_zeros real, keypoint_verification_ap real default -1,
+ verification_viewpoint_ap real default -1, verification_illumination_ap real default -1,
+ keypoint_retrieval_ap real default -1, retrieval_viewpoint_ap real default -1,
+ retrieval_illumination_ap real default -1, retrieval_num_true_positives integer default 0,
+ retrieval_num_hard_negatives integer default 0, retrieval_num_distractors integer default 0,
+ mean_average_precision real, legacy_mean_precision real, precision_at_1 real, precision_at_5 real,
+ recall_at_1 real, recall_at_5 real, total_matches integer, total_keypoints integer, processing_time_ms real,
+ timestamp text, metadata text)"""
+SETS = """create table keypoint_sets (id integer primary key, name text, generator_type text,
+ generation_method text, max_features integer, dataset_path text, boundary_filter_px integer default 40,
+ source_set_a_id integer, source_set_b_id integer, tolerance_px real)"""
+LOCKED = """create table locked_keypoints (id integer primary key, keypoint_set_id integer, scene_name text,
+ image_name text, x real, y real, size real, angle real, response real, octave integer, class_id integer)"""
+
+
+def scenes(values):
+    return "".join(
+        f"{s}_true_map={v:.6f};{s}_query_count={n};"
+        f"{s}_true_map_with_zeros={v / 2:.6f};{s}_excluded_count={n};"
+        for s, v, n in values
+    )
+
+
+@pytest.fixture
+def database(tmp_path):
+    path = tmp_path / "experiments.db"
+    c = sqlite3.connect(path)
+    for statement in (EXPERIMENTS, RESULTS, SETS, LOCKED):
+        c.execute(statement)
+    c.execute("insert into keypoint_sets values (7,'sift_surf_a','sift','mutual',100,'d',40,1,2,3.0)")
+    for i, (x, response) in enumerate([(50.0, 0.1), (60.0, 0.9), (70.0, 0.5)]):
+        c.execute(
+            "insert into locked_keypoints values (?,7,'v_a','1ppm.ppm',?,40,5,-1,?,0,-1)", (i, x, response)
+        )
+    e = "insert into experiments values (?,?,'data/hpatches','none',0.05,100,'2026-01-01',?,?,?,128,'cpu')"
+    c.execute(e, (1, "sift", "descriptor_type=sift;norm_type=l1;", 7, "database"))
+    c.execute(e, (2, "orb", "descriptor_type=orb;", None, "database"))
+    c.execute(e, (3, "broken", "descriptor_type=sift;", None, "database"))
+    r = (
+        "insert into results (experiment_id, true_map_macro, true_map_micro, true_map_macro_with_zeros,"
+        " true_map_micro_with_zeros, viewpoint_map, illumination_map, keypoint_verification_ap,"
+        " mean_average_precision, legacy_mean_precision, precision_at_1, precision_at_5, total_matches,"
+        " total_keypoints, processing_time_ms, metadata) values (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+    )
+    six = [(f"v_{k}", 0.1 * (i + 1), 100) for i, k in enumerate("abcdef")]
+    c.execute(
+        r,
+        (1, 0.35, 0.35, 0.175, 0.175, 0.35, 0.0, 0.2, 0.35, 0, 0.3, 0.5, 0, 0, 0, "success=1;" + scenes(six)),
+    )
+    c.execute(r, (2, 0.05, 0.05, 0.02, 0.02, 0.05, 0.05, -1, 0.05, 0, 0.01, 0.05, 0, 0, 0, "success=1;"))
+    c.execute(r, (3, 0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, "success=0;error_message=no keypoints;"))
+    c.commit()
+    c.close()
+    return path
+
+
+def test_a_database_becomes_runs_without_sentinels(database, tmp_path):
+    with Store.open(tmp_path / "store") as store:
+        runs, notes = import_workbench(database, store)
+        with store.begin() as c:
+            rows = c.execute(sa.text("select * from results order by method")).mappings().all()
+            errors = c.execute(sa.text("select error from runs where status = 'error'")).all()
+    assert [r["method"] for r in rows] == ["orb", "sift"]
+    sift = rows[1]
+    assert sift["true_map_micro"] == 0.35
+    assert sift["keypoint_verification_ap"] == 0.2
+    # a scene list without i_ scenes: the stored 0.0 is no measurement; -1 and 0 ms neither
+    assert sift["illumination_map"] is None
+    assert sift["keypoint_retrieval_ap"] is None
+    assert sift["processing_time_ms"] is None
+    assert sift["legacy_mean_precision"] is None
+    assert sift["metadata"].startswith("success=1;")
+    assert errors == [("no keypoints",)]
+    text = " ".join(notes)
+    assert "its L1 norm was in fact L2" in text
+    assert "orb: its ORB bytes" in text
+    assert "time was not measured" in text
+    assert {r.task for r in runs if r.method == "sift"} == {"keypoints/ranking", "keypoints/verification"}
+
+
+def test_scenes_of_the_metadata_give_intervals(database, tmp_path):
+    with Store.open(tmp_path / "store") as store:
+        runs, _ = import_workbench(database, store)
+    ranking = next(r for r in runs if r.method == "sift" and r.task == "keypoints/ranking")
+    macro = next(s for s in ranking.stored.scores if s["metric"] == "true_map_macro_by_scene")
+    assert macro["low"] < 0.35 < macro["high"]
+    assert ranking.value("ap", "scene=v_c", "workbench") == pytest.approx(0.3)
+    assert ranking.value("ap", "scene=v_f", "workbench") == pytest.approx(0.6)
+
+
+def test_sets_keep_the_order_of_insertion(database, tmp_path):
+    with Store.open(tmp_path / "store") as store:
+        import_workbench(database, store)
+        found = load_keypoint_set(store, "sift_surf_a")
+        assert found.of("v_a/1").xy[:, 0].tolist() == [50, 60, 70]
+        assert np.isnan(found.of("v_a/1").angle_deg).all()
+        assert found.pairs["v_a/1"].tolist() == [0, 1, 2]
+        assert found.recipe["border_px"] is None
+        _, again = import_workbench(database, store)
+    assert any("already" in note for note in again)
+
+
+def test_csv_exports(tmp_path):
+    path = tmp_path / "experiment_summary_full.csv"
+    path.write_text(
+        "experiment_name,experiment_id,descriptor_type,pooling_strategy,mean_average_precision,true_map_macro,"
+        "true_map_micro,precision_at_1,precision_at_5,processing_time_s\n"
+        "x,1,sift,none,0.53,0.53,0.56,0.52,0.59,0\nx,2,l2net,none,0,0,0,0,0,0\n"
+    )
+    assert is_workbench(path)
+    with Store.open(tmp_path / "store") as store:
+        runs, notes = import_workbench(path, store)
+    assert [(r.method, r.stored.status) for r in runs] == [("sift", "done"), ("l2net", "error")]
+    assert runs[0].value("true_map_micro", "all", "workbench") == 0.56
+    assert any("random weights" in note for note in notes)
+
+
+def test_wrong_files_are_explained(tmp_path):
+    empty = tmp_path / "a.db"
+    sqlite3.connect(empty).execute("create table t (x)").connection.commit()
+    with Store.open(tmp_path / "store") as store, pytest.raises(FormatError, match="no table experiments"):
+        import_workbench(empty, store)
+    bad = tmp_path / "b.csv"
+    bad.write_text("name,true_map_micro\nx,1\n")
+    with Store.open(tmp_path / "store") as store, pytest.raises(FormatError, match="descriptor_type"):
+        import_workbench(bad, store)
+
+
+def test_the_command_line_imports_a_database(database, tmp_path, capsys):
+    assert tiepoint(["import", str(database), "--store", str(tmp_path / "s"), "--json"]) == 0
+    assert '"true_map_micro"' in capsys.readouterr().out
+
+
+def test_metadata_is_read_as_pairs_or_json():
+    assert parse_metadata("a=1;b=x=y;") == {"a": "1", "b": "x=y"}
+    assert parse_metadata('{"a": 1}') == {"a": "1"}
+    assert parse_metadata("") == {}
