@@ -13,6 +13,7 @@ from ..datasets.hpatches_layout import NOISES
 from ..datasets.v2_draws import Verification
 from ..formats.task_csv import PairTable
 from ..kernels import pair_distances
+from ..kernels.threads import Team
 from ..model.errors import InputError
 from ..model.records import Records
 from ..model.units import Features
@@ -38,9 +39,10 @@ def compare(setting: Setting, lists: Verification, noise: str, features: Feature
     scene_b, image_b, index_b = _side(tables, scenes, "2")
     image_a += len(images) * scene_a
     image_b += len(images) * scene_b
-    used = np.union1d(np.unique(image_a), np.unique(image_b))
+    every = len(scenes) * len(images)
+    used = np.flatnonzero(np.bincount(image_a, minlength=every) + np.bincount(image_b, minlength=every))
     keys = [f"{scenes[i // len(images)]}/{images[i % len(images)]}" for i in used]
-    code = np.zeros(int(used[-1]) + 1, np.int32)
+    code = np.zeros(every, np.int32)
     code[used] = np.arange(len(used))
     distance = listed_distances(features, keys, code[image_a], index_a, code[image_b], index_b)
     meta = base_meta(NAME, scenes, features)
@@ -82,8 +84,13 @@ def listed_distances(
     valid = np.concatenate([v for _, v in rows])
     starts = np.concatenate([[0], np.cumsum([len(v) for v, _ in rows])])
     a, b = starts[image_a] + index_a, starts[image_b] + index_b
-    good = valid[a] & valid[b] if not valid.all() else np.ones(len(a), bool)
-    out = np.full(len(a), np.inf)
+    # In order of the first image, one side stays in the processor's cache; the result does not depend on it.
+    order = np.argsort(image_a.astype(np.uint16) if len(keys) < 1 << 16 else image_a, kind="stable")
+    a, b = a[order], b[order]
+    if not valid.all():
+        good = valid[a] & valid[b]
+        a, b, order = a[good], b[good], order[good]
+    out = np.full(len(image_a), np.inf)
     edges = _edges(rows, starts)
     squared = features.distance == "l2"
     for i in range(len(edges) - 1):
@@ -91,11 +98,10 @@ def listed_distances(
         for j in range(len(edges) - 1):
             right = left if i == j else _stack(rows, edges, j)
             low = starts[[edges[i], edges[i + 1], edges[j], edges[j + 1]]]
-            here = good if len(edges) == 2 else (
-                good & (a >= low[0]) & (a < low[1]) & (b >= low[2]) & (b < low[3])
-            )  # fmt: skip
-            at = np.flatnonzero(here) if not here.all() else slice(None)
-            out[at] = pair_distances(
+            at: Any = slice(None)
+            if len(edges) > 2:
+                at = np.flatnonzero((a >= low[0]) & (a < low[1]) & (b >= low[2]) & (b < low[3]))
+            out[order[at]] = pair_distances(
                 left, right, a[at] - low[0], b[at] - low[2], distance=features.distance, squared=squared
             )
     return out
@@ -127,4 +133,15 @@ def _edges(rows: Sequence[tuple[NDArray[Any], Any]], starts: Ints) -> list[int]:
 
 
 def _stack(rows: Sequence[tuple[NDArray[Any], Any]], edges: Sequence[int], i: int) -> NDArray[Any]:
-    return np.concatenate([values for values, _ in rows[edges[i] : edges[i + 1]]])
+    """Descriptors of a block of images one below the other; reading them is shared by the threads."""
+    own = [values for values, _ in rows[edges[i] : edges[i + 1]]]
+    start = np.cumsum([0] + [len(v) for v in own])
+    out = np.empty((start[-1], own[0].shape[1]), np.result_type(*{v.dtype for v in own}))
+
+    def copy(first: int, stop: int) -> None:
+        for k in range(first, stop):
+            out[start[k] : start[k + 1]] = own[k]
+
+    with Team() as team:
+        team.split(len(own), copy, smallest=8)
+    return out

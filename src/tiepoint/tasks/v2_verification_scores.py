@@ -3,43 +3,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..metrics.average_precision import average_precision
+from ..kernels import get_threads
 from ..metrics.chance import chance_average_precision
+from ..metrics.counts import average_precision_from_counts, fpr_at_recall_from_counts, roc_auc_from_counts
 from ..metrics.curves import precision_recall_curve, roc_curve
-from ..metrics.roc import fpr_at_recall, needed_positives, roc_auc
+from ..metrics.roc import needed_positives
 from ..model.records import Records
 from ..model.scores import PooledBins, Score, group_name
-from .v1_bins import pooled_bins
+from .v2_bins import cells, list_bins
 from .v2_protocols import V2Rules
 
 METRICS = ("auc", "ap", "fpr95")
 NEGATIVES = ("inter", "intra")
 SHARE = 5
 """The imbalanced list has the first fifth of the positives in file order, and all negatives."""
-BINS = 64
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class PairList:
-    """One ranked list, positives first in file order; `fifth` positives enter its imbalanced form."""
+    """One list: ascending distances of all positives, of those of the imbalanced form, of the negatives."""
 
-    distances: Floats
-    positives: int
-    scene_a: NDArray[Any]
-    scene_b: NDArray[Any]
-
-    @property
-    def fifth(self) -> int:
-        """Positives of the imbalanced list, at least one."""
-        return max(1, self.positives // SHARE)
+    positives: Floats
+    fifth: Floats
+    negatives: Floats
 
 
 def as_ranked(records: Records, rules: V2Rules) -> Floats:
@@ -59,17 +54,38 @@ def as_ranked(records: Records, rules: V2Rules) -> Floats:
     return kept
 
 
-def pair_lists(records: Records, rules: V2Rules) -> Iterator[tuple[str, PairList]]:
-    """The lists of one noise level: positives with the negatives between, then within sequences."""
-    d = as_ranked(records, rules)
+def parts(records: Records) -> dict[str, slice]:
+    """Where the lists pos, intra and inter stand in the columns."""
     rows = records.meta["rows"]
-    p, intra, inter = rows["pos"], rows["intra"], rows["inter"]
-    start = {"intra": p, "inter": p + intra}
-    size = {"intra": intra, "inter": inter}
-    for name in NEGATIVES:
-        at = slice(start[name], start[name] + size[name])
-        parts = [np.concatenate([x[:p], x[at]]) for x in (d, records["scene_a"], records["scene_b"])]
-        yield name, PairList(parts[0], p, parts[1], parts[2])
+    edges = np.cumsum([0, rows["pos"], rows["intra"], rows["inter"]]).tolist()
+    return {name: slice(edges[i], edges[i + 1]) for i, name in enumerate(("pos", "intra", "inter"))}
+
+
+def pair_lists(
+    records: Sequence[Records], rules: V2Rules
+) -> Iterator[tuple[Records, dict[str, PairList], Floats]]:
+    """The lists of every noise level by their negatives, and the distances in file order."""
+    with ThreadPoolExecutor(get_threads()) as pool:
+        for r in records:
+            d, at = as_ranked(r, rules), parts(r)
+            few = max(1, r.meta["rows"]["pos"] // SHARE)
+            pieces = [d[at["pos"]], d[at["pos"]][:few], d[at["inter"]], d[at["intra"]]]
+            pos, fifth, *negatives = pool.map(np.sort, pieces)
+            yield r, {n: PairList(pos, fifth, x) for n, x in zip(NEGATIVES, negatives, strict=True)}, d
+
+
+def nearer(targets: Floats, others: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many of the others (ascending) are nearer than, and as near as, each target (ascending).
+
+    >>> [x.tolist() for x in nearer(np.array([1.0, 2.0]), np.array([0.5, 2.0, 2.0]))]
+    [[1, 1], [0, 2]]
+    """
+    lt = np.searchsorted(others, targets)
+    eq = np.zeros_like(lt)
+    inside = np.flatnonzero(lt < len(others))
+    tied = inside[others[lt[inside]] == targets[inside]]
+    eq[tied] = np.searchsorted(others, targets[tied], side="right") - lt[tied]
+    return lt, eq
 
 
 def tie_rule(rules: V2Rules) -> str:
@@ -80,77 +96,73 @@ def tie_rule(rules: V2Rules) -> str:
 
 
 def values(pairs: PairList, rules: V2Rules) -> dict[str, float]:
-    """AUC and FPR95 of the balanced list, AP of the imbalanced one.
-
-    Each class is sorted once; the measures then need no further sort of what is in order already.
-    """
+    """AUC and FPR95 of the balanced list, AP of the imbalanced one, from counts of nearer negatives."""
     ties = tie_rule(rules)
-    p, k = pairs.positives, pairs.fifth
-    d, y = _merged(pairs.distances[:p], pairs.distances[p:])
-    few, few_y = _merged(pairs.distances[:k], pairs.distances[p:])
+    negatives = len(pairs.negatives)
+    lt, eq = nearer(pairs.positives, pairs.negatives)
+    found = pairs.positives < np.inf
+    reachable = int(np.searchsorted(pairs.negatives, np.inf)) if rules.roc_stops else negatives
+    auc = roc_auc_from_counts(lt, eq, reachable, retrieved=found, ties=ties)[0] if reachable else 0.0
+    few_lt, few_eq = nearer(pairs.fifth, pairs.negatives)
+    flavour = "trapezoid" if rules.trapezoid else "trec"
+    ap = average_precision_from_counts(
+        few_lt, few_eq, retrieved=pairs.fifth < np.inf, ties=ties, flavour=flavour
+    )
     return {
-        "auc": roc_auc(d, y, ties=ties, unretrieved="stop" if rules.roc_stops else "extend"),
-        "ap": average_precision(few, few_y, ties=ties, flavour="trapezoid" if rules.trapezoid else "trec"),
-        "fpr95": fpr_at_recall(d, y, ties=ties),
+        "auc": float(auc) * reachable / negatives,
+        "ap": float(ap[0]),
+        "fpr95": fpr_at_recall_from_counts(lt, eq, negatives, retrieved=found, ties=ties),
     }
-
-
-def _merged(positives: Floats, negatives: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    d = np.concatenate([positives, negatives])
-    order = np.argsort(d, kind="stable")
-    return d[order], order < len(positives)
 
 
 def chances(pairs: PairList, rules: V2Rules) -> dict[str, float]:
     """What a random order scores."""
-    p, k = pairs.positives, pairs.fifth
-    negatives = len(pairs.distances) - p
+    p, k, n = len(pairs.positives), len(pairs.fifth), len(pairs.negatives)
     flavour = "trapezoid" if rules.trapezoid else "trec"
     return {
         "auc": 0.5,
-        "ap": chance_average_precision(negatives + k, k, flavour=flavour),
+        "ap": chance_average_precision(n + k, k, flavour=flavour),
         "fpr95": needed_positives(p, 0.95) / (p + 1.0),
     }
 
 
 def score(records: Sequence[Records], rules: V2Rules, protocol: str, *, bins: bool = True) -> list[Score]:
     """Every metric by negatives and noise, and the mean of these cells."""
-    cells = [s for r in records for s in _cells(r, rules, protocol, bins)]
-    found: list[Score] = []
-    for metric in METRICS:
-        own = [s for s in cells if s.metric == metric]
-        found += [*own, mean_of(own)]
-    return found
+    found: dict[str, list[Score]] = {m: [] for m in METRICS}
+    for r, lists, distances in pair_lists(records, rules):
+        pooled = _bins(r, distances) if bins else {}
+        with ThreadPoolExecutor(get_threads()) as pool:
+            value = list(pool.map(lambda pairs: values(pairs, rules), lists.values()))
+        for (negatives, pairs), own in zip(lists.items(), value, strict=True):
+            chance = chances(pairs, rules)
+            group = group_name(negatives=negatives, noise=r.meta["noise"])
+            for metric in METRICS:
+                n = len(pairs.fifth if metric == "ap" else pairs.positives) + len(pairs.negatives)
+                bin_counts = pooled[negatives][metric] if bins else None
+                found[metric].append(
+                    Score(metric, group, own[metric], n, protocol, pooled=bin_counts, chance=chance[metric])
+                )
+    return [s for cells in found.values() for s in (*cells, mean_of(cells))]
 
 
-def _cells(records: Records, rules: V2Rules, protocol: str, bins: bool) -> Iterator[Score]:
-    for negatives, pairs in pair_lists(records, rules):
-        value, chance = values(pairs, rules), chances(pairs, rules)
-        pooled = _bins(records.meta, pairs) if bins else {}
-        for metric in METRICS:
-            used = pairs.fifth if metric == "ap" else pairs.positives
-            yield Score(
-                metric,
-                group_name(negatives=negatives, noise=records.meta["noise"]),
-                value[metric],
-                used + len(pairs.distances) - pairs.positives,
-                protocol,
-                pooled=pooled.get(metric),
-                chance=chance[metric],
-            )
+def _bins(records: Records, distances: Floats) -> dict[str, dict[str, PooledBins]]:
+    at, cell = parts(records), cells(distances)
+    pos, meta = at["pos"], records.meta
 
+    def of(name: str) -> dict[str, PooledBins]:
+        return list_bins(
+            cell[pos],
+            cell[at[name]],
+            records["scene_a"][pos],
+            records["scene_a"][at[name]],
+            records["scene_b"][at[name]],
+            max(1, meta["rows"]["pos"] // SHARE),
+            meta["scenes"],
+            meta["kinds"],
+        )
 
-def _bins(meta: Mapping[str, Any], pairs: PairList) -> dict[str, PooledBins]:
-    labels = np.zeros(len(pairs.distances), bool)
-    labels[: pairs.positives] = True
-    d = np.where(np.isneginf(pairs.distances), -1.0, pairs.distances)
-    names, kinds = meta["scenes"], meta["kinds"]
-    auc, fpr = pooled_bins(d, labels, pairs.scene_a, pairs.scene_b, names, kinds, ("auc", "fpr95"), bins=BINS)
-    keep = np.r_[0 : pairs.fifth, pairs.positives : len(d)]
-    (ap,) = pooled_bins(
-        d[keep], labels[keep], pairs.scene_a[keep], pairs.scene_b[keep], names, kinds, ("ap",), bins=BINS
-    )
-    return {"auc": auc, "fpr95": fpr, "ap": ap}
+    with ThreadPoolExecutor(get_threads()) as pool:
+        return dict(zip(NEGATIVES, pool.map(of, NEGATIVES), strict=True))
 
 
 def mean_of(cells: Sequence[Score]) -> Score:
@@ -174,15 +186,18 @@ def mean_of(cells: Sequence[Score]) -> Score:
 
 def curves(records: Sequence[Records], rules: V2Rules) -> Iterator[tuple[str, str, Any, Any]]:
     """ROC (balanced) and precision-recall (imbalanced) points of every list: (group, curve, x, y)."""
-    for r in records:
-        for negatives, pairs in pair_lists(r, rules):
+    flavour = "trapezoid" if rules.trapezoid else "trec"
+    for r, lists, _ in pair_lists(records, rules):
+        for negatives, pairs in lists.items():
             group = group_name(negatives=negatives, noise=r.meta["noise"])
-            p, k = pairs.positives, pairs.fifth
-            roc = roc_curve(*_merged(pairs.distances[:p], pairs.distances[p:]), ties=tie_rule(rules))
+            roc = roc_curve(*_together(pairs.positives, pairs.negatives), ties=tie_rule(rules))
             yield group, "roc", roc.x, roc.y
-            pr = precision_recall_curve(
-                *_merged(pairs.distances[:k], pairs.distances[p:]),
-                ties=tie_rule(rules),
-                flavour="trapezoid" if rules.trapezoid else "trec",
-            )
+            both = _together(pairs.fifth, pairs.negatives)
+            pr = precision_recall_curve(*both, ties=tie_rule(rules), flavour=flavour)
             yield group, "pr", pr.x, pr.y
+
+
+def _together(positives: Floats, negatives: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    labels = np.zeros(len(positives) + len(negatives), bool)
+    labels[: len(positives)] = True
+    return np.concatenate([positives, negatives]), labels
