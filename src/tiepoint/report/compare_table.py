@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -26,6 +27,7 @@ _LATEX = {
     "−": "$-$",
     **{c: "\\" + c for c in "&%$#_{}"},
 }
+_LATEX_KNOWS = frozenset("ßæøåÆØÅœŒłŁ…‘’“”—")
 
 
 def header(c: Comparison) -> list[str]:
@@ -134,7 +136,20 @@ def latex_text(x: str) -> str:
     """
     # A row that starts with [ or * would be read as an argument of the line break before it.
     guarded = "{}" if x.startswith(("[", "*")) else ""
-    return guarded + "".join(_LATEX.get(ch, ch) for ch in plain(x))
+    return guarded + "".join(_LATEX.get(ch) or _latex_letter(ch) for ch in plain(x))
+
+
+def _latex_letter(ch: str) -> str:
+    """A letter as it is if plain LaTeX knows it, else its code: an unknown one would stop the compilation.
+
+    >>> _latex_letter("é"), _latex_letter("漢")
+    ('é', '(U+6F22)')
+    """
+    if ch.isascii() or ch in _LATEX_KNOWS:
+        return ch
+    base, *marks = unicodedata.normalize("NFD", ch)
+    accented = ord(ch) < 0x180 and base.isascii() and marks and "\u0328" not in marks
+    return ch if accented else f"(U+{ord(ch):04X})"
 
 
 def frame(c: Comparison) -> Any:
