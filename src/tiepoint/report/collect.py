@@ -4,10 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
+from ..model.records import Records
+from ..model.scores import Score
+from ..model.units import Task
+from ..run.engine import load_task
 from ..run.result import Run
+from .rescore import records_of, unique_names
 
 HEADLINES: dict[str, tuple[str, str]] = {
     "hpatches-v1/classification": ("ap", "balance=imbalanced"),
@@ -17,8 +23,8 @@ HEADLINES: dict[str, tuple[str, str]] = {
     "hpatches/matching": ("map", "all"),
     "hpatches/retrieval": ("map", "all"),
     "keypoints/ranking": ("true_map_macro_by_scene", "all"),
-    "keypoints/geometry": ("mma", "tau_px=3"),
-    "tss": ("flow_accuracy", "threshold=5"),
+    "keypoints/geometry": ("mma", "all"),
+    "tss": ("flow_accuracy", "all"),
     "dense/flow": ("aepe", "all"),
     "dense/pck": ("pck", "alpha=0.1"),
 }
@@ -26,45 +32,87 @@ HEADLINES: dict[str, tuple[str, str]] = {
 
 LOWER_IS_BETTER = frozenset({"aepe", "fl", "fpr95", "localisation_error_px", "processing_time_ms"})
 
-
 CANARIES = frozenset({"constant", "random", "oracle"})
 """Methods that are there to show chance and the ceiling."""
+
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Section:
-    """The runs of one task under one protocol, best first by the headline score."""
+    """The runs of one task under one protocol, best first by the headline score.
+
+    `looks` numbers the methods of the whole report, so that one keeps its colour from figure to figure.
+    """
 
     task: str
     protocol: str
     metric: str
     group: str
     runs: tuple[Run, ...]
+    looks: Mapping[str, int] = field(default_factory=dict)
 
-    def score(
-        self, run: Run, metric: str | None = None, group: str | None = None
-    ) -> Mapping[str, Any] | None:
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Name of each run by its id: the method, with the id where a method ran twice."""
+        return dict(zip((r.id for r in self.runs), unique_names(self.runs), strict=True))
+
+    @property
+    def methods(self) -> tuple[Run, ...]:
+        """The runs without canaries."""
+        return tuple(r for r in self.runs if r.method not in CANARIES)
+
+    @property
+    def definition(self) -> Task:
+        """The task itself."""
+        return load_task(self.task)
+
+    @cached_property
+    def _rows(self) -> dict[str, dict[tuple[str, str], Row]]:
+        return {
+            r.id: {
+                (str(s["metric"]), str(s["group"])): s
+                for s in r.stored.scores
+                if s["protocol"] == self.protocol
+            }
+            for r in self.runs
+        }
+
+    @cached_property
+    def _scored(self) -> dict[str, list[Score]]:
+        task = self.definition
+        return {r.id: task.score(own, self.protocol) for r in self.runs if (own := self.records(r))}
+
+    def records(self, run: Run) -> list[Records]:
+        """Records of a run for this section's protocol."""
+        return records_of(run, self.definition, self.protocol)
+
+    def scored(self, run: Run) -> list[Score]:
+        """The scores of a run with their scene values; made from the records once, empty without them."""
+        return self._scored.get(run.id, [])
+
+    def score(self, run: Run, metric: str | None = None, group: str | None = None) -> Row | None:
         """A score of a run in this section, None where there is none."""
-        wanted = (self.protocol, metric or self.metric, self.group if group is None else group)
-        return index(run).get(wanted)
+        return self._rows[run.id].get((metric or self.metric, self.group if group is None else group))
 
+    def rows(self, run: Run) -> Mapping[tuple[str, str], Row]:
+        """All scores of a run under this section's protocol, by metric and group."""
+        return self._rows[run.id]
+
+    @cached_property
     def columns(self) -> list[tuple[str, str]]:
         """(metric, group) of every score that is neither of one scene nor of a single pair."""
-        seen: dict[tuple[str, str], None] = {}
-        for run in self.runs:
-            for s in run.stored.scores:
-                if s["protocol"] == self.protocol and not _single(str(s["group"])):
-                    seen[(str(s["metric"]), str(s["group"]))] = None
+        seen = dict.fromkeys(c for rows in self._rows.values() for c in rows if not _single(c[1]))
         return list(seen)
+
+    @cached_property
+    def oracle(self) -> Run | None:
+        """The run of the canary that knows the answers."""
+        return next((r for r in self.runs if r.method == "oracle"), None)
 
 
 def _single(group: str) -> bool:
     return any(part.startswith(("scene=", "pair=")) for part in group.split(","))
-
-
-def index(run: Run) -> dict[tuple[str, str, str], Mapping[str, Any]]:
-    """Scores of a run by protocol, metric and group."""
-    return {(str(s["protocol"]), str(s["metric"]), str(s["group"])): s for s in run.stored.scores}
 
 
 def headline(task: str, columns: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
@@ -79,27 +127,30 @@ def headline(task: str, columns: Sequence[tuple[str, str]]) -> tuple[str, str] |
 
 
 def sections(runs: Sequence[Run], protocol: str = "exact") -> list[Section]:
-    """One section a task, in alphabetical order; runs without the protocol take their first one."""
+    """One section a task, in alphabetical order; runs without the protocol take the one most of them have."""
     found = []
     for task in sorted({r.task for r in runs}):
         mine = [r for r in runs if r.task == task]
-        have = sorted({str(s["protocol"]) for r in mine for s in r.stored.scores})
+        have = [p for r in mine for p in {str(s["protocol"]) for s in r.stored.scores}]
         if not have:
             continue
-        chosen = protocol if protocol in have else have[0]
+        chosen = protocol if protocol in have else min(set(have), key=lambda p: (-have.count(p), p))
         mine = [r for r in mine if any(s["protocol"] == chosen for s in r.stored.scores)]
-        draft = Section(task, chosen, "", "all", tuple(mine))
-        best = headline(task, draft.columns())
-        if best is None:
-            continue
-        metric, group = best
-        section = Section(task, chosen, metric, group, tuple(mine))
-        sign = 1.0 if metric in LOWER_IS_BETTER else -1.0
+        draft = Section(task, chosen, "", "all", tuple(sorted(mine, key=lambda r: (r.method, r.id))))
+        best = headline(task, draft.columns)
+        if best is not None:
+            found.append(_in_order(replace(draft, metric=best[0], group=best[1])))
+    names = dict.fromkeys(n for s in found for r in s.methods for n in [s.names[r.id]])
+    looks = {name: i for i, name in enumerate(names)}
+    return [replace(s, looks=looks) for s in found]
 
-        def order(run: Run, section: Section = section, sign: float = sign) -> tuple[bool, float, str, str]:
-            s = section.score(run)
-            value = None if s is None else s["value"]
-            return (value is None, sign * (value or 0.0), run.method, run.id)
 
-        found.append(Section(task, chosen, metric, group, tuple(sorted(mine, key=order))))
-    return found
+def _in_order(section: Section) -> Section:
+    sign = 1.0 if section.metric in LOWER_IS_BETTER else -1.0
+
+    def order(run: Run) -> tuple[bool, float, str, str]:
+        s = section.score(run)
+        value = None if s is None else s["value"]
+        return (value is None, sign * (value or 0.0), run.method, run.id)
+
+    return replace(section, runs=tuple(sorted(section.runs, key=order)))

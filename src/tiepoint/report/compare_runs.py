@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ..model.errors import InputError
 from ..model.scores import Score
-from ..run.engine import load_task
 from ..run.result import Run
 from .collect import LOWER_IS_BETTER, headline
 from .compare import compare
 from .comparison import Comparison
+from .rescore import scores_of, unique_names
 
 
 def compare_runs(
@@ -23,10 +23,12 @@ def compare_runs(
     protocol: str = "exact",
     baseline: str | None = None,
     allow: Collection[str] = (),
+    rescore: Callable[[Run], list[Score]] | None = None,
 ) -> Comparison:
     """Compare runs of one task by a score; the task's headline score if none is named.
 
-    Runs whose data or lists differ are refused unless `allow` names what may differ.
+    Runs whose data or lists differ are refused unless `allow` names what may differ. `rescore` gives the
+    scores of a run with their scene values, where the caller has them; else they are made from the records.
     """
     if not runs:
         raise InputError("there are no runs to compare; `tiepoint list runs` shows what the store has")
@@ -36,7 +38,8 @@ def compare_runs(
             f"runs of different tasks cannot be compared: {', '.join(tasks)}; name one with --task"
         )
     names = unique_names(runs)
-    scored = {name: scores_of(run, protocol) for name, run in zip(names, runs, strict=True)}
+    give = rescore or (lambda run: scores_of(run, protocol))
+    scored = {name: give(run) for name, run in zip(names, runs, strict=True)}
     metric, group = _chosen(tasks[0], scored, metric, group)
     tables: dict[str, Any] = {}
     values: dict[str, float] = {}
@@ -64,26 +67,6 @@ def compare_runs(
         meta={name: _meta(run) for name, run in zip(names, runs, strict=True)},
         allow=allow,
     )
-
-
-def unique_names(runs: Sequence[Run]) -> list[str]:
-    """Method names; where two runs share one, the run's id is added."""
-    names = [r.method for r in runs]
-    return [n if names.count(n) == 1 else f"{n} ({r.id})" for n, r in zip(names, runs, strict=True)]
-
-
-def scores_of(run: Run, protocol: str) -> list[Score]:
-    """The scores of a run with their scene values, from its records."""
-    task = load_task(run.task)
-    if protocol not in task.protocols:
-        raise InputError(f"{run.task} knows no protocol {protocol!r}; it has {', '.join(task.protocols)}")
-    comparison = task.comparison(protocol)
-    records = [by[comparison] for by in run.unit_records.values() if comparison in by]
-    if not records:
-        raise InputError(
-            f"run {run.id} of {run.method} was not made under {protocol}; run it with --protocol {protocol}"
-        )
-    return task.score(records, protocol)
 
 
 def _chosen(

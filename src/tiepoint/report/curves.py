@@ -1,141 +1,125 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Curves of the report: scores along a numeric group (pool, threshold, tau), and PR and ROC curves."""
+"""Curves of a task from its records: means of scene curves, and ROC and PR curves of pooled lists."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ..model.units import Task
+import numpy as np
+
+from ..model.scores import PooledBins
+from ..run.result import Run
+from ..stats.bands import pooled_band, scene_band
 from .collect import Section
-from .figures import Figure, scale_of, short, shown, to_csv
-from .svg import look, svg
+from .figures import Figure
+from .group_curves import group_curve, numeric_groups
+from .lines import MOST_SERIES, Array, Line, lines_figure
 
-AXES = {
-    "pool": ("distractors in the pool", True),
-    "tau_px": ("threshold (px)", False),
-    "threshold": ("threshold (% of the larger side)", False),
-    "gallery": ("gallery size", True),
-    "alpha": ("alpha", False),
-    "rank": ("rank of the right answer", False),
+MOST_FIGURES = 12
+POOLED_DRAWS = 200
+NAMES = {
+    "roc": ("ROC curve", "false positive rate", "true positive rate"),
+    "pr": ("Precision over recall", "recall", "precision"),
+    "precision_recall": ("Precision over recall", "recall", "precision"),
+    "success_at_k": ("Right answer among the first k", "k", "share of queries"),
+    "flow_accuracy": ("Flow accuracy over the threshold", "threshold (% of the larger side)", "accuracy"),
 }
-"""Group keys whose values are numbers: axis label, and whether the axis is logarithmic."""
+"""Curves the report draws: title, axes. Others are told better by scores along a group."""
 
-MOST_SERIES = 12
-MOST_FIGURES = 8
+ODD = {("pr", "balance=balanced"), ("roc", "balance=imbalanced")}
+"""Left out: the task's scores are ROC measures of the balanced list and AP of the imbalanced one."""
 
+_BINS = {"roc": "auc", "pr": "ap", "precision_recall": "ap"}
+_RECALL = (np.arange(100) + 0.5) / 100
+_FPR = np.concatenate([np.linspace(0, 0.1, 41), np.linspace(0.1, 1, 46)[1:]])
 
-def numeric_groups(section: Section) -> list[tuple[str, str]]:
-    """(metric, key) of the scores that run along a numeric group key and no other key."""
-    seen: dict[tuple[str, str], int] = {}
-    for metric, group in section.columns():
-        key, _, value = group.partition("=")
-        if key in AXES and "," not in group and _number(value) is not None:
-            seen[(metric, key)] = seen.get((metric, key), 0) + 1
-    return [name for name, count in seen.items() if count > 2]
+Found = dict[tuple[str, str], list[Line]]
 
 
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+def curve_figures(section: Section) -> list[Figure]:
+    """All curves of a section, at most twelve."""
+    found = _scene_lines(section)
+    if not found:
+        found = _pooled_lines(section)
+    drawn = {curve for _, curve in found}
+    figures = [
+        group_curve(section, metric, key)
+        for metric, key in numeric_groups(section)
+        if metric not in drawn or key != "threshold"
+    ]
+    ordered = sorted(found.items(), key=lambda item: (item[0][1], item[0][0]))
+    figures += [_figure(section, group, curve, lines) for (group, curve), lines in ordered]
+    return figures[:MOST_FIGURES]
 
 
-def group_curve(section: Section, metric: str, key: str) -> Figure:
-    """A metric along a numeric group, a line a method, with its interval as a band."""
-    factor, unit = scale_of(metric)
-    label, logarithmic = AXES[key]
-    series: list[tuple[str, list[tuple[float, float, float | None, float | None]]]] = []
-    for run in section.runs:
-        points = []
-        for s in run.stored.scores:
-            name, _, value = str(s["group"]).partition("=")
-            x = _number(value)
-            wanted = s["protocol"] == section.protocol and s["metric"] == metric and name == key
-            if wanted and x is not None and s["value"] is not None:
-                points.append((x, s["value"], s["low"], s["high"]))
-        series.append((run.method, sorted(points)))
+def _scene_lines(section: Section) -> Found:
+    make = getattr(section.definition, "scene_curves", None)
+    found: Found = {}
+    if make is None or section.protocol != "exact":
+        return found
+    for run in section.methods:
+        for c in make(section.records(run)):
+            bounds = scene_band(c) or (None, None)
+            line = Line(section.names[run.id], c.x, c.mean, *bounds)
+            found.setdefault((c.group, c.curve), []).append(line)
+    return found
 
-    def draw(axes: Any) -> None:
-        for i, (name, points) in enumerate(series[:MOST_SERIES]):
-            if not points:
+
+def _pooled_lines(section: Section) -> Found:
+    make = getattr(section.definition, "curves", None)
+    found: Found = {}
+    if make is None or section.protocol != "exact":
+        return found
+    for run in section.methods[:MOST_SERIES]:
+        bins = _bins(section, run)
+        records = section.records(run)
+        for group, curve, xs, ys in make(records) if records else ():
+            parts = group.split(",")
+            if curve not in NAMES or any(
+                p.startswith(("scene=", "pair=")) or (curve, p) in ODD for p in parts
+            ):
                 continue
-            style = look(i)
-            xs = [p[0] for p in points]
-            axes.plot(xs, [factor * p[1] for p in points], label=shown(short(name)), markersize=3.5, **style)
-            band = [(p[0], p[2], p[3]) for p in points if p[2] is not None and p[3] is not None]
-            if band:
-                lows, highs = [factor * b[1] for b in band], [factor * b[2] for b in band]
-                axes.fill_between(
-                    [b[0] for b in band], lows, highs, color=style["color"], alpha=0.15, linewidth=0
-                )
-        if logarithmic:
-            axes.set_xscale("log")
-        axes.grid(True)
-        axes.set_xlabel(label)
-        axes.set_ylabel(f"{metric} ({unit})")
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+            x, y = _on_grid(curve, np.asarray(xs, np.float64), np.asarray(ys, np.float64))
+            pooled = bins.get((_BINS.get(curve, ""), group))
+            bounds = (None if pooled is None else pooled_band(pooled, curve, x, y, draws=POOLED_DRAWS)) or (
+                None,
+                None,
+            )
+            found.setdefault((group, curve), []).append(Line(section.names[run.id], x, y, *bounds))
+    return found
 
-    rows = [[name, *p] for name, points in series for p in points]
-    left = (
-        "" if len(series) <= MOST_SERIES else f" The best {MOST_SERIES} methods are drawn, the data have all."
+
+def _bins(section: Section, run: Run) -> dict[tuple[str, str], PooledBins]:
+    scores = section.scored(run)
+    return {(s.metric, s.group): s.pooled for s in scores if s.pooled is not None and not s.pooled.also}
+
+
+def _on_grid(curve: str, x: Array, y: Array) -> tuple[Array, Array]:
+    """A curve at the points its band is made for; a PR curve is level up to each of its points."""
+    if curve == "roc":
+        return _FPR, np.interp(_FPR, x, y)
+    if curve in ("pr", "precision_recall"):
+        at = np.searchsorted(x, _RECALL)
+        inside = at < len(x)
+        return _RECALL, np.where(inside, y[np.minimum(at, len(y) - 1)], 0.0)
+    return x, y
+
+
+def _figure(section: Section, group: str, curve: str, lines: Sequence[Line]) -> Figure:
+    title, x_label, y_label = NAMES[curve]
+    order = {section.names[r.id]: i for i, r in enumerate(section.runs)}
+    square = curve in ("roc", "pr", "precision_recall")
+    diagonal: Any = [("chance", np.array([0.0, 1.0]), np.array([0.0, 1.0]))] if curve == "roc" else []
+    caption = "Area under the mean curve is the score." if curve == "pr" and "noise" in group else ""
+    return lines_figure(
+        section,
+        sorted(lines, key=lambda line: order[line.name]),
+        name=f"{curve} {group} {section.task}",
+        title=title if group == "all" else f"{title}, {group}",
+        caption=caption,
+        x_label=x_label,
+        y_label=y_label,
+        unit_square=square,
+        guides=diagonal,
     )
-    return Figure(
-        f"{metric} along {key} {section.task}",
-        f"{section.task}: {metric} along {key}",
-        f"Bands are 95 % intervals by scene.{left}",
-        svg(draw, width=7.6, height=3.6, label=f"{metric} along {key}"),
-        to_csv(["method", key, "value", "low", "high"], rows),
-    )
-
-
-def point_curves(section: Section, task: Task) -> list[Figure]:
-    """PR and ROC curves from the records, one figure a curve and group, for tasks that have them."""
-    make = getattr(task, "curves", None)
-    if make is None:
-        return []
-    comparison = task.comparison(section.protocol)
-    found: dict[tuple[str, str], list[tuple[str, Sequence[float], Sequence[float]]]] = {}
-    for run in section.runs[:MOST_SERIES]:
-        records = [by[comparison] for by in run.unit_records.values() if comparison in by]
-        if records:
-            for group, curve, xs, ys in make(records):
-                found.setdefault((group, curve), []).append((run.method, xs, ys))
-    if len(found) > MOST_FIGURES:
-        found = {name: lines for name, lines in found.items() if "pair=" not in name[0]}
-    chosen = sorted(found.items())[:MOST_FIGURES]
-    return [_points(section, group, curve, lines) for (group, curve), lines in chosen]
-
-
-def _points(
-    section: Section, group: str, curve: str, lines: Sequence[tuple[str, Sequence[float], Sequence[float]]]
-) -> Figure:
-    names = {"roc": ("false positive rate", "true positive rate"), "pr": ("recall", "precision")}
-    x_label, y_label = names.get(curve, ("x", "y"))
-
-    def draw(axes: Any) -> None:
-        for i, (name, xs, ys) in enumerate(lines):
-            style = look(i)
-            axes.plot(xs, ys, label=shown(short(name)), color=style["color"], linestyle=style["linestyle"])
-        axes.set_xlim(0, 1)
-        axes.set_ylim(0, 1.02)
-        axes.grid(True)
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-
-    rows = [[name, float(x), float(y)] for name, xs, ys in lines for x, y in zip(xs, ys, strict=True)]
-    return Figure(
-        f"{curve} {group} {section.task}",
-        f"{section.task}: {curve.upper()} curve, {group}",
-        "Points thinned without changing the area.",
-        svg(draw, width=7.0, height=3.8, label=f"{curve} curve"),
-        to_csv(["method", x_label, y_label], rows),
-    )
-
-
-def curve_figures(section: Section, task: Task) -> list[Figure]:
-    """All curves of a section."""
-    figures = [group_curve(section, metric, key) for metric, key in numeric_groups(section)]
-    return figures + point_curves(section, task)

@@ -6,19 +6,22 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..model.errors import InputError, UnknownNameError
 from ..run.result import Run
-from .collect import LOWER_IS_BETTER, Section, sections
-from .compare_runs import compare_runs, unique_names
+from .collect import Section, sections
 from .compare_table import latex_text, markdown_text
-from .figures import scale_of
+from .figures import short
+from .leaderboard import Cell, leaderboard
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMATS = ("html", "md", "latex", "csv", "json", "parquet")
+LATEX_COLUMNS = 4
+"""Columns with intervals that fit beside each other on a page; more go into another tabular below."""
+NAME_MOST = 40
 SUFFIX = {"html": "html", "md": "md", "latex": "tex", "csv": "csv", "json": "json", "parquet": "parquet"}
 
 
@@ -63,87 +66,51 @@ def _ordered(runs: Sequence[Run]) -> list[Run]:
     return sorted(runs, key=lambda r: (r.task, r.method, r.id))
 
 
-def _table(section: Section) -> tuple[list[tuple[str, str]], list[tuple[str, str, list[Any]]]]:
-    """Columns, and a row (name, letters, scores) a run."""
-    columns = [c for c in section.columns() if c[1] == "all" or c == (section.metric, section.group)]
-    columns = sorted(columns, key=lambda c: c != (section.metric, section.group))
-    letters: dict[str, str] = {}
-    if len(section.runs) > 1:
-        try:
-            compared = compare_runs(
-                section.runs, metric=section.metric, group=section.group, protocol=section.protocol
-            )
-            letters = {r.method: " ".join(r.letters) for r in compared.rows}
-        except InputError:
-            letters = {}  # runs on different data: a table without groups
-    names = unique_names(section.runs)
-    rows = [
-        (name, letters.get(name, ""), [section.score(run, *c) for c in columns])
-        for name, run in zip(names, section.runs, strict=True)
-    ]
-    return columns, rows
-
-
-def _best(column: tuple[str, str], scores: Sequence[Any]) -> float | None:
-    values = [s["value"] for s in scores if s is not None and s["value"] is not None]
-    if not values:
-        return None
-    return float(min(values) if column[0] in LOWER_IS_BETTER else max(values))
-
-
-def _numbers(column: tuple[str, str], score: Any) -> tuple[str, str]:
-    """Value and interval as text."""
-    if score is None or score["value"] is None:
-        return "–", ""
-    factor, unit = scale_of(column[0])
-    digits = 2 if unit == "%" else 3
-    value = f"{factor * score['value']:.{digits}f}"
-    if score["low"] is None or score["high"] is None:
-        return value, ""
-    return value, f"{factor * score['low']:.{digits}f}, {factor * score['high']:.{digits}f}"
-
-
 def _markdown(section: Section) -> str:
-    columns, rows = _table(section)
-    best = [_best(c, [row[2][i] for row in rows]) for i, c in enumerate(columns)]
-    heads = ["method", "group", *(m if g == "all" else f"{m} {g}" for m, g in columns)]
-    lines = [f"## {section.task} ({section.protocol})", ""]
+    table = leaderboard(section)
+    heads = ["method", "group", *table.headings]
+    lines = [f"## {markdown_text(section.task)} ({markdown_text(section.protocol)})", ""]
     lines.append("| " + " | ".join(markdown_text(h) for h in heads) + " |")
-    lines.append("|" + "---|" * len(heads))
-    for name, letters, scores in rows:
+    lines.append("|---|---|" + "---:|" * len(table.columns))
+    for row in table.rows:
         cells = []
-        for i, (column, score) in enumerate(zip(columns, scores, strict=True)):
-            value, interval = _numbers(column, score)
-            if score is not None and score["value"] is not None and score["value"] == best[i]:
-                value = f"**{value}**"
-            cells.append(f"{value} [{interval}]" if interval else value)
-        lines.append("| " + " | ".join([markdown_text(name), letters, *cells]) + " |")
-    return "\n".join(lines) + "\n"
+        for c in row.cells:
+            value = f"**{c.value}**" if c.best else c.value
+            cells.append(f"{value} [{c.interval}]" if c.interval else value)
+        lines.append("| " + " | ".join([markdown_text(row.name), row.letters, *cells]) + " |")
+    if any(table.chance):
+        lines.append("| " + " | ".join(["chance", "", *table.chance]) + " |")
+    notes = [table.wording, *(f"{n}." for n in table.notes)]
+    return "\n".join([*lines, *(f"\n{markdown_text(n)}" for n in notes if n)]) + "\n"
 
 
 def _latex(section: Section) -> str:
-    columns, rows = _table(section)
-    best = [_best(c, [row[2][i] for row in rows]) for i, c in enumerate(columns)]
-    heads = ["method", "", *(m if g == "all" else f"{m} {g}" for m, g in columns)]
+    """A table that needs no package, in pieces of a few columns: best in bold, groups, intervals."""
+    table = leaderboard(section)
+    step = LATEX_COLUMNS
+    pieces = [range(i, min(i + step, len(table.columns))) for i in range(0, len(table.columns), step)]
     caption = f"{section.task}, protocol {section.protocol}; 95 % intervals by scene."
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{latex_text(caption)}}}",
-        rf"\begin{{tabular}}{{ll{'r' * len(columns)}}}",
-        r"\hline",
-        " & ".join(latex_text(h) for h in heads) + r" \\",
-        r"\hline",
-    ]
-    for name, letters, scores in rows:
-        cells = []
-        for i, (column, score) in enumerate(zip(columns, scores, strict=True)):
-            value, interval = _numbers(column, score)
-            if score is not None and score["value"] is not None and score["value"] == best[i]:
-                value = rf"\textbf{{{value}}}"
-            value = value.replace("–", "--")
-            cells.append(rf"{value} {{\scriptsize [{interval}]}}" if interval else value)
-        shown = rf"\textit{{{latex_text(letters)}}}" if letters else ""
-        lines.append(" & ".join([latex_text(name), shown, *cells]) + r" \\")
-    lines += [r"\hline", r"\end{tabular}", r"\end{table}", ""]
-    return "\n".join(lines)
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(caption)}}}"]
+    for piece in pieces:
+        heads = ["method", "", *(table.headings[i] for i in piece)]
+        lines += [
+            rf"\begin{{tabular}}{{ll{'r' * len(piece)}}}",
+            r"\hline",
+            " & ".join(latex_text(h) for h in heads) + r" \\",
+            r"\hline",
+        ]
+        for row in table.rows:
+            letters = rf"\textit{{{latex_text(row.letters)}}}" if row.letters else ""
+            cells = [_latex_cell(row.cells[i]) for i in piece]
+            lines.append(" & ".join([latex_text(short(row.name, NAME_MOST)), letters, *cells]) + r" \\")
+        if any(table.chance[i] for i in piece):
+            lines += [r"\hline", " & ".join(["chance", "", *(table.chance[i] for i in piece)]) + r" \\"]
+        lines += [r"\hline", r"\end{tabular}", ""]
+    lines += [rf"\par {{\footnotesize {latex_text(n)}}}" for n in (table.wording, *table.notes) if n]
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def _latex_cell(cell: Cell) -> str:
+    value = rf"\textbf{{{cell.value}}}" if cell.best else cell.value
+    text = rf"{value} {{\scriptsize [{cell.interval}]}}" if cell.interval else value
+    return text.replace(" – ", ", ").replace("–", "--")

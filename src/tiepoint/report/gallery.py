@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from ..model.errors import TiepointError
 from ..run.engine import load_task
 from ..run.result import Run
-from .collect import CANARIES, Section
+from .collect import Section
+from .rescore import records_of
 
 SHOWN = 12
 SIDE = 65
@@ -30,15 +31,13 @@ def gallery(section: Section) -> dict[str, Any] | None:
     """
     task = load_task(section.task)
     name_misses = getattr(task, "misses", None)
-    runs = [r for r in section.runs if r.method not in CANARIES]
+    runs = section.methods
     if name_misses is None or not runs:
         return None
-    comparison = task.comparison("exact")
     missed: Counter[tuple[str, str]] = Counter()
     wrong: dict[tuple[str, str], Counter[str]] = {}
     for run in runs:
-        records = [by[comparison] for by in run.unit_records.values() if comparison in by]
-        for query, right, answer in name_misses(records):
+        for query, right, answer in name_misses(records_of(run, task, "exact")):
             missed[(query, right)] += 1
             wrong.setdefault((query, right), Counter())[answer] += 1
     if not missed:
@@ -52,8 +51,10 @@ def gallery(section: Section) -> dict[str, Any] | None:
     for query, right in spread:
         answer = min(wrong[(query, right)], key=lambda a: (-wrong[(query, right)][a], a))
         trio = [("query", query), ("right answer", right), ("most given answer", answer)]
-        pictures = [{"label": label, "source": picture(reference)} for label, reference in trio]
-        caption = f"{query} → {right}, missed by {missed[(query, right)]} of {len(runs)} methods"
+        pictures = [
+            {"label": label, "what": reference, "source": picture(reference)} for label, reference in trio
+        ]
+        caption = f"missed by {missed[(query, right)]} of {len(runs)} methods"
         found.append({"pictures": pictures, "caption": caption})
     note = f"{len(missed):,} queries are missed by at least one of {len(runs)} methods; these by most."
     return {"task": section.task, "note": note, "misses": found}

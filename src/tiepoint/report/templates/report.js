@@ -6,6 +6,10 @@
     root.dataset.theme = dark ? "light" : "dark";
   });
 
+  document.getElementById("checks").addEventListener("change", function (event) {
+    root.classList.toggle("no-canaries", !event.target.checked);
+  });
+
   document.getElementById("filter").addEventListener("input", function (event) {
     var wanted = event.target.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
     document.querySelectorAll("[data-method]").forEach(function (row) {
@@ -15,31 +19,35 @@
     });
   });
 
+  // A number, a text, or null for an empty cell: empty cells stay at the end either way.
   function value(cell) {
     var raw = cell.dataset.value !== undefined ? cell.dataset.value : cell.textContent.trim();
-    var number = parseFloat(raw);
+    if (raw === "" || raw === "–") return null;
+    var number = Number(raw);
     return isNaN(number) ? raw : number;
   }
 
   document.querySelectorAll("table.sortable").forEach(function (table) {
-    table.querySelectorAll("thead th").forEach(function (head, column) {
+    var heads = table.querySelectorAll("thead th");
+    heads.forEach(function (head, column) {
       head.tabIndex = 0;
-      function sort() {
+      function sort(event) {
+        if (event.target.closest("a")) return;
         var down = head.getAttribute("aria-sort") !== "descending";
-        table.querySelectorAll("thead th").forEach(function (h) { h.removeAttribute("aria-sort"); });
+        heads.forEach(function (h) { h.removeAttribute("aria-sort"); });
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         var body = table.tBodies[0];
         Array.from(body.rows).map(function (row, i) { return { row: row, i: i, v: value(row.cells[column]) }; })
           .sort(function (a, b) {
-            var missing = (a.v === "") - (b.v === "");
-            if (missing) return missing;
+            var missing = (a.v === null) - (b.v === null);
+            if (missing || a.v === null) return missing || a.i - b.i;
             var order = typeof a.v === "number" && typeof b.v === "number" ? a.v - b.v : String(a.v).localeCompare(String(b.v));
             return (down ? -order : order) || a.i - b.i;
           })
           .forEach(function (item) { body.appendChild(item.row); });
       }
       head.addEventListener("click", sort);
-      head.addEventListener("keydown", function (e) { if (e.key === "Enter") sort(); });
+      head.addEventListener("keydown", function (e) { if (e.key === "Enter") sort(e); });
     });
   });
 
@@ -56,10 +64,38 @@
     });
   });
 
+  function rows(csv) {
+    return csv.trim().split("\n").map(function (line) {
+      return (line.match(/("([^"]|"")*"|[^,]*)(,|$)/g) || []).map(function (cell) {
+        return cell.replace(/,$/, "").replace(/^"|"$/g, "").replace(/""/g, '"');
+      });
+    });
+  }
+
+  // The heat map says which cell is under the pointer; its data are those of the CSV button.
+  document.querySelectorAll("figure[data-heat]").forEach(function (figure) {
+    var picture = figure.querySelector("svg"), said = figure.querySelector("output");
+    var box = figure.dataset.heat.split(" ").map(Number), factor = Number(figure.dataset.factor), table;
+    picture.addEventListener("mousemove", function (event) {
+      table = table || rows(figure.querySelector("button[data-csv]").dataset.csv);
+      var area = picture.getBoundingClientRect();
+      var x = ((event.clientX - area.left) / area.width - box[0]) / (box[2] - box[0]);
+      var y = ((event.clientY - area.top) / area.height - box[1]) / (box[3] - box[1]);
+      var wide = table[0].length - 1, high = table.length - 1;
+      var row = table[1 + Math.floor(y * high)], column = 1 + Math.floor(x * wide);
+      var inside = x >= 0 && x < 1 && y >= 0 && y < 1 && row && row[column] !== undefined;
+      said.textContent = inside ? row[0] + " · " + table[0][column] + " · " + (factor * Number(row[column])).toFixed(2) : "";
+    });
+  });
+
   function openTarget() {
     var target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (target && target.tagName === "DETAILS") target.open = true;
+    for (var e = target; e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true;
+    if (target) target.scrollIntoView();
   }
   addEventListener("hashchange", openTarget);
   openTarget();
+  addEventListener("beforeprint", function () {
+    document.querySelectorAll("#conventions .fold").forEach(function (fold) { fold.open = true; });
+  });
 })();

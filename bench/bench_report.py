@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Speed of reading, comparing and reporting a store of 23 methods x 116 scenes x 15 images.
+
+Usage: python bench/bench_report.py [FOLDER]   (a store is made there once; default a temporary folder)
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiepoint.model.hashing import hash_json
+from tiepoint.model.records import Records
+from tiepoint.report.compare_runs import compare_runs
+from tiepoint.report.html import render
+from tiepoint.report.select import runs_of
+from tiepoint.run.engine import load_task
+from tiepoint.run.manifest import machine, now, versions
+from tiepoint.run.scoring import score_rows
+from tiepoint.store.runs import StoredRun, save_run
+from tiepoint.store.store import Store
+
+TASK = "hpatches-v1/matching"
+PROTOCOLS = ("exact", "hbench-2016")
+SCENES = [f"i_{k:03d}" for k in range(57)] + [f"v_{k:03d}" for k in range(59)]
+NOISES = ("easy", "hard", "tough")
+IMAGES = 5
+
+
+def matching_records(skill: float, noise: str, patches: int, seed: int) -> Records:
+    """Records of one benchmark (a noise level): ranks that get worse with noise and scene, few ties."""
+    rng = np.random.default_rng(seed)
+    pairs = [(f"{s}.ref", f"{s}.{noise[0]}{k + 1}") for s in SCENES for k in range(IMAGES)]
+    hard = np.repeat(np.random.default_rng(0).normal(0, 0.7, len(SCENES)), IMAGES)
+    n = len(pairs) * patches
+    pair = np.repeat(np.arange(len(pairs), dtype=np.int32), patches)
+    level = skill - 0.5 * NOISES.index(noise) - hard[pair]
+    right = rng.uniform(size=n) < 1 / (1 + np.exp(-level))
+    truth = np.tile(np.arange(patches, dtype=np.int32), len(pairs))
+    lt = np.where(right, 0, 1 + rng.integers(0, patches - 1, n)).astype(np.int32)
+    d1 = rng.gamma(4.0, 1.0, n) + np.where(right, 0.0, 1.0)
+    zero = np.zeros(n, np.int32)
+    columns: dict[str, Any] = {
+        "pair": pair,
+        "index": np.where(right, truth, (truth + 1) % patches).astype(np.int32),
+        "ties": zero + 1,
+        "index2": ((truth + 2) % patches).astype(np.int32),
+        "lt": lt,
+        "eq": zero,
+        "eq_before": zero,
+        "d1": d1,
+        "d2": d1 * rng.uniform(1.0, 1.5, n),
+        "gt_distance": np.where(right, d1, d1 * 1.3),
+        "gt": truth,
+        "matched": np.ones(n, bool),
+        "gt_listed": np.ones(n, bool),
+    }
+    meta = {
+        "task": TASK,
+        "benchmark": f"all_{noise}",
+        "distance": "l2",
+        "squared": True,
+        "source": "direct",
+        "scenes": SCENES,
+        "kinds": [s[0] for s in SCENES],
+        "pairs": [list(p) for p in pairs],
+        "pair_scenes": np.repeat(np.arange(len(SCENES)), IMAGES).tolist(),
+        "ranks_known": True,
+    }
+    return Records("rank", columns, meta)
+
+
+def make_store(root: Path, *, methods: int = 23, patches: int = 26) -> int:
+    """Runs of made-up methods; returns how many query records they have together."""
+    task, total = load_task(TASK), 0
+    with Store.open(root) as store:
+        for m in range(methods):
+            units, made = {}, []
+            for z, noise in enumerate(NOISES):
+                key = hash_json(["bench", m, noise, patches])
+                made.append(matching_records(0.1 * m - 0.5, noise, patches, 3 * m + z))
+                store.records.put(key, made[-1])
+                units[f"all_{noise}"] = {task.comparison("exact"): key}
+                total += len(made[-1])
+            cost = {
+                "per": "patch",
+                "time_s": 1e-5 * 1.3**m,
+                "time_quartiles_s": [0.9e-5 * 1.3**m, 1.2e-5 * 1.3**m],
+                "bytes_per_descriptor": 8 * (m + 4),
+            }
+            manifest = {
+                "task": TASK,
+                "options": {},
+                "protocols": list(PROTOCOLS),
+                "method": {"name": f"method-{m:02d}", "family": "patches", "distance": "l2", "config": {}},
+                "dataset": {"hash": "made", "name": "made", "path": "none", "items": 0},
+                "lists": "made",
+                "units": units,
+                "versions": versions(),
+                "machine": machine(),
+                "warnings": [],
+                "efficiency": cost,
+            }
+            rows = [row for p in PROTOCOLS for row in score_rows(task, made, p)]
+            save_run(store, StoredRun(f"bench{m:07d}", TASK, "done", manifest, rows, None, now(), 0.0))
+    return total
+
+
+def timed(name: str, call: Callable[[], Any], limit_s: float | None = None) -> Any:
+    started, cpu = time.perf_counter(), time.process_time()
+    result = call()
+    goal = "" if limit_s is None else f"   goal {limit_s:g} s"
+    wall = time.perf_counter() - started
+    print(f"{name:58s} {wall:8.2f} s wall {time.process_time() - cpu:8.2f} s CPU{goal}")
+    return result
+
+
+def main(folder: Path) -> None:
+    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}")
+    root = folder / "store"
+    if not (root / "tiepoint.sqlite").exists():
+        total = timed("make the store (not part of any goal)", lambda: make_store(root))
+        print(f"{total:,} query records")
+    with Store.open(root) as store:
+        runs = timed("read 23 runs and their records", lambda: runs_of(store, None))
+    print(f"{sum(len(r) for run in runs for by in run.unit_records.values() for r in by.values()):,} records")
+    timed("compare them (scoring included)", lambda: compare_runs(runs), 20)
+    timed("compare them again", lambda: compare_runs(runs))
+    first = timed("report of 23 runs", lambda: render(runs), 30)
+    second = timed("the same again", lambda: render(runs), 30)
+    print(f"{len(first.encode()) / 1e6:.2f} MB (goal 10), the same bytes: {first == second}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        main(Path(sys.argv[1]))
+    else:
+        with tempfile.TemporaryDirectory() as made:
+            main(Path(made))

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of a task: methods, scores with intervals, groups that cannot be told apart, ranges of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..model.errors import InputError
+from .collect import CANARIES, LOWER_IS_BETTER, Section
+from .columns import table_columns
+from .compare_runs import compare_runs
+from .comparison import Comparison
+from .figures import scale_of
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A score as text: `value` and `interval` (empty without one) in the unit of its column."""
+
+    value: str
+    interval: str
+    sort: float | None
+    best: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run."""
+
+    name: str
+    method: str
+    run_id: str
+    letters: str
+    rank: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def canary(self) -> bool:
+        """Whether the run only shows chance or the ceiling."""
+        return self.method in CANARIES
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Rows best first; `chance` has one text a column; `wording` explains letters, `notes` what was odd."""
+
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[Row, ...]
+    chance: tuple[str, ...]
+    wording: str
+    notes: tuple[str, ...]
+
+    @property
+    def headings(self) -> list[str]:
+        """Names of the columns, with units other than percent."""
+        return [heading(*c) for c in self.columns]
+
+    @property
+    def grouped(self) -> bool:
+        """Whether there are letters."""
+        return any(r.letters for r in self.rows)
+
+
+def heading(metric: str, group: str) -> str:
+    """Name of a column.
+
+    >>> heading("ap", "all"), heading("aepe", "subset=JODS")
+    ('ap', 'aepe (px) subset=JODS')
+    """
+    unit = scale_of(metric)[1]
+    name = metric if unit in ("%", "") else f"{metric.removesuffix('_' + unit)} ({unit})"
+    return name if group == "all" else f"{name} {group}"
+
+
+def leaderboard(section: Section) -> Leaderboard:
+    """The table of a section; the headline score comes first."""
+    head = (section.metric, section.group)
+    columns = [head, *(c for c in table_columns(section.task, section.columns) if c != head)]
+    best = [best_value(section, *c) for c in columns]
+    comparison, notes = compared(section)
+    found = {} if comparison is None else {r.method: r for r in comparison.rows}
+    rows = []
+    for run in section.runs:
+        name = section.names[run.id]
+        row = found.get(name)
+        rows.append(
+            Row(
+                name,
+                run.method,
+                run.id,
+                "" if row is None else " ".join(row.letters),
+                "" if row is None else _range(row.rank_best, row.rank_worst),
+                tuple(
+                    cell(c[0], section.score(run, *c), b, run.method)
+                    for c, b in zip(columns, best, strict=True)
+                ),
+            )
+        )
+    chance = tuple(chance_text(section, *c) for c in columns)
+    return Leaderboard(tuple(columns), tuple(rows), chance, _wording(comparison), tuple(notes))
+
+
+def compared(section: Section) -> tuple[Comparison | None, list[str]]:
+    """The methods of a section compared by its headline score; without one, why."""
+    if len(section.methods) < 2:
+        return None, []
+    try:
+        found = compare_runs(
+            section.methods,
+            metric=section.metric,
+            group=section.group,
+            protocol=section.protocol,
+            rescore=section.scored,
+        )
+    except InputError as e:
+        return None, [f"No groups: {e}"]
+    return found, list(found.notes)
+
+
+def _wording(comparison: Comparison | None) -> str:
+    if comparison is None:
+        return ""
+    return (
+        f"Methods that share a letter are not separated by these {comparison.n_scenes} scenes "
+        f"({100 * comparison.level:g} %, family-wise); ranks hold for all methods at once. "
+        f"The smallest p these scenes could give is {comparison.smallest_p:.2g}."
+    )
+
+
+def _range(best: int, worst: int) -> str:
+    return str(best) if best == worst else f"{best}–{worst}"
+
+
+def cell(metric: str, score: Any, best: float | None = None, method: str = "") -> Cell:
+    """A stored score as text."""
+    if score is None or score["value"] is None:
+        return Cell("" if score is None else "–", "", None, False)
+    factor, unit = scale_of(metric)
+    digits = 2 if unit == "%" else 3 if unit else 0
+    interval = ""
+    if score["low"] is not None and score["high"] is not None:
+        interval = f"{factor * score['low']:.{digits}f} – {factor * score['high']:.{digits}f}"
+    value = float(score["value"])
+    return Cell(f"{factor * value:.{digits}f}", interval, value, value == best and method not in CANARIES)
+
+
+def best_value(section: Section, metric: str, group: str) -> float | None:
+    """The best value of a column among methods that are no canaries; None for counts and without any."""
+    if not scale_of(metric)[1]:
+        return None
+    scores = (section.score(r, metric, group) for r in section.methods)
+    values = [float(s["value"]) for s in scores if s is not None and s["value"] is not None]
+    if not values:
+        return None
+    return min(values) if metric in LOWER_IS_BETTER else max(values)
+
+
+def chance_text(section: Section, metric: str, group: str) -> str:
+    """Chance level of a column."""
+    value = chance_of(section, metric, group)
+    return "" if value is None else f"{scale_of(metric)[0] * value:.2f}"
+
+
+def chance_of(section: Section, metric: str, group: str) -> float | None:
+    """Chance level of a score, from the first run that knows it."""
+    levels: Sequence[Any] = [section.score(r, metric, group) for r in section.runs]
+    return next((float(s["chance"]) for s in levels if s is not None and s["chance"] is not None), None)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores of stored runs with their scene values, made again from the records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..model.errors import InputError
+from ..model.records import Records
+from ..model.scores import Score
+from ..model.units import Task
+from ..run.engine import load_task
+from ..run.result import Run
+
+
+def records_of(run: Run, task: Task, protocol: str) -> list[Records]:
+    """The records of a run that a protocol scores; empty where it was not run under it."""
+    if protocol not in task.protocols:
+        return []
+    comparison = task.comparison(protocol)
+    return [by[comparison] for by in run.unit_records.values() if comparison in by]
+
+
+def scores_of(run: Run, protocol: str) -> list[Score]:
+    """The scores of a run with their scene values, from its records."""
+    task = load_task(run.task)
+    if protocol not in task.protocols:
+        raise InputError(f"{run.task} knows no protocol {protocol!r}; it has {', '.join(task.protocols)}")
+    records = records_of(run, task, protocol)
+    if not records:
+        raise InputError(
+            f"run {run.id} of {run.method} was not made under {protocol}; run it with --protocol {protocol}"
+        )
+    return task.score(records, protocol)
+
+
+def unique_names(runs: Sequence[Run]) -> list[str]:
+    """Method names; where two runs share one, the run's id is added."""
+    names = [r.method for r in runs]
+    return [n if names.count(n) == 1 else f"{n} ({r.id})" for n, r in zip(names, runs, strict=True)]
