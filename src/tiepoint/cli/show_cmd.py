@@ -21,7 +21,7 @@ def show(
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Show one run: card, scores, scenes; `--conventions` explains the gap between protocols.
+    """Show one run: card, scores, scenes, ranks; `--conventions` explains the gap between protocols.
 
     Example: `tiepoint show 3f2a --conventions`
     """
@@ -29,6 +29,7 @@ def show(
         card,
         convention_tables,
         histogram_table,
+        notes,
         scene_table,
         scores_table,
         write_curves,
@@ -56,3 +57,5 @@ def show(
     for part in (card(found), scores_table(found), scene_table(found), histogram_table(found)):
         if part is not None:
             out.print(part)
+    for note in notes(found):
+        out.print(f"note: {note}", markup=False, highlight=False)

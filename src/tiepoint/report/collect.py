@@ -103,7 +103,7 @@ class Section:
     def columns(self) -> list[tuple[str, str]]:
         """(metric, group) of every score that is neither of one scene nor of a single pair."""
         seen = dict.fromkeys(c for rows in self._rows.values() for c in rows if not _single(c[1]))
-        return list(seen)
+        return [c for c in seen if c[0] != "metadata"]
 
     @cached_property
     def oracle(self) -> Run | None:

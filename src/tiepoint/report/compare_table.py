@@ -147,8 +147,8 @@ def _latex_letter(ch: str) -> str:
     """
     if ch.isascii() or ch in _LATEX_KNOWS:
         return ch
-    base, *marks = unicodedata.normalize("NFD", ch)
-    accented = ord(ch) < 0x180 and base.isascii() and marks and "\u0328" not in marks
+    parts = unicodedata.normalize("NFD", ch)
+    accented = ord(ch) < 0x180 and parts[0].isascii() and len(parts) > 1 and "\u0328" not in parts
     return ch if accented else f"(U+{ord(ch):04X})"
 
 

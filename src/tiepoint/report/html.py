@@ -12,6 +12,7 @@ from typing import Any
 from .._version import __version__
 from ..model.errors import InputError
 from ..run.result import Run
+from .card import card_rows
 from .citations import bibtex
 from .collect import Section, sections
 from .conventions import conventions
@@ -22,7 +23,6 @@ from .heat_map import heat_map
 from .intervals_figure import intervals_figure
 from .leaderboard import Leaderboard, cell, heading, leaderboard
 from .pareto import COSTS, pareto_figure
-from .show import card_rows
 
 Progress = Callable[[str, int, int], None]
 SHOWN_FIGURES = 6

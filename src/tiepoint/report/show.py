@@ -1,43 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One run in words and tables: its card, scores, scenes, conventions and curves."""
+"""One run as tables for the terminal: its card, scores, scenes, ranks, conventions; its curves as a file."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..model.errors import InputError
-from ..model.units import Task
+from ..run.engine import load_task
 from ..run.result import Run
+from .card import card_rows
+from .collect import headline
+from .columns import table_columns
+from .figures import scale_of
+from .group_curves import AXES
+from .leaderboard import heading
+from .rank_histogram import rank_histogram
+from .rescore import records_of
 from .text import cell
 
-
-def _task(run: Run) -> Task:
-    from ..run.engine import load_task
-
-    return load_task(run.task)
-
-
-def card_rows(run: Run) -> list[tuple[str, str]]:
-    """What was measured, on what, how: names and values, empty ones left out."""
-    m = run.manifest
-    machine = m.get("machine") or {}
-    rows = {
-        "method": run.method,
-        "distance": m["method"].get("distance"),
-        "task": run.task,
-        "dataset": f"{m['dataset']['name']} ({str(m['dataset']['hash'])[:12]})",
-        "options": ", ".join(f"{k}={v}" for k, v in m.get("options", {}).items()) or "none",
-        "status": run.stored.status,
-        "units": len(m.get("units", {})),
-        "tiepoint": m["versions"]["tiepoint"],
-        "machine": f"{machine['cpu']}, {machine['cores']} cores" if machine else "",
-        "cost": _cost(m.get("efficiency") or {}),
-    }
-    found = [(k, str(v)) for k, v in rows.items() if v not in (None, "")]
-    return found + [("warning", str(w)) for w in m.get("warnings", ())]
+MOST_SCENE_COLUMNS = 6
+BAR = 40
 
 
 def card(run: Run) -> Any:
@@ -52,74 +38,136 @@ def card(run: Run) -> Any:
     return table
 
 
-def _cost(efficiency: Mapping[str, Any]) -> str:
-    parts = []
-    if "time_s" in efficiency:
-        low, high = efficiency["time_quartiles_s"]
-        parts.append(
-            f"{1e6 * efficiency['time_s']:.1f} µs a {efficiency['per']} "
-            f"(quartiles {1e6 * low:.1f} to {1e6 * high:.1f})"
-        )
-    if "bytes_per_descriptor" in efficiency:
-        parts.append(f"{efficiency['bytes_per_descriptor']} bytes a descriptor")
-    if efficiency.get("peak_memory_bytes") is not None:
-        parts.append(f"{efficiency['peak_memory_bytes'] / 2**20:.1f} MiB at the peak")
-    return ", ".join(parts)
+def protocols_of(run: Run) -> list[str]:
+    """Protocols the run was scored under, `exact` first."""
+    found = dict.fromkeys(str(s["protocol"]) for s in run.stored.scores)
+    return sorted(found, key=lambda p: (p != "exact", p))
 
 
 def scores_table(run: Run) -> Any:
-    """Every score that is not of one scene."""
+    """Every score that is not of one scene or pair, a column a protocol, numeric groups in one row."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title="scores (percent, 95 % interval)", title_justify="left")
-    for name in ("protocol", "metric", "group", "value", "n", "chance", "note"):
-        table.add_column(name, justify="right" if name in ("value", "n", "chance") else "left")
-    for s in run.stored.scores:
-        if "scene=" in s["group"]:
-            continue
-        chance = "" if s["chance"] is None else f"{100 * s['chance']:.2f}"
-        plain = (s["protocol"], s["metric"], s["group"], cell(s), f"{s['n']:,}", chance, s["note"] or "")
-        table.add_row(*(Text(str(p)) for p in plain))
+    protocols = protocols_of(run)
+    by = {(s["protocol"], s["metric"], s["group"]): s for s in run.stored.scores}
+    table = Table(title="scores (percent unless a unit is given, 95 % interval)", title_justify="left")
+    for name in ("score", "group", *protocols, "n", "chance"):
+        table.add_column(name, justify="left" if name in ("score", "group") else "right")
+    for metric, name, groups in _rows(run):
+        cells = [_joined([by.get((p, metric, g)) for g in groups]) for p in protocols]
+        first = next((s for p in protocols for g in groups if (s := by.get((p, metric, g)))), None)
+        n = "" if first is None else f"{first['n']:,}"
+        factor = scale_of(metric)[0]
+        chance = "" if first is None or first["chance"] is None else f"{factor * first['chance']:.2f}"
+        one = len(groups) == 1
+        plain = (heading(metric, "all"), name, *cells, n if one else "", chance if one else "")
+        table.add_row(*(Text(p) for p in plain))
     return table
 
 
+def notes(run: Run) -> list[str]:
+    """What the scores say about themselves, each note once."""
+    count = Counter(
+        str(s["note"])
+        for s in run.stored.scores
+        if s["note"] and s["metric"] != "metadata" and "scene=" not in str(s["group"])
+    )
+    return [f"{note} ({n} score{'' if n == 1 else 's'})" for note, n in count.items()]
+
+
+def _rows(run: Run) -> list[tuple[str, str, list[str]]]:
+    """(metric, name of the groups, groups): `all` first; a numeric key with three values on makes one row."""
+    groups: dict[str, list[str]] = {}
+    for s in run.stored.scores:
+        parts = str(s["group"]).split(",")
+        single = any(p.startswith(("scene=", "pair=")) for p in parts)
+        if not single and s["metric"] not in ("rank_histogram", "metadata"):
+            of = groups.setdefault(str(s["metric"]), [])
+            if s["group"] not in of:
+                of.append(str(s["group"]))
+    found = []
+    for metric, names in groups.items():
+        rows: dict[tuple[str, str], list[tuple[float, str]]] = {}
+        for name in names:
+            rest, key, value = _numeric(name)
+            rows.setdefault((rest, key), []).append((value, name))
+        for (rest, key), members in sorted(rows.items(), key=lambda item: (item[0][0] != "all", item[0])):
+            ordered = [name for _, name in sorted(members)]
+            if key and len(ordered) > 2:
+                values = f"{key}={sorted(members)[0][0]:g} … {sorted(members)[-1][0]:g}"
+                found.append((metric, values if rest == "all" else f"{rest}, {values}", ordered))
+            else:
+                found += [(metric, name, [name]) for name in ordered]
+    return found
+
+
+def _numeric(group: str) -> tuple[str, str, float]:
+    """A group without its numeric part, the key of that part, and its value."""
+    parts = group.split(",")
+    for part in parts:
+        key, _, value = part.partition("=")
+        if key in AXES:
+            try:
+                return ",".join(p for p in parts if p != part) or "all", key, float(value)
+            except ValueError:
+                break
+    return group, "", 0.0
+
+
+def _joined(scores: Sequence[Any]) -> str:
+    if len(scores) == 1:
+        return cell(scores[0])
+    if not any(scores):
+        return ""
+    return "  ".join(
+        "–" if s is None or s["value"] is None else f"{scale_of(s['metric'])[0] * s['value']:.1f}"
+        for s in scores
+    )
+
+
 def scene_table(run: Run) -> Any:
-    """The scores by scene, where the task has them."""
+    """The scores by scene under the first protocol, where the task has them."""
     from rich.table import Table
     from rich.text import Text
 
-    rows = [s for s in run.stored.scores if s["group"].startswith("scene=") and "," not in s["group"]]
+    protocol = next(iter(protocols_of(run)), "")
+    rows = [
+        s
+        for s in run.stored.scores
+        if s["protocol"] == protocol and s["group"].startswith("scene=") and "," not in s["group"]
+    ]
     if not rows:
         return None
-    columns = list(dict.fromkeys((s["protocol"], s["metric"]) for s in rows))
-    scenes = list(dict.fromkeys(s["group"].removeprefix("scene=") for s in rows))
-    by = {(s["protocol"], s["metric"], s["group"].removeprefix("scene=")): s for s in rows}
-    table = Table(title="scenes (percent)", title_justify="left")
+    have = list(dict.fromkeys((s["metric"], "all") for s in rows))
+    best = headline(run.task, have)
+    columns = [c for c in table_columns(run.task, have) if c != best]
+    metrics = [c[0] for c in ([best] if best else []) + columns][:MOST_SCENE_COLUMNS]
+    by = {(s["metric"], s["group"].removeprefix("scene=")): s for s in rows}
+    table = Table(title=f"scenes under {protocol}", title_justify="left")
     table.add_column("scene")
-    for protocol, metric in columns:
-        table.add_column(f"{metric}\n{protocol}", justify="right")
-    for scene in scenes:
-        cells = (by.get((p, m, scene)) for p, m in columns)
-        table.add_row(Text(scene), *(Text(cell(c)) for c in cells))
+    for metric in metrics:
+        table.add_column(heading(metric, "all"), justify="right")
+    for scene in dict.fromkeys(s["group"].removeprefix("scene=") for s in rows):
+        table.add_row(Text(scene), *(Text(cell(by.get((m, scene)))) for m in metrics))
     return table
 
 
 def histogram_table(run: Run) -> Any:
-    """Rank histogram of a ranking run, as bars."""
+    """Rank histogram of a ranking run, as bars; None without ranks."""
     from rich.table import Table
+    from rich.text import Text
 
-    rows = [s for s in run.stored.scores if s["metric"] == "rank_histogram"]
+    protocol = next(iter(protocols_of(run)), "")
+    rows = rank_histogram(run, protocol)
     if not rows:
         return None
-    table = Table(title="rank of the right answer", title_justify="left")
-    for name in ("protocol", "rank", "share", ""):
-        table.add_column(name)
-    for s in rows:
-        share = s["value"] or 0.0
-        table.add_row(
-            s["protocol"], s["group"].split("rank=")[-1], f"{100 * share:.1f} %", "█" * round(40 * share)
-        )
+    table = Table(title=f"rank of the right answers under {protocol}", title_justify="left")
+    table.add_column("rank", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("")
+    for rank, share in rows:
+        table.add_row(Text(rank), f"{100 * share:.1f} %", "█" * round(BAR * min(share, 1.0)))
     return table
 
 
@@ -128,26 +176,24 @@ def convention_tables(run: Run) -> Sequence[Any]:
     from rich.table import Table
     from rich.text import Text
 
-    task = _task(run)
+    task = load_task(run.task)
     explain = getattr(task, "conventions", None)
     if explain is None:
         raise InputError(f"task {task.name} has one convention only")
-    comparison = task.comparison("exact")
-    records = [by[comparison] for by in run.unit_records.values() if comparison in by]
+    records = records_of(run, task, "exact")
     if not records:
-        raise InputError(
-            f"run {run.id} has no records of the comparison {comparison!r}; run it under exact first"
-        )
+        raise InputError(f"run {run.id} has no records under exact; run it with --protocol exact first")
     tables = []
     for title, steps in explain(records):
+        factor = scale_of(title.split()[-1])[0]
         table = Table(title=title, title_justify="left")
         table.add_column("step")
         table.add_column("value", justify="right")
         table.add_column("change", justify="right")
         before: float | None = None
         for name, value in steps:
-            change = "" if before is None else f"{100 * (value - before):+.2f}"
-            table.add_row(Text(name), f"{100 * value:.2f}", change)
+            change = "" if before is None else f"{factor * (value - before):+.2f}"
+            table.add_row(Text(name), f"{factor * value:.2f}", change)
             before = value
         tables.append(table)
     return tables
@@ -155,12 +201,13 @@ def convention_tables(run: Run) -> Sequence[Any]:
 
 def write_curves(run: Run, path: Path) -> int:
     """Points of the run's curves as CSV: group, curve, x, y; returns how many."""
-    task = _task(run)
+    task = load_task(run.task)
     make = getattr(task, "curves", None)
     if make is None:
         raise InputError(f"task {task.name} has no curves")
-    comparison = task.comparison("exact")
-    records = [by[comparison] for by in run.unit_records.values() if comparison in by]
+    records = records_of(run, task, "exact")
+    if not records:
+        raise InputError(f"run {run.id} has no records under exact; run it with --protocol exact first")
     n = 0
     try:
         with path.open("w", newline="", encoding="utf-8") as f:

@@ -27,7 +27,9 @@ def cell(score: Any) -> str:
         return ""
     if score["value"] is None:
         return "–"
-    factor, _ = scale_of(score["metric"])
+    factor, unit = scale_of(score["metric"])
+    if not unit and float(score["value"]).is_integer():
+        return f"{score['value']:,.0f}"
     text = f"{factor * score['value']:.2f}"
     if score["low"] is not None and score["high"] is not None:
         text += f" [{factor * score['low']:.1f}, {factor * score['high']:.1f}]"
