@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ..model.compiled import cached_njit
 
 _N, _M = 624, 397
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def refill(state: Any, out: Any) -> None:
     """Advance the state by 624 words and temper them into `out`."""
     upper, lower = np.uint32(0x80000000), np.uint32(0x7FFFFFFF)
@@ -36,7 +37,7 @@ def refill(state: Any, out: Any) -> None:
         out[k] = y ^ (y >> np.uint32(18))
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _mask(top: int) -> Any:
     """Smallest 2^b - 1 that is at least `top`."""
     mask = np.uint32(1)
@@ -45,7 +46,7 @@ def _mask(top: int) -> Any:
     return mask
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def bounded(state: Any, out: Any, pos: int, tops: Any, values: Any) -> int:
     """Fill `values` with uniform integers from 0 to tops[i], as `RandomState.randint(tops[i] + 1)`."""
     for i in range(tops.size):
@@ -66,7 +67,7 @@ def bounded(state: Any, out: Any, pos: int, tops: Any, values: Any) -> int:
     return pos
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def first_two(state: Any, out: Any, pos: int, sizes: Any, first: Any, second: Any, swaps: Any) -> int:
     """First two entries of `RandomState.permutation(sizes[r])` for every r; sizes of at least 2.
 

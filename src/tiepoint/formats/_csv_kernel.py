@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ..model.compiled import cached_njit
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def write_rows(columns: Any, is_name: Any, text: Any, starts: Any, out: Any, first: int, last: int) -> int:
     """Write rows first..last of `columns` (c, n) into `out`; a name is text[starts[code]:starts[code+1]].
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ..model.compiled import cached_njit
 
 WORD, NUMBER, IMAGE, PATCH, LABEL = 0, 1, 2, 3, 4
 OK, EMPTY_LINE, TOO_FEW, TOO_MANY, BAD_FIELD, TABLE_FULL = 0, 1, 2, 3, 4, 5
@@ -14,12 +15,12 @@ OK, EMPTY_LINE, TOO_FEW, TOO_MANY, BAD_FIELD, TABLE_FULL = 0, 1, 2, 3, 4, 5
 _COMMA, _LF, _DOT = 44, 10, 46
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _blank(c: int) -> bool:
     return c == 32 or c == 9 or c == 13
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _find_name(buf: Any, lo: int, hi: int, slots: Any, starts: Any, ends: Any, n_names: int) -> int:
     """Code of the name buf[lo:hi]; n_names if it is new (then already entered); -1 if the table is full."""
     h = np.uint64(14695981039346656037)
@@ -47,7 +48,7 @@ def _find_name(buf: Any, lo: int, hi: int, slots: Any, starts: Any, ends: Any, n
         slot = (slot + np.uint64(1)) & mask
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _parse_number(buf: Any, lo: int, hi: int) -> int:
     """Value of a run of 1 to 18 digits, or -1."""
     if hi <= lo or hi - lo > 18:
@@ -61,7 +62,7 @@ def _parse_number(buf: Any, lo: int, hi: int) -> int:
     return value
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _dots(buf: Any, lo: int, hi: int) -> int:
     """How many dots a name has; -1 if it has blanks, is empty, or a part of it is empty."""
     if hi <= lo or buf[lo] == _DOT or buf[hi - 1] == _DOT:
@@ -77,7 +78,7 @@ def _dots(buf: Any, lo: int, hi: int) -> int:
     return dots
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def scan(
     buf: Any, pattern: Any, repeat: bool, names: Any, numbers: Any, offsets: Any, slots: Any, starts: Any,
     ends: Any,

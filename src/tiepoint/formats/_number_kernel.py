@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ..model.compiled import cached_njit
 
 OK, EMPTY_LINE, WRONG_COUNT, BAD_NUMBER, HARD_FULL = 0, 1, 2, 3, 4
 _LF, _MINUS, _PLUS, _POINT = 10, 45, 43, 46
@@ -15,12 +16,12 @@ _POW10 = 10.0 ** np.arange(23)
 """Powers of ten that a float64 holds exactly."""
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _blank(c: int) -> bool:
     return c == 32 or c == 9 or c == 13
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _special(buf: Any, lo: int, hi: int) -> float:
     """Nan or infinity (in any case of letters), 0 if the text is neither."""
     n = hi - lo
@@ -39,7 +40,7 @@ def _special(buf: Any, lo: int, hi: int) -> float:
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _field_end(buf: Any, at: int, delimiter: int) -> int:
     """End of the text that starts at `at`: the next separator, blank or line feed."""
     while buf[at] != _LF and buf[at] != delimiter and not _blank(buf[at]):
@@ -47,7 +48,7 @@ def _field_end(buf: Any, at: int, delimiter: int) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _scale(value: float, exponent: int) -> float:
     """Value times ten to the exponent (-80 to 44), within a few units of the last place."""
     while exponent > 0:
@@ -61,7 +62,7 @@ def _scale(value: float, exponent: int) -> float:
     return value
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def read_rows(
     buf: Any, pos: int, delimiter: int, row: int, last: int, out: Any, exact: bool, hard: Any
 ) -> tuple[int, int, int, int, int, int, int]:
@@ -194,7 +195,7 @@ def read_rows(
     return row, pos, n_hard, OK, 0, 0, 0
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def count_rows(buf: Any) -> tuple[int, int, int]:
     """(lines up to the last one that is not blank, end of its text, start of that line)."""
     end = buf.size

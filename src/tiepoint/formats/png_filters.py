@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..model.compiled import cached_njit
 
 _PIXEL_BYTES = 6
 
 
-@njit(cache=True)
+@cached_njit()
 def _undo(rows: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
     for y in range(rows.shape[0]):
         kind = rows[y, 0]

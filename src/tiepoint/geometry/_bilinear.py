@@ -6,13 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..model.compiled import cached_njit
 
 Array = NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, line: Array) -> bool:
     """Horizontal pass of one source row into `line`: u, v, known (0 or 1). True if all of it is known."""
     limit = np.float32(1e9)
@@ -36,7 +37,7 @@ def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, line: Ar
     return bad == 0
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def flow_lines(flow: Array, xs: Array, fx: Array, rows: Array, held: Array, lines: Array) -> bool:
     """Bring `lines` (2, 3, width) to two source rows; `held` remembers what they hold. True if all known.
 
@@ -52,7 +53,7 @@ def flow_lines(flow: Array, xs: Array, fx: Array, rows: Array, held: Array, line
     return (held[0] & held[1] & 1) == 1
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def flow_row(
     lines: Array,
     whole: bool,
@@ -95,7 +96,7 @@ def flow_row(
                 row[1, x] = unknown
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def resize_flow(
     flow: Array,
     xs: Array,
@@ -127,7 +128,7 @@ def resize_flow(
     return out
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Array:
     """OpenCV's fixed-point resize of uint8 rows (h, n); `cx`, `cy` are the weights times 2048, int32.
 
@@ -154,7 +155,7 @@ def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Ar
     return out
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def coverage_mask(mask: Array, xs: Array, fx: Array, ys: Array, fy: Array) -> Array:
     """255 where at least half of the bilinear weight falls on non-zero pixels of `mask`, else 0; float64."""
     height, width = ys.shape[1], xs.shape[1]

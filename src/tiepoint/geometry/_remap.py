@@ -6,14 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..model.compiled import cached_njit
 
 Array = NDArray[Any]
 _FAR = 1 << 24
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _fixed(position: np.float32) -> int:
     """``rint(32 * position)``, half to even, kept finite; NaN is far outside."""
     scaled = np.float32(position) * np.float32(32)
@@ -22,7 +23,7 @@ def _fixed(position: np.float32) -> int:
     return int(np.rint(scaled))
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def remap_float(source: Array, flow: Array, border: float) -> Array:
     """Source (h, w, 2) float32 at ``p + flow(p)`` in steps of 1/32 px, `border` outside; float32."""
     height, width = source.shape[0], source.shape[1]
@@ -51,7 +52,7 @@ def remap_float(source: Array, flow: Array, border: float) -> Array:
     return out
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def remap_bytes(source: Array, flow: Array, border: Array) -> Array:
     """Source uint8 (h, w, c) at ``p + flow(p)``, steps of 1/32 px, integer weights; `border` (c,) outside."""
     height, width, channels = source.shape
@@ -73,7 +74,7 @@ def remap_bytes(source: Array, flow: Array, border: Array) -> Array:
     return out
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def sample_flow(source: Array, flow: Array) -> Array:
     """Source flow (h, w, 2) at ``p + flow(p)``, bilinear in float64; NaN outside and beside unknown flow."""
     height, width = source.shape[0], source.shape[1]

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiepoint.model.errors import InputError
 
+from ..model.compiled import cached_njit
 from .covisibility import Size
 from .homography import as_homography, corners, denominator, local_affine
 
@@ -50,7 +50,7 @@ def render(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[np.flo
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _render(image, m, count, out):  # type: ignore[no-untyped-def]
     height, width, channels = image.shape
     total = np.empty(channels)

@@ -13,12 +13,12 @@ stretched frame is averaged more along its long side only.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiepoint.model.errors import InputError
 
+from ..model.compiled import cached_njit
 from .frames import as_frames
 
 _MAX_SAMPLES = 64
@@ -70,7 +70,7 @@ def _halve(image: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.ascontiguousarray(blocks.mean(axis=(1, 3), dtype=np.float32))
 
 
-@numba.njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _sample(image, frames, counts, rows, out):  # type: ignore[no-untyped-def]
     """Mean of counts[k] = (along x, along y) bilinear samples in every patch pixel of frame k."""
     height, width = image.shape

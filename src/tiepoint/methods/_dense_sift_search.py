@@ -6,13 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..model.compiled import cached_njit
 
 Array = NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def window_cost(first: Array, second: Array, flow: Array, ry: int, rx: int, limit: float) -> Array:
     """Cost (h, w, 2 ry + 1, 2 rx + 1) of displacements around an integer flow: 1 - cosine, at most `limit`.
 
@@ -39,7 +40,7 @@ def window_cost(first: Array, second: Array, flow: Array, ry: int, rx: int, limi
     return cost
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _send(belief: Array, back: Array, dy: int, dx: int, slope: float, cut: float, out: Array) -> None:
     """The message of one pixel to its neighbour.
 
@@ -75,7 +76,7 @@ def _send(belief: Array, back: Array, dy: int, dx: int, slope: float, cut: float
             out[j, i] = min(field[cj, ci] + far, ceiling) - lowest
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def propagate(cost: Array, flow: Array, slope: float, cut: float, rounds: int) -> Array:
     """Min-sum belief propagation by sweeps; the chosen window index (h, w, 2) as (i, j) of every pixel.
 

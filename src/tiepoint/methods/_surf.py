@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from ..model.compiled import cached_njit
 
-@numba.njit(cache=True, nogil=True, inline="always")
+
+@cached_njit(nogil=True, inline="always")
 def _box(ii, y0, x0, y1, x1):  # type: ignore[no-untyped-def]
     """Sum over rows y0 .. y1 - 1 and columns x0 .. x1 - 1, what lies outside left out."""
     h, w = ii.shape[0] - 1, ii.shape[1] - 1
@@ -18,16 +19,17 @@ def _box(ii, y0, x0, y1, x1):  # type: ignore[no-untyped-def]
     return ii[y1, x1] - ii[y0, x1] - ii[y1, x0] + ii[y0, x0]
 
 
-@numba.njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def hessian_layer(ii, size, step, det, trace):  # type: ignore[no-untyped-def]
     """Determinant and trace of the box-filter Hessian of one filter size at every `step`-th pixel.
 
-    The lobes are size/3 wide; sums are over size², so that all sizes share one threshold. Where the filter
+    The lobes are size/3 wide; sums are over 255 size², so that all sizes share one threshold on grey values
+    in 0 to 1. Where the filter
     leaves the image the response is 0.
     """
     h, w = ii.shape[0] - 1, ii.shape[1] - 1
     lobe, half = size // 3, size // 2
-    norm = 1.0 / (size * size)
+    norm = 1.0 / (255.0 * size * size)
     for i in range(det.shape[0]):
         y = i * step
         for j in range(det.shape[1]):
@@ -48,7 +50,7 @@ def hessian_layer(ii, size, step, det, trace):  # type: ignore[no-untyped-def]
             trace[i, j] = xx + yy
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@cached_njit(nogil=True, inline="always")
 def _haar(ii, y, x, half):  # type: ignore[no-untyped-def]
     """The two Haar wavelets of side 2 half around a pixel: right minus left, lower minus upper."""
     left = _box(ii, y - half, x - half, y + half, x)
@@ -58,7 +60,7 @@ def _haar(ii, y, x, half):  # type: ignore[no-untyped-def]
     return right - left, lower - upper
 
 
-@numba.njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def orientations(ii, xy, scale, out):  # type: ignore[no-untyped-def]
     """Dominant direction of Haar responses within 6 scales, in radians, y down."""
     dx, dy, angle = np.empty(113), np.empty(113), np.empty(113)
@@ -94,7 +96,7 @@ def orientations(ii, xy, scale, out):  # type: ignore[no-untyped-def]
         out[k] = found
 
 
-@numba.njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def describe(ii, xy, scale, angle, extended, out):  # type: ignore[no-untyped-def]
     """Sums of Haar responses in 4 x 4 regions of 5 x 5 samples, in the keypoint's own frame."""
     per = 8 if extended else 4

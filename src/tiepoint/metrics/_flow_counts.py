@@ -6,20 +6,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..geometry._bilinear import flow_lines, flow_row
+from ..model.compiled import cached_njit
 
 Array = NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _known(u: Any, v: Any) -> bool:
     return abs(u) <= np.float32(1e9) and abs(v) <= np.float32(1e9)
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _span(truth: Array) -> tuple[int, int]:
     """First column of a row with known truth, and the one after the last; (0, 0) if there is none."""
     flat = truth.reshape(-1)
@@ -36,7 +36,7 @@ def _span(truth: Array) -> tuple[int, int]:
     return start, stop
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _count_row(
     us: Array,
     vs: Array,
@@ -82,7 +82,7 @@ def _count_row(
     sums[2] += total
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def error_counts(flow: Array, truth: Array, thresholds: Array, unknown: Any) -> tuple[Array, Array]:
     """Pixels above each threshold (t,), and (pixels of known truth, known estimates, their error sum).
 
@@ -103,7 +103,7 @@ def error_counts(flow: Array, truth: Array, thresholds: Array, unknown: Any) -> 
     return wrong, sums
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def resized_counts(
     flow: Array, plan: Any, truth: Array, thresholds: Array, unknown: Any
 ) -> tuple[Array, Array]:
@@ -125,7 +125,7 @@ def resized_counts(
     return wrong, sums
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def matlab_counts(flow: Array, truth: Array, thresholds: Array) -> tuple[Array, Array]:
     """The MATLAB tool's count: truth needs ``u < 1e9`` only, and a NaN error is above no threshold."""
     wrong = np.zeros(thresholds.size, np.int64)
