@@ -74,6 +74,7 @@ def _histograms(
     shares = np.stack([1 - bright, bright], axis=3)
     colours = np.einsum("npi,npj,npk->npijk", shares[:, :, 0], shares[:, :, 1], shares[:, :, 2])
     colours = colours.reshape(*colours.shape[:2], 8)
-    rows = np.einsum("npb,ps->nsb", colours, places, optimize=True).reshape(len(patches), -1)
+    # one product a patch: the rounding of a row must not depend on which others are described with it
+    rows = np.matmul(places.T, colours).reshape(len(patches), -1)
     cut = np.minimum(l2_normalised(rows), np.float32(CLIP))
     return np.where(valid[:, None], l2_normalised(cut), np.float32(0)), valid

@@ -36,5 +36,5 @@ class Surf:
         out = np.zeros((len(keypoints), 128 if self.extended else 64))
         xy = np.ascontiguousarray(keypoints.xy)
         _surf.describe(ii, xy, scales(keypoints.size_px), np.deg2rad(angle), self.extended, out)
-        values = l2_normalised(np.where(np.abs(out) < 1e-12, 0.0, out))
+        values = l2_normalised(out)
         return values, np.asarray(values.any(axis=1))

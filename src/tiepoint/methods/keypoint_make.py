@@ -124,8 +124,8 @@ def make_keypoint_thing(text: str, device: str) -> Any:
         return DetectThenDescribe(detector, descriptor, name=_name(spec, detector))
     plan = plan_part(text, "keypoints")
     stage = parse_stage(text)
-    home = HOME.get(parse_stage(ALIASES.get(stage.name, stage.name)).name)
-    if home is None or stage.name.endswith(".py"):
+    home = HOME.get(ALIASES.get(stage.name, stage.name).partition(":")[0])
+    if home is None:
         return _lone(plan, text, device)
     native = getattr(plan.factory, "native", None)
     if native is not None:  # detects and describes in one go, which is not the same as one after the other

@@ -16,12 +16,12 @@ BASE_SCALE = 1.2
 
 
 def integral(image: Image) -> Floats:
-    """Integral image (h + 1, w + 1) of the grey values in 0 to 1.
+    """Integral image (h + 1, w + 1) of the grey values, whole numbers and so without rounding.
 
     >>> integral(np.full((2, 2), 255, np.uint8))[-1, -1]
-    np.float64(4.0)
+    np.float64(1020.0)
     """
-    grey = to_grey(image).astype(np.float64) / 255
+    grey = to_grey(image).astype(np.float64)
     out = np.zeros((grey.shape[0] + 1, grey.shape[1] + 1))
     out[1:, 1:] = grey.cumsum(axis=0).cumsum(axis=1)
     return out

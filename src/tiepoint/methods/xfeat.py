@@ -72,7 +72,8 @@ class XFeatMaps:
         size = np.array([colour.shape[1], colour.shape[0]])
         levels = []
         for zoom, values, reliability in zip(ZOOMS, found[::2], found[1::2], strict=True):
-            resized = np.floor(size * np.float32(zoom))
+            # in float32, as the Resize operator computes its output size
+            resized = np.floor(size.astype(np.float32) * np.float32(zoom)).astype(np.float64)
             cells = np.array([values.shape[3], values.shape[2]])
             cell_px = CELL_PX * (resized / (cells * CELL_PX)) / zoom
             levels.append(Level(values[0].transpose(1, 2, 0), reliability[0, 0], cell_px))

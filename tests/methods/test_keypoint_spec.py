@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tiepoint.methods.keypoint_places import located
+from tiepoint.methods.keypoint_spec import fused_parts, shown, split_detector
+from tiepoint.methods.resolve import resolve
+from tiepoint.model.errors import InputError, UnitError, UnknownNameError
+from tiepoint.model.units import Item
+
+ITEM = Item("v_a/1", "content")
+
+
+@pytest.fixture(scope="module")
+def colour():
+    data = pytest.importorskip("skimage.data")
+    return np.ascontiguousarray(data.astronaut()[100:340, 60:380])
+
+
+def extracted(spec, image, **options):
+    return resolve(spec, family="keypoints", **options).extract(ITEM, image)
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "right"),
+    [
+        ("sift", "sift", None),
+        ("brief@fast", "brief", "fast"),
+        ("sift?sigma=1.2@fast?threshold=9", "sift?sigma=1.2", "fast?threshold=9"),
+        ("files:/data/me@home/out", "files:/data/me@home/out", None),
+        ("sift@files:/data/me@home/out", "sift", "files:/data/me@home/out"),
+        ("sift@set:a_b", "sift", "set:a_b"),
+        ("sift@some/my.py:Det", "sift", "some/my.py:Det"),
+        (
+            "k:T?weights=/a@b/c.pth@keynet?weights=/d@e/k.pth",
+            "k:T?weights=/a@b/c.pth",
+            "keynet?weights=/d@e/k.pth",
+        ),
+    ],
+)
+def test_a_specification_is_split_at_its_detector(text, left, right):
+    found = split_detector(text)
+    assert (found.descriptor, found.detector) == (left, right)
+
+
+def test_names_for_tables_have_no_paths():
+    assert shown("my/dir/file.py:Class?a=1") == "file.py:Class?a=1"
+    assert fused_parts("fuse:a, b") == (["a", "b"], "")
+    with pytest.raises(InputError, match="at least two"):
+        fused_parts("fuse:a")
+
+
+def test_sets_are_found_in_the_store(tmp_path):
+    (tmp_path / "keypoint_sets" / "mine").mkdir(parents=True)
+    (tmp_path / "keypoint_sets" / "mine" / "set.json").touch()
+    at = f"@set:{tmp_path}/keypoint_sets/mine"
+    assert located("fuse:sift@set:mine,surf@set:other+l2", tmp_path) == f"fuse:sift{at},surf@set:other+l2"
+    assert located(3, tmp_path) == 3
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "words"),
+    [
+        ("sfit", UnknownNameError, "did you mean 'sift'"),
+        ("sift@fats", UnknownNameError, "unknown detector 'fats'; did you mean 'fast'"),
+        ("fast", InputError, "sift@fast"),
+        ("brief", InputError, "brief@sift"),
+        ("@fast", InputError, "no descriptor before"),
+        ("sift?max_feature=3", UnknownNameError, "did you mean 'max_features'"),
+        ("sift?contrast_threshold=0.1@fast", UnknownNameError, "contrast_threshold"),
+        ("dspsift?scale=1@fast", UnknownNameError, "did you mean 'scales'"),
+        ("dsp@fast", InputError, "dsp:sift"),
+        ("dsp:orb@fast", InputError, "bits cannot be pooled"),
+        ("fuse:sift,orb@fast", InputError, "no common distance"),
+        ("fuse:sift,rgbsift?wieghts=1,2@fast", UnknownNameError, "weights"),
+        ("rootsift+rootsift", InputError, "rooted already"),
+        ("dspsift?root=after+power", InputError, "rooted already"),
+        ("orb+rootsift", InputError, "real-valued"),
+        ("kornia:TFeat@sift", InputError, "needs weights"),
+        ("keynet", InputError, "detects and does not describe"),
+        ("sift?max_features=0", InputError, "positive number"),
+        ("sift@set:nowhere", InputError, "no keypoint set 'nowhere'"),
+        ("zero", InputError, "is for dense"),
+    ],
+)
+def test_wrong_specifications_are_explained(spec, error, words, colour):
+    with pytest.raises(error, match=words.replace("(", r"\(")):
+        extracted(spec, colour)
+
+
+def test_parameters_reach_whoever_knows_them(colour):
+    few = extracted("dspsift?max_features=20&scales=1,2&aggregation=concatenate", colour)
+    assert few["values"].shape == (20, 256)
+    both = extracted("akaze?n_octaves=1&max_features=30", colour)
+    assert len(both["keypoints"]) == 30
+    assert both["keypoints"][:, 2].max() < 9.6
+
+
+def test_transforms_keep_the_keypoints(colour):
+    plain = extracted("sift?max_features=30", colour)
+    rooted = extracted("sift?max_features=30+rootsift", colour)
+    named = extracted("rootsift?max_features=30", colour)
+    assert np.array_equal(plain["keypoints"], rooted["keypoints"])
+    assert np.array_equal(rooted["values"], named["values"])
+    assert np.allclose(np.linalg.norm(rooted["values"], axis=1), 1, atol=1e-6)
+
+
+def test_keys_tell_what_determines_the_features():
+    def key(spec):
+        return resolve(spec, family="keypoints").key(ITEM)
+
+    specs = [
+        "sift",
+        "sift@fast",
+        "sift@fast?threshold=30",
+        "rootsift",
+        "dspsift",
+        "dspsift?scales=1,2",
+        "surf",
+    ]
+    assert len({key(s) for s in specs}) == len(specs)
+    assert key("sift") == key("sift@sift")
+    assert key("sift") == key("sift?max_features=2000")
+
+
+class Whole:
+    name, distance = "whole", "l2"
+
+    def extract(self, image):
+        return np.array([[3.0, 4.0], [5.0, 6.0]]), np.eye(2, 8)
+
+
+class Parts:
+    def detect(self, image):
+        return [[10, 10, 8], [40, 20, 8]]
+
+    def describe(self, image, keypoints):
+        return np.arange(1, 5.0).reshape(2, 2) + keypoints.size_px[:, None], np.array([True, False])
+
+
+def test_users_classes_are_methods(colour):
+    found = extracted(Whole(), colour)
+    assert found["keypoints"].shape == (2, 7)
+    assert found["valid"].all()
+    found = extracted(Parts, colour)
+    assert found["valid"].tolist() == [True, False]
+    assert found["values"][0].tolist() == [9, 10]
+    pair = resolve((Parts, "fast?max_features=2"), family="keypoints")
+    assert pair.name == "Parts@fast?max_features=2"
+    assert len(pair.extract(ITEM, colour)["keypoints"]) == 2
+
+
+def test_a_class_in_a_file_detects_or_describes(colour, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import numpy as np\n"
+        "class Det:\n    def __init__(self, n=3): self.n = n\n"
+        "    def detect(self, image): return np.c_[np.arange(self.n) + 50.0, np.full(self.n, 60.0)]\n"
+        "class Desc:\n    def describe(self, image, keypoints):\n"
+        "        return np.ones((len(keypoints), 4)) + keypoints.xy[:, :1]\n"
+    )
+    method = resolve(f"{file}:Desc@{file}:Det?n=5", family="keypoints")
+    assert method.extract(ITEM, colour)["values"][:, 0].tolist() == [51, 52, 53, 54, 55]
+    assert method.name == "mine.py:Desc@mine.py:Det?n=5"
+    assert method.key(ITEM) is not None
+    assert len(extracted(f"sift@{file}:Det", colour)["keypoints"]) == 3
+    with pytest.raises(InputError, match="does not detect"):
+        extracted(f"{file}:Desc", colour)
+
+
+class Wrong:
+    def __init__(self, keypoints, values):
+        self.returned = keypoints, values
+        self.config = {}
+
+    def extract(self, image):
+        return self.returned
+
+
+@pytest.mark.parametrize(
+    ("keypoints", "values", "words"),
+    [
+        ([[1, 1]], np.ones((2, 3)), "2 descriptors for 1 keypoints"),
+        ([[1, 1], [np.nan, 2]], np.ones((2, 3)), "keypoint 1 has no finite position"),
+        ([[1, 1], [900, 2]], np.ones((2, 3)), r"keypoint 1 at \(900, 2\) lies outside"),
+        ([[1, 1, 0.0]], np.ones((1, 3)), "size 0"),
+        ([[1, 1]], np.full((1, 3), np.nan), "--on-bad miss"),
+        ([[1, 1]], np.zeros((1, 3)), "--on-bad miss"),
+        ([[1, 1, 1, 1]], np.ones((1, 3)), "n, 7"),
+    ],
+)
+def test_bad_features_are_found_at_the_edge(keypoints, values, words, colour):
+    with pytest.raises(InputError, match=words):
+        extracted(Wrong(keypoints, values), colour)
+
+
+def test_bad_rows_can_count_as_misses(colour):
+    found = extracted(Wrong([[1, 1], [2, 2]], np.array([[np.nan], [1.0]])), colour, on_bad="miss")
+    assert found["valid"].tolist() == [False, True]
+
+
+def test_no_keypoints_are_no_error(colour):
+    found = extracted("sift", np.full((100, 100, 3), 7, np.uint8))
+    assert found["keypoints"].shape == (0, 7)
+    assert len(found["values"]) == len(found["valid"]) == 0
+
+
+def test_an_exception_names_method_and_image(colour):
+    class Raises:
+        name = "raises"
+
+        def extract(self, image):
+            raise RuntimeError("boom")
+
+    with pytest.raises(UnitError, match=r"raises failed on v_a/1: RuntimeError: boom"):
+        extracted(Raises(), colour)
