@@ -14,12 +14,16 @@ from .context import finite_or_none
 
 if TYPE_CHECKING:
     from ..stats.intervals import Interval
+    from ..stats.pooled import PooledMemo
 
 
-def with_interval(score: Score, known: dict[tuple[int, float], Interval]) -> dict[str, Any]:
+def with_interval(
+    score: Score, known: dict[tuple[int, float], Interval], memo: PooledMemo | None = None
+) -> dict[str, Any]:
     """One row of the scores table: value and, where scenes allow it, its interval and how it was made.
 
-    `known` remembers the intervals of pooled scores: several rows may share one set of bins.
+    `known` remembers the intervals of pooled scores: several rows may share one set of bins. `memo` is what
+    different sets of bins have in common.
     """
     from ..stats.intervals import pooled_interval, scene_interval
 
@@ -31,7 +35,7 @@ def with_interval(score: Score, known: dict[tuple[int, float], Interval]) -> dic
     elif low is None and score.pooled is not None:
         place = (id(score.pooled), score.value)
         if place not in known:
-            known[place] = pooled_interval(score.pooled, value=score.value)
+            known[place] = pooled_interval(score.pooled, value=score.value, memo=memo)
         interval = known[place]
     if interval is not None:
         low, high, kind = interval.low, interval.high, interval.kind
@@ -53,9 +57,12 @@ def with_interval(score: Score, known: dict[tuple[int, float], Interval]) -> dic
 
 def score_rows(task: Task, records: Sequence[Records], protocol: str) -> list[dict[str, Any]]:
     """All scores of a task under one protocol, as rows."""
+    from ..stats.pooled import PooledMemo
+
     known: dict[tuple[int, float], Interval] = {}
+    memo = PooledMemo()
     scores = task.score(records, protocol)  # kept alive, so that ids stay unique
-    return [with_interval(score, known) for score in scores]
+    return [with_interval(score, known, memo) for score in scores]
 
 
 def processing_time(described_s: float, compared_s: float) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ..model.errors import InputError
 from ..model.scores import PooledBins, SceneValues
 from .bca import bca_bounds
 from .duplicates import merge_duplicates
-from .pooled import pooled_influence, pooled_resampled, pooled_statistic
+from .pooled import PooledMemo, pooled_influence, pooled_resampled, pooled_statistic
 from .resample import RESAMPLES, resample, seed_of
 from .scene_score import scene_score
 from .strata import strata_of
@@ -108,6 +108,7 @@ def pooled_interval(
     level: float = 0.95,
     seed: int | None = None,
     resamples: int = RESAMPLES,
+    memo: PooledMemo | None = None,
 ) -> Interval:
     """Interval of a pooled score (AP, AUC, FPR95 of one list over all scenes), through its bins.
 
@@ -119,23 +120,24 @@ def pooled_interval(
         level: coverage aimed at.
         seed: as in `scene_interval`.
         resamples: number of bootstrap resamples.
+        memo: where intervals of scores on the same scenes share their work; the result is the same.
     """
     _check_level(level)
     n = len(bins.scenes)
     if n < STUDENT_FROM:
         return _no_interval(n, level, None)
-    binned = pooled_statistic(bins)
+    binned = pooled_statistic(bins, memo=memo)
     exact = binned if value is None else value
     if not np.isfinite(binned):
         return Interval(None, None, "none", n, "the list has no positives or no negatives", level)
     strata = strata_of(bins.kinds)
-    influence = pooled_influence(bins, strata)[:, None]
+    influence = pooled_influence(bins, strata, memo=memo)[:, None]
     if n < BOOTSTRAP_FROM:
         return _student(exact, influence, strata, True, None, level)
     draws = resample(strata, resamples=resamples, seed=seed_for(bins.scenes, bins.kinds, seed))
     low, high = bca_bounds(
         np.array([binned]),
-        pooled_resampled(bins, draws)[:, None],
+        pooled_resampled(bins, draws, memo=memo)[:, None],
         influence,
         strata,
         level=level,

@@ -69,14 +69,31 @@ def _ap(positives: Array, negatives: Array) -> Array:
     return np.where(total > 0, (positives * inside).sum(axis=1) / total, np.nan)
 
 
-def pooled_statistic(bins: PooledBins) -> float:
+def pooled_statistic(bins: PooledBins, *, memo: PooledMemo | None = None) -> float:
     """The score as the bins give it; it differs from the exact one by what binning loses.
 
     >>> bins = PooledBins(("a",), ("i",), np.array([[3.0, 1.0]]), np.array([[0, 0, 1, 4]]), "auc")
     >>> pooled_statistic(bins)
     0.875
     """
-    return float(weighted_statistics(bins, np.ones((1, len(bins.scenes))))[0])
+    return float(weighted_statistics(bins, np.ones((1, len(bins.scenes))), memo=memo, name="whole")[0])
+
+
+class PooledMemo:
+    """What scores on the same scenes share: resampled negatives of a list, and the statistics of a list.
+
+    AUC, AP and FPR95 of a list have the same negatives, and the mean over lists the statistics of each. Use
+    one memo for scores with the same seed and number of resamples only.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[object, ...], list[Array]] = {}
+        self._kept: list[object] = []
+
+    def key(self, name: str, *arrays: Array | NDArray[np.int64], more: str = "") -> tuple[object, ...]:
+        """Key by identity of arrays, which are kept alive so that identities stay theirs."""
+        self._kept += arrays
+        return (name, more, *(id(a) for a in arrays))
 
 
 def weighted_statistics(
@@ -84,6 +101,9 @@ def weighted_statistics(
     counts: Array,
     strata: NDArray[np.int64] | None = None,
     factors: Array | None = None,
+    *,
+    memo: PooledMemo | None = None,
+    name: str = "",
 ) -> Array:
     """The score for each row of scene counts, (r,).
 
@@ -97,40 +117,58 @@ def weighted_statistics(
         counts: how often each scene is there, whole numbers (r, scenes).
         strata: (scenes,); one stratum if absent.
         factors: what the counts of each stratum are multiplied by to be weights, (r, strata); 1 if absent.
+        memo: where scores on the same scenes share what they have in common.
+        name: of these counts, in the memo.
 
     Of several lists it is the mean.
     """
     if bins.also:
         lists = (replace(bins, also=()), *bins.also)
-        return np.mean([weighted_statistics(one, counts, strata, factors) for one in lists], axis=0)
-    parts = _weighted_counts(bins, counts, strata, factors)
-    return np.concatenate([np.empty(0), *(binned_statistic(p, q, bins.statistic) for p, q in parts)])
+        each = [weighted_statistics(one, counts, strata, factors, memo=memo, name=name) for one in lists]
+        return np.asarray(np.mean(each, axis=0))
+    memo = PooledMemo() if memo is None else memo
+    key = memo.key(name, bins.positives, bins.negatives, more=bins.statistic)
+    if key not in memo.found:
+        parts = _weighted_counts(bins, counts, strata, factors, memo, name)
+        memo.found[key] = [binned_statistic(p, q, bins.statistic) for p, q in parts]
+    return np.concatenate([np.empty(0), *memo.found[key]])
 
 
 def _weighted_counts(
-    bins: PooledBins, counts: Array, strata: NDArray[np.int64] | None, factors: Array | None
+    bins: PooledBins,
+    counts: Array,
+    strata: NDArray[np.int64] | None,
+    factors: Array | None,
+    memo: PooledMemo,
+    name: str = "",
 ) -> Iterator[tuple[Array, Array]]:
     """Positives and negatives by bin for blocks of rows of scene counts, each (rows, bins)."""
     n = len(bins.scenes)
     strata = np.zeros(n, dtype=np.int64) if strata is None else strata
     factors = np.ones((len(counts), int(strata.max(initial=0)) + 1)) if factors is None else factors
     positives = np.asarray(bins.positives, dtype=np.float64).T
-    groups = pair_groups(bins, strata)
+    key = memo.key(name, bins.negatives)
+    known = memo.found.get(key)
+    groups = [] if known is not None else pair_groups(bins, strata)
     total = sum(g.total for g in groups)
-    for start in range(0, len(counts), _BLOCK):
+    made: list[Array] = []
+    for number, start in enumerate(range(0, len(counts), _BLOCK)):
         part = slice(start, start + _BLOCK)
         c = np.ascontiguousarray(counts[part].T, dtype=np.float32)
         f = factors[part].T
         p = np.zeros((len(positives), c.shape[1]))
         for h in range(len(f)):
             p += f[h] * (positives[:, strata == h] @ c[strata == h].astype(np.float64))
-        q = np.zeros_like(p)
-        for g in groups:
-            q += g.factor(f) * g.product(c)
-        yield _kept_total(p, float(positives.sum())), _kept_total(q, total)
+        if known is None:
+            q = np.zeros_like(p)
+            for g in groups:
+                q += g.factor(f) * g.product(c)
+            made.append(_kept_total(q, total))
+        yield _kept_total(p, float(positives.sum())), made[-1] if known is None else known[number]
+    memo.found.setdefault(key, made)
 
 
-def pooled_influence(bins: PooledBins, strata: NDArray[np.int64]) -> Array:
+def pooled_influence(bins: PooledBins, strata: NDArray[np.int64], *, memo: PooledMemo | None = None) -> Array:
     """Influence of each scene on a pooled score by leaving it out, (scenes,).
 
     u_s = (n_h - 1)/n_h (score - score without s), comparable with the influence of a scene mean; the other
@@ -142,17 +180,18 @@ def pooled_influence(bins: PooledBins, strata: NDArray[np.int64]) -> Array:
     factors = np.ones((n, len(size)))
     factors[np.arange(n), strata] = size[strata] / np.maximum(size[strata] - 1, 1)
     share = (size[strata] - 1) / size[strata]
-    return share * (pooled_statistic(bins) - weighted_statistics(bins, counts, strata, factors))
+    without = weighted_statistics(bins, counts, strata, factors, memo=memo, name="without")
+    return share * (pooled_statistic(bins, memo=memo) - without)
 
 
-def pooled_resampled(bins: PooledBins, draws: Resamples) -> Array:
+def pooled_resampled(bins: PooledBins, draws: Resamples, *, memo: PooledMemo | None = None) -> Array:
     """The pooled score of each resample of scenes, (r,)."""
-    return weighted_statistics(bins, *_drawn(bins, draws))
+    return weighted_statistics(bins, *_drawn(bins, draws), memo=memo, name="drawn")
 
 
 def pooled_counts(bins: PooledBins, draws: Resamples) -> tuple[Array, Array]:
     """Positives and negatives by bin of each resample of scenes, (r, bins) each; of the first list alone."""
-    parts = list(_weighted_counts(replace(bins, also=()), *_drawn(bins, draws)))
+    parts = list(_weighted_counts(replace(bins, also=()), *_drawn(bins, draws), PooledMemo()))
     return np.concatenate([p for p, _ in parts]), np.concatenate([q for _, q in parts])
 
 
