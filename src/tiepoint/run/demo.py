@@ -15,15 +15,14 @@ from .engine import Progress, Request, evaluate, load_task, silent
 from .result import Run
 
 PATCH_METHODS = (
-    "oracle", "rootsift", "sift", "vlfeat-sift", "daisy", "orb", "brief", "latch",
-    "resize", "pixels", "meanstd", "random", "constant",
+    "oracle", "rootsift", "sift", "orb", "brief", "latch", "resize", "pixels", "meanstd", "random", "constant",
 )  # fmt: skip
 V1_TASKS = ("hpatches-v1/classification", "hpatches-v1/matching", "hpatches-v1/retrieval")
 V2_TASKS = ("hpatches/verification", "hpatches/matching", "hpatches/retrieval")
 KEYPOINT_METHODS = ("sift", "rootsift", "orb", "akaze")
 KEYPOINT_TASKS = ("keypoints/ranking", "keypoints/matching", "keypoints/geometry")
 DENSE_METHODS = ("dense-sift", "dis", "homography", "zero")
-MAX_PATCHES = 220
+MAX_PATCHES = 160
 
 
 def run_demo(out: Path, *, jobs: int = 1, progress: Progress = silent) -> tuple[list[Run], Path]:
