@@ -15,7 +15,8 @@ from .engine import Progress, Request, evaluate, load_task, silent
 from .result import Run
 
 PATCH_METHODS = (
-    "oracle", "rootsift", "sift", "orb", "brief", "latch", "resize", "pixels", "meanstd", "random", "constant",
+    "oracle", "rootsift", "sift", "orb", "brief", "latch", "resize", "pixels", "meanstd",
+    "random", "constant",
 )  # fmt: skip
 V1_TASKS = ("hpatches-v1/classification", "hpatches-v1/matching", "hpatches-v1/retrieval")
 V2_TASKS = ("hpatches/verification", "hpatches/matching", "hpatches/retrieval")
