@@ -72,10 +72,11 @@ class DomainSizePooling:
         weighting: str | None = None,
         weight_sigma: float | None = None,
         weights: Any = None,
-        normalize: str = "after",
+        normalize: str | None = "after",
         norm: str | None = None,
-        root: str = "none",
+        root: str | None = "none",
     ) -> None:
+        normalize, root = normalize or "none", root or "none"  # ``?root=none`` arrives as None
         for what, value in (("normalize", normalize), ("root", root)):
             if value not in STAGES:
                 raise UnknownNameError(f"value of {what}", str(value), STAGES)

@@ -35,7 +35,6 @@ class Dataset(Section):
     """``dataset:`` a folder of image sequences."""
 
     path: Path
-    type: Literal["hpatches", "sequences"] = "hpatches"
     scenes: tuple[str, ...] = ()
 
 
@@ -43,7 +42,6 @@ class Alternative(Section):
     """One more keypoint set the grid goes over."""
 
     keypoint_set_name: str
-    description: str = ""
 
 
 class KeypointPlaces(Section):

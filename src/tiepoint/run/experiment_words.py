@@ -9,6 +9,8 @@ from pydantic import BeforeValidator
 
 _NEVER = "had no effect in DescriptorWorkbench and has none here; remove it"
 DEAD_KEYS = {
+    "dataset.type": "sequences are recognised by their files; remove it",
+    "keypoints.alternative_keypoints.description": "write it as a comment; remove it",
     "keypoints.num_octaves": "SIFT takes as many octaves as the image has; remove it",
     "keypoints.use_locked_keypoints": f"{_NEVER}, and name the set in keypoint_set_name",
     "keypoints.locked_keypoints_path": f"{_NEVER}; `tiepoint keypoints import` reads such files",
