@@ -16,7 +16,7 @@ from ..run.result import Run
 from .rescore import records_of, unique_names
 
 HEADLINES: dict[str, tuple[str, str]] = {
-    "hpatches-v1/classification": ("ap", "balance=imbalanced"),
+    "hpatches-v1/classification": ("ap", "all"),
     "hpatches-v1/matching": ("ap", "all"),
     "hpatches-v1/retrieval": ("map_patch", "all"),
     "hpatches/verification": ("ap", "all"),

@@ -127,4 +127,5 @@ def _change(metric: str, before: float, after: float) -> str:
     if math.isnan(before) or math.isnan(after):
         return "–"
     factor, unit = scale_of(metric)
-    return f"{factor * (after - before):+.{2 if unit == '%' else 3}f}"
+    text = f"{factor * (after - before):+.{2 if unit == '%' else 3}f}"
+    return text if text.strip("+-0.") else "0"

@@ -40,6 +40,7 @@ Found = dict[tuple[str, str], list[Line]]
 def curve_figures(section: Section) -> list[Figure]:
     """All curves of a section, at most twelve."""
     found = _scene_lines(section)
+    mean = bool(found)
     if not found:
         found = _pooled_lines(section)
     drawn = {curve for _, curve in found}
@@ -48,9 +49,22 @@ def curve_figures(section: Section) -> list[Figure]:
         for metric, key in numeric_groups(section)
         if metric not in drawn or key != "threshold"
     ]
-    ordered = sorted(found.items(), key=lambda item: (item[0][1], item[0][0]))
-    figures += [_figure(section, group, curve, lines) for (group, curve), lines in ordered]
+    ordered = sorted(_different(found).items(), key=lambda item: (item[0][1], item[0][0]))
+    figures += [_figure(section, group, curve, lines, mean) for (group, curve), lines in ordered]
     return figures[:MOST_FIGURES]
+
+
+def _different(found: Found) -> Found:
+    """Without groups that are all there is (a benchmark of one subset)."""
+    kept: Found = {}
+    for (group, curve), lines in found.items():
+        every = found.get(("all", curve), [])
+        same = len(every) == len(lines) and all(
+            np.array_equal(a.y, b.y) for a, b in zip(every, lines, strict=True)
+        )
+        if group == "all" or not same:
+            kept[(group, curve)] = lines
+    return kept
 
 
 def _scene_lines(section: Section) -> Found:
@@ -106,12 +120,12 @@ def _on_grid(curve: str, x: Array, y: Array) -> tuple[Array, Array]:
     return x, y
 
 
-def _figure(section: Section, group: str, curve: str, lines: Sequence[Line]) -> Figure:
+def _figure(section: Section, group: str, curve: str, lines: Sequence[Line], mean: bool) -> Figure:
     title, x_label, y_label = NAMES[curve]
     order = {section.names[r.id]: i for i, r in enumerate(section.runs)}
     square = curve in ("roc", "pr", "precision_recall")
     diagonal: Any = [("chance", np.array([0.0, 1.0]), np.array([0.0, 1.0]))] if curve == "roc" else []
-    caption = "Area under the mean curve is the score." if curve == "pr" and "noise" in group else ""
+    caption = "The area under a mean curve is the score." if curve == "pr" and mean else ""
     return lines_figure(
         section,
         sorted(lines, key=lambda line: order[line.name]),

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.errors import TiepointError
+from ..model.hashing import hash_json
 from ..run.engine import load_task
 from ..run.result import Run
 from .collect import Section
@@ -45,7 +46,8 @@ def gallery(section: Section) -> dict[str, Any] | None:
     picture = _pictures(runs[0])
     if picture is None:
         return None
-    worst = sorted(missed, key=lambda k: (-missed[k], k))
+    # By the hash among equals: in order of names the first patches of the first scenes would fill the page.
+    worst = sorted(missed, key=lambda k: (-missed[k], hash_json(k)))
     spread = _spread(worst, SHOWN)
     found = []
     for query, right in spread:
@@ -61,14 +63,17 @@ def gallery(section: Section) -> dict[str, Any] | None:
 
 
 def _spread(worst: Sequence[tuple[str, str]], count: int) -> list[tuple[str, str]]:
-    """The first `count`, at most three of a scene while others wait."""
+    """The first `count`, each query once, at most two of a scene while others wait."""
     taken: Counter[str] = Counter()
     first: list[tuple[str, str]] = []
     later: list[tuple[str, str]] = []
     for key in worst:
         scene = key[0].split("/")[0]
+        taken[key[0]] += 1
+        if taken[key[0]] > 1:
+            continue
         taken[scene] += 1
-        (first if taken[scene] <= 3 else later).append(key)
+        (first if taken[scene] <= 2 else later).append(key)
         if len(first) >= count:
             break
     return (first + later)[:count]

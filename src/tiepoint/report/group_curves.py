@@ -24,13 +24,14 @@ AXES = {
 
 
 def numeric_groups(section: Section) -> list[tuple[str, str]]:
-    """(metric, key) of the scores along a numeric group key and no other key, from three values on."""
+    """(metric, key) of the scores along a numeric group key and no other key, headline metric first."""
     seen: dict[tuple[str, str], int] = {}
     for metric, group in section.columns:
         key, _, value = group.partition("=")
         if key in AXES and "," not in group and _number(value) is not None:
             seen[(metric, key)] = seen.get((metric, key), 0) + 1
-    return [name for name, count in seen.items() if count > 2]
+    found = [name for name, count in seen.items() if count > 1 and name[0] != "rank_histogram"]
+    return sorted(found, key=lambda name: name[0] != section.metric)
 
 
 def group_curve(section: Section, metric: str, key: str) -> Figure:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..run.result import Run
 from .collect import LOWER_IS_BETTER, Section
-from .figures import Figure, axis_label, scale_of, short, shown, to_csv
+from .figures import Figure, scale_of, short, shown, to_csv
 from .svg import svg, text_width
 
 WIDTH = 13.0
@@ -43,7 +43,7 @@ def heat_map(section: Section) -> Figure | None:
     scenes = sorted({scene for _, row in table for scene in row})
     if not scenes:
         return None
-    factor, _ = scale_of(section.metric)
+    factor, unit = scale_of(section.metric)
     values = np.array([[row.get(s, math.nan) for s in scenes] for _, row in table])
     lower = section.metric in LOWER_IS_BETTER
     with np.errstate(invalid="ignore"):
@@ -70,7 +70,7 @@ def heat_map(section: Section) -> Figure | None:
         )
         axes.tick_params(length=2)
         side = axes.inset_axes((1.01, 0.0, 0.12 / (width - left - 1.0), 1.0))
-        axes.figure.colorbar(picture, cax=side, label=axis_label(section.metric))
+        axes.figure.colorbar(picture, cax=side, label=unit)
 
     name = f"scenes {section.task}"
     picture = svg(

@@ -67,7 +67,7 @@ def render(runs: Sequence[Run], *, title: str = "tiepoint report", progress: Pro
         title=title,
         css=(templates / "report.css").read_text("utf-8"),
         js=(templates / "report.js").read_text("utf-8"),
-        overview=_overview(boards) if len(boards) > 1 else None,
+        overview=_overview(boards) if len(boards) > 1 else [],
         sections=tasks,
         conventions=explained,
         gallery=missed,
@@ -78,8 +78,13 @@ def render(runs: Sequence[Run], *, title: str = "tiepoint report", progress: Pro
     )
 
 
-def _overview(tables: Sequence[tuple[Section, Leaderboard]]) -> dict[str, Any]:
-    """Headline score of every method on every task."""
+def _overview(boards: Sequence[tuple[Section, Leaderboard]]) -> list[dict[str, Any]]:
+    """Headline score of every method on every task, a table a family of tasks."""
+    families = dict.fromkeys(s.definition.family for s, _ in boards)
+    return [_family([b for b in boards if b[0].definition.family == f]) for f in families]
+
+
+def _family(tables: Sequence[tuple[Section, Leaderboard]]) -> dict[str, Any]:
     names = dict.fromkeys(r.name for _, t in tables for r in t.rows)
     by = [{r.name: r for r in t.rows} for _, t in tables]
     methods = {r.name: r.method for _, t in tables for r in t.rows}

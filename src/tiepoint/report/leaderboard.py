@@ -122,11 +122,13 @@ def compared(section: Section) -> tuple[Comparison | None, list[str]]:
 def _wording(comparison: Comparison | None) -> str:
     if comparison is None:
         return ""
-    return (
+    text = (
         f"Methods that share a letter are not separated by these {comparison.n_scenes} scenes "
-        f"({100 * comparison.level:g} %, family-wise); ranks hold for all methods at once. "
-        f"The smallest p these scenes could give is {comparison.smallest_p:.2g}."
+        f"({100 * comparison.level:g} %, family-wise); ranks hold for all methods at once."
     )
+    if comparison.smallest_p > 0:
+        text += f" The smallest p these scenes could give is {comparison.smallest_p:.2g}."
+    return text
 
 
 def _range(best: int, worst: int) -> str:

@@ -11,10 +11,7 @@ from .figures import Figure, axis_label, scale_of, short, shown, to_csv
 from .labels import place_labels
 from .svg import INK, PALETTE, svg, text_width
 
-COSTS = {
-    "time_s": ("time a {per} (µs)", 1e6),
-    "bytes_per_descriptor": ("bytes a descriptor", 1.0),
-}
+COSTS = ("time_s", "bytes_per_descriptor")
 LABEL_PT = 8.0
 
 
@@ -36,7 +33,6 @@ def frontier(costs: Sequence[float], values: Sequence[float]) -> list[int]:
 def pareto_figure(section: Section, cost: str) -> Figure | None:
     """Headline score against time or bytes, frontier drawn; None where fewer than three methods have both."""
     factor, _ = scale_of(section.metric)
-    label, cost_factor = COSTS[cost]
     rows, per = [], "item"
     for run in section.methods:
         s = section.score(run)
@@ -46,6 +42,7 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
             rows.append((section.names[run.id], efficiency[cost], s["value"], s["low"], s["high"]))
     if len(rows) < 3:
         return None
+    label, cost_factor = _axis(cost, per, max(r[1] for r in rows))
     sign = -1.0 if section.metric in LOWER_IS_BETTER else 1.0
     best = frontier([r[1] for r in rows], [sign * r[2] for r in rows])
     first = [*best, *(i for i in range(len(rows)) if i not in best)]
@@ -59,9 +56,10 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
                 axes.plot([cost_factor * x] * 2, [factor * low, factor * high], color=tint, alpha=0.25)
             axes.plot([cost_factor * x], [factor * y], mark, color=tint, markersize=5)
         axes.set_xscale("log")
+        _decades(axes)
         axes.margins(x=0.12, y=0.08)
         axes.grid(True)
-        axes.set_xlabel(label.format(per=per))
+        axes.set_xlabel(label)
         axes.set_ylabel(axis_label(section.metric))
         _name(axes, [(rows[i][0], cost_factor * rows[i][1], factor * rows[i][2]) for i in first])
 
@@ -75,6 +73,25 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
         svg(draw, name=name, label=f"{section.metric} against {where}", height=4.0),
         to_csv(["method", cost, "value", "low", "high"], rows),
     )
+
+
+def _axis(cost: str, per: str, largest: float) -> tuple[str, float]:
+    """Label and factor of the cost axis: microseconds, or milliseconds where all but small times are long."""
+    if cost != "time_s":
+        return "bytes a descriptor", 1.0
+    unit, factor = ("µs", 1e6) if largest < 0.02 else ("ms", 1e3)
+    return f"time per {per} ({unit})", factor
+
+
+def _decades(axes: Any) -> None:
+    """Ticks at 1, 2 and 5 with plain numbers, at decades alone where there are many."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    low, high = axes.get_xlim()
+    subs = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=subs))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _name(axes: Any, points: Sequence[tuple[str, float, float]]) -> None:

@@ -29,5 +29,7 @@ def runs_of(store: Store, wanted: Sequence[str] | None, *, task: str | None = No
     newest: dict[tuple[object, ...], StoredRun] = {}
     for r in found:
         m = r.manifest
-        newest[(r.task, r.method, m["dataset"]["hash"], m.get("lists"), str(m.get("options")))] = r
+        # Where the lists lie does not matter, only what is in them.
+        options = {k: v for k, v in (m.get("options") or {}).items() if k != "tasks"}
+        newest[(r.task, r.method, m["dataset"]["hash"], m.get("lists"), str(options))] = r
     return [Run(r, read_records(store, r), r.manifest.get("warnings", ())) for r in newest.values()]
