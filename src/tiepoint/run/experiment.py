@@ -14,6 +14,7 @@ from .experiment_words import DEAD_KEYS, Several, several
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
+Matcher = Annotated[str, Field(pattern=r"^(brute_force|ratio_test|.+\.py:\w+)$")]
 
 
 class Section(BaseModel):
@@ -97,9 +98,12 @@ class DescriptorPlan(Section):
 
 
 class Matching(Section):
-    """``matching:`` how image pairs are matched; used by `keypoints/images` and `keypoints/geometry`."""
+    """``matching:`` how image pairs are matched; used by `keypoints/images` and `keypoints/geometry`.
 
-    method: Annotated[tuple[Literal["brute_force", "ratio_test"], ...], several] = ("brute_force",)
+    A method is `brute_force`, `ratio_test` or a class of yours, ``my.py:Class``.
+    """
+
+    method: Annotated[tuple[Matcher, ...], several] = ("brute_force",)
     ratio_threshold: Fraction = 0.8
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from ..methods.keypoint_spec import ALIASES
@@ -179,10 +180,16 @@ def tasks(
     if e.image_retrieval.enabled:
         for method in e.matching.method:
             options = {"matching": method, "scorer": e.image_retrieval.scorer, "seed": e.seed}
-            suffix = f"/matching={method}" if len(e.matching.method) > 1 else ""
+            suffix = f"/matching={Path(method).name}" if len(e.matching.method) > 1 else ""
             wanted.append(("keypoints/images", options, suffix))
     if e.geometry:
-        wanted.append(("keypoints/geometry", {"seed": e.seed, "ratio": e.matching.ratio_threshold}, ""))
+        options = {"seed": e.seed, "ratio": e.matching.ratio_threshold}
+        own = [m for m in e.matching.method if ".py:" in m]
+        if len(own) > 1:
+            raise InputError(
+                "evaluation.matching: keypoints/geometry takes one matcher of yours, not several"
+            )
+        wanted.append(("keypoints/geometry", options | ({"matcher": own[0]} if own else {}), ""))
     for task, options, suffix in wanted:
         if known(task):
             yield task, known(task), options, suffix

@@ -21,6 +21,8 @@ from .scene_scores import Sums, by_scene, micro, with_protocol
 THRESHOLDS_PX = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 HOMOGRAPHY_PX = (1, 3, 5)
 HEADLINE_PX = 3
+OWN_MATCHER = "own"
+"""Name of the user's matcher in columns and groups."""
 _DEFAULT = {"matcher": "mutual", "estimator": "magsac"}
 
 Values = Callable[[Records], NDArray[np.float64]]
@@ -68,18 +70,21 @@ def _mean_error(at: int) -> Values:
 def score_exact(records: Sequence[Records]) -> list[Score]:
     """All scores."""
     scores: list[Score] = []
+    matchers = ["mutual", "nn", "ratio"]
+    if all(f"putative_{OWN_MATCHER}" in r.columns for r in records):
+        matchers.append(OWN_MATCHER)
     for at, tau in enumerate(THRESHOLDS_PX):
         head = tau == HEADLINE_PX
         found = _sums(records, _pairs(repeatability, "corresponding", at))
         scores += _emit("repeatability", found, headline=head, tau_px=tau)
         scores += _emit("localisation_error_px", _sums(records, _mean_error(at)), headline=head, tau_px=tau)
-        for matcher in ("mutual", "nn", "ratio"):
+        for matcher in matchers:
             main = head and matcher == "mutual"
             found = _sums(records, _pairs(matching_score, f"placed_{matcher}", at))
             scores += _emit("matching_score", found, headline=main, tau_px=tau, matcher=matcher)
             found = _sums(records, lambda r, m=matcher, i=at: r[f"accuracy_{m}"][:, i])  # type: ignore[misc]
             scores += _emit("mma", found, headline=main, tau_px=tau, matcher=matcher)
-    for matcher in ("mutual", "nn", "ratio"):
+    for matcher in matchers:
         found = _sums(records, lambda r, m=matcher: r[f"putative_{m}"].astype(float))  # type: ignore[misc]
         scores += _emit("putative_matches", found, matcher=matcher)
         for estimator in ("magsac", "ransac"):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, computed_field
 
 from ..model.errors import InputError, UnknownNameError
 
@@ -92,8 +92,14 @@ class ImagesOptions(SceneOptions):
     seed: int = 0
     """Seed of the random order that breaks ties between equally near neighbours (`exact`)."""
 
-    matching: Literal["brute_force", "ratio_test"] = "brute_force"
-    """How two images are matched: mutual nearest neighbours, or first to second distance below 0.8."""
+    matching: Annotated[str, Field(pattern=r"^(brute_force|ratio_test|.+\.py:\w+)$")] = "brute_force"
+    """How two images are matched: mutual nearest neighbours (`brute_force`), first to second distance below
+    0.8 (`ratio_test`), or a class of yours, ``my.py:Class`` with ``match(features1, features2)``."""
+
+    @computed_field
+    def matcher_source(self) -> str | None:
+        """Hash of the source of a matcher of yours."""
+        return _source_of(self.matching)
 
     scorer: Literal["total_matches", "ratio_sum", "correct_matches"] = "total_matches"
     """What ranks the images: number of matches, sum of 1/(1 + distance), or matches of equal row numbers."""
@@ -113,6 +119,21 @@ class GeometryOptions(SceneOptions):
 
     max_iterations: Annotated[int, Field(ge=1)] = 10_000
     """Most samples an estimator may try."""
+
+    matcher: Annotated[str, Field(pattern=r"^.+\.py:\w+$")] | None = None
+    """A matcher of yours beside ours, ``my.py:Class`` with ``match(features1, features2)``: group
+    ``matcher=own``."""
+
+    @computed_field
+    def matcher_source(self) -> str | None:
+        """Hash of the source of that matcher."""
+        return _source_of(self.matcher)
+
+
+def _source_of(matcher: str | None) -> str | None:
+    from .user_matcher import matcher_hash
+
+    return matcher_hash(matcher)
 
 
 Options = TypeVar("Options", bound=SceneOptions)

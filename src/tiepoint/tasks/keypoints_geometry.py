@@ -14,12 +14,13 @@ from ..geometry.homography import corner_error, inverse, project
 from ..metrics.mma import matching_accuracy
 from ..model.records import Records
 from ..model.units import Features
-from .geometry_scores import THRESHOLDS_PX, score_exact
+from .geometry_scores import OWN_MATCHER, THRESHOLDS_PX, score_exact
 from .homography_estimate import ESTIMATORS, estimate_homography
 from .keypoint_conventions import geometry_curves
 from .keypoint_options import GeometryOptions
 from .keypoint_task import ImageFeatures, KeypointTask, OpenKeypoints
 from .matchers import MATCHERS, neighbours, select
+from .user_matcher import user_matches
 
 Row = dict[str, Any]
 
@@ -64,8 +65,11 @@ def _matches(
     found = neighbours(source, target, distance=distance, seed=options.seed)
     places, spots = locations(source.xy).of, locations(target.xy).of
     out: Row = {}
-    for matcher in MATCHERS:
-        matches = select(found, matcher, ratio=options.ratio)
+    for matcher in MATCHERS if options.matcher is None else (*MATCHERS, OWN_MATCHER):
+        if matcher == OWN_MATCHER:
+            matches = user_matches(options.matcher, source, target, distance=distance)
+        else:
+            matches = select(found, matcher, ratio=options.ratio)
         a, b = source.xy[matches.first], target.xy[matches.second]
         shown = project(h, a, reference=centre(sizes[0]))
         error = np.nan_to_num(np.linalg.norm(shown - b, axis=1), nan=np.inf)

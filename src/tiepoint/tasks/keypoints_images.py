@@ -18,6 +18,7 @@ from .keypoint_task import ImageFeatures, KeypointTask, OpenKeypoints, image_fea
 from .matchers import Matches, neighbours, select
 from .ranking_workbench import raw_values
 from .scene_scores import Sums, by_scene, macro, with_protocol
+from .user_matcher import is_matcher, user_matches
 
 _RATIO = 0.8
 
@@ -58,9 +59,13 @@ def _compare(opened: OpenKeypoints, scene: str, features: Features, *, legacy: b
         if legacy and (len(image) == 0 or len(query) == 0):
             continue  # the tool stores nothing for an image without descriptors
         distance = "l2" if legacy else features.distance
-        found = neighbours(query, image, distance=distance, seed=None if legacy else options.seed)
+        if is_matcher(options.matching):
+            matches = user_matches(options.matching, query, image, distance=distance)
+        else:
+            found = neighbours(query, image, distance=distance, seed=None if legacy else options.seed)
+            matches = select(found, matcher, ratio=_RATIO)
         keys.append(item.key)
-        values.append(_score_of(select(found, matcher, ratio=_RATIO), options.scorer, own))
+        values.append(_score_of(matches, options.scorer, own))
         right.append(own)
     meta = {"scene": scene, "kind": opened.sequences.kind(scene), "images": keys, "keypoints": len(query)}
     columns = {"score": np.array(values, float), "right": np.array(right, bool)}
