@@ -35,8 +35,8 @@ def user_matches(text: str, a: ImageFeatures, b: ImageFeatures, *, distance: str
     """Matches by the user's class.
 
     `match` is given the features of both images (``.xy`` (n, 2), ``.values`` (n, d), ``.valid`` (n,)) and
-    returns index pairs (m, 2), or (pairs, distances). Without distances those of the descriptors are taken. Rows that
-    do not exist are an `InputError`.
+    returns index pairs (m, 2), or (pairs, distances). Without distances those of the descriptors are taken.
+    Rows that do not exist are an `InputError`.
     """
     file, _, name = text.rpartition(":")
     found = load_from_file(file, name)
