@@ -59,9 +59,10 @@ def run(arguments: list[str]) -> int:
     _mount()
     try:
         result = app(arguments, standalone_mode=False)
-        return int(result) if isinstance(result, int) else 0
+        code = int(result) if isinstance(result, int) else 0
+        return _stopped() if code == 130 else code
     except typer.Exit as e:
-        return int(e.exit_code)
+        return _stopped() if e.exit_code == 130 else int(e.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         return _stopped()
     except BrokenPipeError:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -55,6 +57,19 @@ def _environment(threads: int) -> Iterator[None]:
                 os.environ[name] = value
 
 
+@contextmanager
+def _interrupts_are_ours() -> Iterator[None]:
+    """Workers started here ignore Ctrl-C, which a terminal sends to them too: their parent ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def run_jobs(
     job: Job,
     arguments: Mapping[str, Any],
@@ -102,9 +117,10 @@ def _pool(
             jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start, initargs=(recipe,)
         )
         try:
-            pending: dict[Future[Any], str] = {
-                pool.submit(_call, job, argument): name for name, argument in arguments.items()
-            }
+            with _interrupts_are_ours():
+                pending: dict[Future[Any], str] = {
+                    pool.submit(_call, job, argument): name for name, argument in arguments.items()
+                }
             while pending:
                 finished, _ = wait(pending, return_when=FIRST_COMPLETED)
                 for future in finished:
@@ -122,6 +138,10 @@ def _pool(
                     else:
                         results[name] = future.result()
                     done()
+        except BaseException:
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     return {name: results[name] for name in arguments if name in results}, failures
