@@ -44,7 +44,7 @@ class Retrieval:
         def compare_one(unit: Unit, features: Features) -> Records:
             return compare(setting, source.lists, features)
 
-        return OpenV2(setting, [Unit(setting.split.name, items, definition)], compare_one)
+        return OpenV2(setting, [Unit(setting.split.name, items, definition)], compare_one, source)
 
     def comparison(self, protocol: str) -> str:
         """All protocols score the same counts."""

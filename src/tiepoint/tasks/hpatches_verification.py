@@ -46,7 +46,7 @@ class Verification:
         def compare_one(unit: Unit, features: Features) -> Records:
             return compare(setting, source.lists, unit.key, features)
 
-        return OpenV2(setting, units, compare_one)
+        return OpenV2(setting, units, compare_one, source)
 
     def comparison(self, protocol: str) -> str:
         """All protocols score the same distances."""

@@ -192,12 +192,20 @@ def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str,
 
 
 class OpenV2:
-    """A v2 task bound to its data; `compare_one(unit, features)` makes the records of a unit."""
+    """A v2 task bound to its data; `compare_one(unit, features)` makes the records of a unit.
+
+    `content` is where its lists come from, None for matching, which has none.
+    """
 
     def __init__(
-        self, setting: Setting, units: Sequence[Unit], compare_one: Callable[[Unit, Features], Records]
+        self,
+        setting: Setting,
+        units: Sequence[Unit],
+        compare_one: Callable[[Unit, Features], Records],
+        content: Any = None,
     ) -> None:
         self.setting = setting
+        self.content = content
         self._compare_one = compare_one
         keys = dict.fromkeys(key for u in units for key in u.items)
         self.items: Sequence[Item] = [setting.data.item(key) for key in keys]

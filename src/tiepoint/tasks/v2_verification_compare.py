@@ -44,7 +44,8 @@ def compare(setting: Setting, lists: Verification, noise: str, features: Feature
     keys = [f"{scenes[i // len(images)]}/{images[i % len(images)]}" for i in used]
     code = np.zeros(every, np.int32)
     code[used] = np.arange(len(used))
-    distance = listed_distances(features, keys, code[image_a], index_a, code[image_b], index_b)
+    counts = [setting.data.count(scenes[i // len(images)]) for i in used]
+    distance = listed_distances(features, keys, counts, code[image_a], index_a, code[image_b], index_b)
     meta = base_meta(NAME, scenes, features)
     meta |= {"noise": noise, "rows": {name: len(t) for name, t in zip(LISTS, tables, strict=True)}}
     columns = {
@@ -73,75 +74,79 @@ def _side(tables: Sequence[PairTable], scenes: Sequence[str], side: str) -> tupl
 
 
 def listed_distances(
-    features: Features, keys: Sequence[str], image_a: Ints, index_a: Ints, image_b: Ints, index_b: Ints
+    features: Features,
+    keys: Sequence[str],
+    counts: Sequence[int],
+    image_a: Ints,
+    index_a: Ints,
+    image_b: Ints,
+    index_b: Ints,
 ) -> NDArray[np.float64]:
     """Reference distances of pairs given by image (a number into `keys`) and row; infinite for failures.
 
-    Images are put side by side in blocks of limited size; every distance is the same for any block size.
+    Images (`counts` rows each) are put side by side in blocks of limited size and opened one at a time; every
+    distance is the same for any block size.
     """
-    rows = [rows_of(features, key) for key in keys]
-    _check_width(keys, rows)
-    valid = np.concatenate([v for _, v in rows])
-    starts = np.concatenate([[0], np.cumsum([len(v) for v, _ in rows])])
+    starts = np.concatenate([[0], np.cumsum(counts)])
     a, b = starts[image_a] + index_a, starts[image_b] + index_b
     # In order of the first image, one side stays in the processor's cache; the result does not depend on it.
     order = np.argsort(image_a.astype(np.uint16) if len(keys) < 1 << 16 else image_a, kind="stable")
     a, b = a[order], b[order]
-    if not valid.all():
-        good = valid[a] & valid[b]
-        a, b, order = a[good], b[good], order[good]
     out = np.full(len(image_a), np.inf)
-    edges = _edges(rows, starts)
+    edges = _edges(features, keys, starts)
     squared = features.distance == "l2"
     for i in range(len(edges) - 1):
-        left = _stack(rows, edges, i)
+        left = _stack(features, keys, starts, edges[i], edges[i + 1])
         for j in range(len(edges) - 1):
-            right = left if i == j else _stack(rows, edges, j)
+            right = left if i == j else _stack(features, keys, starts, edges[j], edges[j + 1])
             low = starts[[edges[i], edges[i + 1], edges[j], edges[j + 1]]]
             at: Any = slice(None)
             if len(edges) > 2:
                 at = np.flatnonzero((a >= low[0]) & (a < low[1]) & (b >= low[2]) & (b < low[3]))
-            out[order[at]] = pair_distances(
-                left, right, a[at] - low[0], b[at] - low[2], distance=features.distance, squared=squared
-            )
+            x, y, place = a[at] - low[0], b[at] - low[2], order[at]
+            if not (left[1].all() and right[1].all()):
+                good = left[1][x] & right[1][y]
+                x, y, place = x[good], y[good], place[good]
+            out[place] = pair_distances(left[0], right[0], x, y, distance=features.distance, squared=squared)
     return out
 
 
-def _check_width(keys: Sequence[str], rows: Sequence[tuple[NDArray[Any], Any]]) -> None:
-    width = rows[0][0].shape[1]
-    for key, (values, _) in zip(keys, rows, strict=True):
-        if values.shape[1] != width:
-            raise InputError(
-                f"{key} has descriptors of {values.shape[1]} columns, {keys[0]} of {width}; all need the same"
-            )
-
-
-def _edges(rows: Sequence[tuple[NDArray[Any], Any]], starts: Ints) -> list[int]:
+def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
     """Blocks of images: one if all fit into `BLOCK_BYTES`, else such that two fit."""
-    row_bytes = rows[0][0].dtype.itemsize * rows[0][0].shape[1]
-    total = int(starts[-1]) * row_bytes
-    if total <= BLOCK_BYTES:
-        return [0, len(rows)]
+    first = rows_of(features, keys[0])[0]
+    row_bytes = first.dtype.itemsize * first.shape[1]
+    if int(starts[-1]) * row_bytes <= BLOCK_BYTES:
+        return [0, len(keys)]
     edges, size = [0], 0
-    for i in range(len(rows)):
+    for i in range(len(keys)):
         own = int(starts[i + 1] - starts[i]) * row_bytes
         if size and size + own > BLOCK_BYTES // 2:
             edges.append(i)
             size = 0
         size += own
-    return [*edges, len(rows)]
+    return [*edges, len(keys)]
 
 
-def _stack(rows: Sequence[tuple[NDArray[Any], Any]], edges: Sequence[int], i: int) -> NDArray[Any]:
-    """Descriptors of a block of images one below the other; reading them is shared by the threads."""
-    own = [values for values, _ in rows[edges[i] : edges[i + 1]]]
-    start = np.cumsum([0] + [len(v) for v in own])
-    out = np.empty((start[-1], own[0].shape[1]), np.result_type(*{v.dtype for v in own}))
+def _stack(
+    features: Features, keys: Sequence[str], starts: Ints, first: int, stop: int
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Descriptors of a block of images one below the other, and which are valid; read by all threads."""
+    model = rows_of(features, keys[0])[0]
+    place = starts[first : stop + 1] - starts[first]
+    values = np.empty((place[-1], model.shape[1]), model.dtype)
+    valid = np.empty(place[-1], bool)
 
-    def copy(first: int, stop: int) -> None:
-        for k in range(first, stop):
-            out[start[k] : start[k + 1]] = own[k]
+    def copy(low: int, high: int) -> None:
+        for k in range(low, high):
+            own, good = rows_of(features, keys[first + k])
+            at = slice(place[k], place[k + 1])
+            if own.shape != values[at].shape or own.dtype != values.dtype:
+                raise InputError(
+                    f"{keys[first + k]} has descriptors {own.shape} {own.dtype}, expected "
+                    f"{values[at].shape} {values.dtype} as {keys[0]} has; all images need the same"
+                )
+            values[at], valid[at] = own, good
 
     with Team() as team:
-        team.split(len(own), copy, smallest=8)
-    return out
+        team.split(stop - first, copy, smallest=8)
+    return values, valid

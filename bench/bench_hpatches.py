@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The three HPatches 2017 tasks at full size, against bare products and against the plain way, in one run.
+
+python bench/bench_hpatches.py [--folder DIR] [--sequences 116] [--repeats 1]
+
+Descriptors are made on the spot at the published lengths (116 sequences x 16 images, 2.51 M x 128 float32,
+1.2 GiB in DIR, default a temporary folder) and read from the feature cache, memory-mapped. "Bare" is the
+float32 products the tasks contain, one pass over their score tiles, and one pass over the gathered rows of the pairs.
+The plain way is timed on a sample and scaled. Memory is what the process holds beyond mapped files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist, euclidean
+
+from tiepoint.datasets.hpatches_layout import STANDARD_IMAGES
+from tiepoint.datasets.hpatches_v2 import official_lengths, official_splits, open_lengths
+from tiepoint.datasets.v2_draws import draw_retrieval_lists
+from tiepoint.formats.splits import Split, write_splits
+from tiepoint.formats.task_csv import write_patches_csv
+from tiepoint.model.units import Features
+from tiepoint.run.manifest import machine
+from tiepoint.store.features import FeatureCache
+from tiepoint.tasks import TASKS
+
+DIM = 128
+NOISE = {"r": 0.0, "e": 0.6, "h": 1.0, "t": 1.5}
+POOLS = (100, 500, 1000, 5000, 10000, 15000, 20000)
+
+
+class Memory:
+    """Peak of the anonymous memory of this process, sampled."""
+
+    def __init__(self) -> None:
+        self.peak = self._now()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    @staticmethod
+    def _now() -> int:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("RssAnon"):
+                return int(line.split()[1]) << 10
+        return 0
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.02):
+            self.peak = max(self.peak, self._now())
+
+    def __enter__(self) -> Memory:
+        self.start = self._now()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def make_data(folder: Path, sequences: int) -> tuple[Path, FeatureCache, dict[str, int]]:
+    every = official_lengths() | {s: low for s, (low, _) in open_lengths().items()}
+    names = [s for s in official_splits()["full"].test if s in every][:sequences]
+    lengths = {s: every[s] for s in names}
+    (folder / "lengths.json").write_text(json.dumps(lengths))
+    write_splits(folder / "tasks" / "splits.json", {"full": Split("full", tuple(names))})
+    usable = {s: np.ones(n, bool) for s, n in lengths.items()}
+    for kind, table in zip(
+        ("queries", "distractors"), draw_retrieval_lists(names, lengths, usable), strict=True
+    ):
+        write_patches_csv(folder / "tasks" / f"retr_{kind}_split-full.csv", table)
+    cache = FeatureCache(folder / "features")
+    rng = np.random.default_rng(0)
+    for s, n in lengths.items():
+        base = rng.standard_normal((n, DIM), dtype=np.float32)
+        for image in STANDARD_IMAGES:
+            x = base + NOISE[image[0]] * rng.standard_normal((n, DIM), dtype=np.float32)
+            x /= np.linalg.norm(x, axis=1, keepdims=True)
+            cache.put(f"{s}-{image}", {"values": x})
+    return folder / "lengths.json", cache, lengths
+
+
+def features_of(cache: FeatureCache) -> Features:
+    return Features(lambda key: cache.get(key.replace("/", "-")), "l2")
+
+
+def timed(work: Any) -> tuple[float, Any]:
+    start = time.perf_counter()
+    out = work()
+    return time.perf_counter() - start, out
+
+
+def bare_matching(cache: FeatureCache, lengths: dict[str, int]) -> None:
+    for s in lengths:
+        ref = np.asarray(cache.get(f"{s}-ref")["values"])
+        for image in STANDARD_IMAGES[1:]:
+            (ref @ np.asarray(cache.get(f"{s}-{image}")["values"]).T).min(axis=1)
+
+
+def bare_retrieval(q: np.ndarray, d: np.ndarray) -> None:
+    tile = np.empty((512, 4096), np.float32)
+    for j in range(0, len(d), 4096):
+        part = d[j : j + 4096].T
+        for i in range(0, len(q), 512):
+            rows = q[i : i + 512]
+            out = tile.ravel()[: len(rows) * part.shape[1]].reshape(len(rows), -1)
+            np.matmul(rows, part, out=out)
+            out.min(axis=1)
+
+
+def bare_gather(cache: FeatureCache, lists: Any, lengths: dict[str, int]) -> None:
+    """Rows of all pairs of one noise level, fetched once from the descriptors laid end to end."""
+    images = STANDARD_IMAGES[:5]
+    values = np.empty((5 * sum(lengths.values()), DIM), np.float32)
+    at = 0
+    for s, n in lengths.items():
+        for m in images:
+            values[at : at + n] = cache.get(f"{s}-{m}")["values"]
+            at += n
+    n_of = np.array(list(lengths.values()))
+    first = np.cumsum(5 * n_of) - 5 * n_of
+    for table in (lists.pos, lists.intra, lists.inter):
+        order = np.array([list(lengths).index(s) for s in table.sequences])
+        for seq, image, index in (
+            (table.seq1, table.image1, table.index1),
+            (table.seq2, table.image2, table.index2),
+        ):
+            rows = first[order[seq]] + image * n_of[order[seq]] + index
+            for i in range(0, len(rows), 16384):
+                values[rows[i : i + 16384]].sum()
+
+
+def plain_verification(cache: FeatureCache, lists: Any, count: int) -> tuple[float, float]:
+    """Seconds a pair (a Python loop over table rows, one SciPy call each) and seconds for two lists' curves."""
+    t = lists.pos
+    images = STANDARD_IMAGES[:6]
+    loaded = {
+        s: SimpleNamespace(**{m: np.array(cache.get(f"{s}-{m}")["values"]) for m in images})
+        for s in t.sequences
+    }
+    columns = (t.seq1, t.image1, t.index1, t.seq2, t.image2, t.index2)
+    rows = np.array([[c[i] for c in columns] for i in range(count)], dtype=object)
+    rows[:, 0], rows[:, 3] = ([t.sequences[k] for k in rows[:, j]] for j in (0, 3))
+    start = time.perf_counter()
+    out = np.zeros(count, np.float32)
+    for i in range(count):
+        row = rows[i]
+        t1 = "ref" if row[1] == 0 else f"e{row[1]}"
+        t2 = "ref" if row[4] == 0 else f"e{row[4]}"
+        d1 = getattr(loaded[row[0]], t1)[row[2]]
+        d2 = getattr(loaded[row[3]], t2)[row[5]]
+        out[i] = euclidean(d1, d2)
+    pair = (time.perf_counter() - start) / count
+    n = len(t)
+    start = time.perf_counter()
+    for positives in (n, n // 5):
+        score = np.random.default_rng(0).random(n + positives).astype(np.float32)
+        label = (np.arange(len(score)) >= n)[np.argsort(-score, kind="mergesort")]
+        tp, fp = np.cumsum(label), np.cumsum(~label)
+        np.trapezoid(tp / np.maximum(tp + fp, 1e-10), tp / positives)
+    return pair, time.perf_counter() - start
+
+
+def plain_matching(cache: FeatureCache, names: list[str]) -> tuple[float, float]:
+    """Seconds and distances: one cdist, argmin and sort per pair of images."""
+    seconds, distances = 0.0, 0.0
+    for s in names:
+        ref, other = (np.asarray(cache.get(f"{s}-{m}")["values"]) for m in ("ref", "h1"))
+        start = time.perf_counter()
+        table = cdist(ref, other)
+        index = table.argmin(axis=1)
+        order = np.argsort(table[np.arange(len(ref)), index], kind="mergesort")
+        np.cumsum((index == np.arange(len(ref)))[order])
+        seconds += time.perf_counter() - start
+        distances += float(len(ref)) ** 2
+    return seconds, distances
+
+
+def plain_retrieval(q: np.ndarray, d: np.ndarray, count: int) -> float:
+    """Seconds a query: distances to all distractors, fifteen single ones, seven sorts a noise level."""
+    start = time.perf_counter()
+    for i in range(count):
+        far = cdist(q[i : i + 1], d)[0]
+        for _ in range(3):
+            near = np.array([cdist(q[i : i + 1], d[k : k + 1])[0, 0] for k in range(5)])
+            both = np.concatenate([near, far])
+            for k in POOLS:
+                order = np.argsort(both[:k], kind="mergesort")
+                hits = np.cumsum(order < 5)
+                np.trapezoid(hits / np.arange(1, len(hits) + 1), hits / 5)
+    return (time.perf_counter() - start) / count
+
+
+def main() -> None:
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--folder", type=Path)
+    p.add_argument("--sequences", type=int, default=116)
+    p.add_argument("--repeats", type=int, default=1)
+    given = p.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tiepoint-bench-", dir=given.folder) as scratch:
+        run(Path(scratch), given.sequences, given.repeats)
+
+
+def run(folder: Path, sequences: int, repeats: int) -> None:
+    m = machine()
+    print(f"{m['cpu']}, {m['cores']} cores, load {os.getloadavg()[0]:.1f}")
+    spent, (data, cache, lengths) = timed(lambda: make_data(folder, sequences))
+    rows = 16 * sum(lengths.values())
+    print(f"{len(lengths)} sequences, {rows:,} x {DIM} float32 made in {spent:.0f} s")
+    features = features_of(cache)
+    options = {"tasks": folder / "tasks", "split": "full"}
+    names = ("verification", "matching", "retrieval")
+    tasks = {n: TASKS.load(f"hpatches/{n}") for n in names}
+    opened = {n: t.open(data, options) for n, t in tasks.items()}
+    spent, lists = timed(lambda: opened["verification"].content.lists)
+    print(f"verification lists drawn in {spent:.1f} s")
+    queries, distractors = _retrieval_rows(cache, folder, lengths)
+    warm = next(iter(lengths))
+    opened["matching"].compare(_unit(opened["matching"], warm), features, "reference")  # compiles
+    ours = dict.fromkeys(names, np.inf)
+    scored = dict.fromkeys(names, np.inf)
+    bare = dict.fromkeys(names, np.inf)
+    peak = 0
+    for _ in range(repeats):
+        for name, work in (
+            ("verification", lambda: [bare_gather(cache, lists, lengths) for _ in range(3)]),
+            ("matching", lambda: bare_matching(cache, lengths)),
+            ("retrieval", lambda: bare_retrieval(queries, distractors)),
+        ):
+            bare[name] = min(bare[name], timed(work)[0])
+            with Memory() as memory:
+                o = opened[name]
+                spent, records = timed(lambda o=o: [o.compare(u, features, "reference") for u in o.units])
+                ours[name] = min(ours[name], spent)
+                spent, scores = timed(lambda n=name, r=records: _score(tasks[n], n, r))
+                scored[name] = min(scored[name], spent)
+            size = sum(r.size_bytes for r in records) / 2**20
+            held = (memory.peak - memory.start) / 2**20
+            peak = max(peak, held)
+            print(
+                f"{name}: records {size:.0f} MiB, at most {held:.0f} MiB above the mapped features",
+                flush=True,
+            )
+            del records, scores
+    print(f"{'task':<14}{'compare':>9}{'score':>8}{'bare':>8}{'ratio':>7}")
+    for n in names:
+        both = ours[n] + scored[n]
+        print(f"{n:<14}{ours[n]:>8.1f}s{scored[n]:>7.1f}s{bare[n]:>7.1f}s{both / bare[n]:>7.2f}")
+    total, base = sum(ours.values()) + sum(scored.values()), sum(bare.values())
+    print(f"{'together':<14}{total:>16.1f}s{base:>7.1f}s{total / base:>7.2f}   (at most 3)")
+    print(f"peak above the mapped features {peak / 1024:.2f} GiB (below 1)")
+    pair, curves = plain_verification(cache, lists, 20_000)
+    pair = pair * 9 * len(lists.pos) + 6 * curves
+    seconds, distances = plain_matching(cache, list(lengths)[:12])
+    match = seconds / distances * 15 * sum(float(n) ** 2 for n in lengths.values())
+    query = plain_retrieval(queries, distractors, 20) * len(queries)
+    for n, plain, goal in zip(names, (pair, match, query), (30, 15, 100), strict=True):
+        times = plain / (ours[n] + scored[n])
+        print(f"{n}: plain way {plain:,.0f} s (scaled), {times:.0f}x (at least {goal}x)")
+
+
+def _score(task: Any, name: str, records: Any) -> Any:
+    return task.score(records, "exact")
+
+
+def _unit(opened: Any, key: str) -> Any:
+    return next(u for u in opened.units if u.key == key)
+
+
+def _retrieval_rows(cache: FeatureCache, folder: Path, lengths: dict[str, int]) -> Any:
+    from tiepoint.formats.task_csv import read_patches_csv
+
+    found = []
+    for kind in ("queries", "distractors"):
+        t = read_patches_csv(folder / "tasks" / f"retr_{kind}_split-full.csv", lengths)
+        out = np.empty((len(t), DIM), np.float32)
+        for code, name in enumerate(t.sequences):
+            own = t.seq == code
+            out[own] = cache.get(f"{name}-ref")["values"][t.index[own]]
+        found.append(out)
+    return found[0], found[1]
+
+
+if __name__ == "__main__":
+    main()
