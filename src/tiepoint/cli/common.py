@@ -63,7 +63,9 @@ def progress_bars(enabled: bool = True) -> Iterator[Callable[[str, int, int], No
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    # Descriptions carry names of methods, and a name may look like markup.
+    named = TextColumn("{task.description}", markup=False)
+    columns = (named, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         known: dict[str, Any] = {}
 

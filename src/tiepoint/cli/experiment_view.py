@@ -62,15 +62,17 @@ def _live(experiment: Any, store: Any, outcomes: list[Any]) -> None:
 def table(outcomes: list[Any], now: str = "") -> Any:
     """Headline metrics of what is done, in percent where they are fractions; failures with their reason."""
     from rich.table import Table
+    from rich.text import Text
 
     from ..run.experiment_run import HEADLINES
 
-    shown = Table(title="experiment (percent, 95 % interval)", caption=now or None)
+    shown = Table(title="experiment (percent, 95 % interval)", caption=Text(now) if now else None)
     for column in ("method", "task", "protocol", "metrics"):
         shown.add_column(column, overflow="fold")
     for outcome in outcomes:
         if outcome.error is not None:
-            shown.add_row(outcome.cell.name, outcome.cell.task, "", f"failed: {outcome.error}")
+            failed = Text(f"failed: {outcome.error}")
+            shown.add_row(Text(outcome.cell.name), Text(outcome.cell.task), "", failed)
             continue
         for protocol in outcome.cell.protocols:
             found = [
@@ -81,7 +83,7 @@ def table(outcomes: list[Any], now: str = "") -> Any:
                 and s["metric"] in HEADLINES[outcome.cell.task]
             ]
             text = ", ".join(f"{s['metric']} {_value(s)}" for s in found)
-            shown.add_row(outcome.cell.name, outcome.cell.task, protocol, text)
+            shown.add_row(Text(outcome.cell.name), Text(outcome.cell.task), protocol, Text(text))
     return shown
 
 

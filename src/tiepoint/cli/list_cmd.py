@@ -27,6 +27,7 @@ def list_things(
         print(json.dumps(rows, indent=1))
         return
     from rich.table import Table
+    from rich.text import Text
 
     if not rows:
         print(f"no {what} yet")
@@ -35,7 +36,7 @@ def list_things(
     for column in rows[0]:
         table.add_column(column)
     for row in rows:
-        table.add_row(*("" if v is None else str(v) for v in row.values()))
+        table.add_row(*(Text("" if v is None else str(v)) for v in row.values()))
     console().print(table)
 
 
