@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Precision at fixed recalls of many lists: against one list walked item by item, and against AP."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
 """Bands of curves: width against theory and against plain resampling, binned curves against their lists."""
 
 from __future__ import annotations

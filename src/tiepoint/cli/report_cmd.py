@@ -21,6 +21,7 @@ def report(
 
     Example: `tiepoint report --out report.html`
     """
+    from ..model.errors import UnknownNameError
     from ..report.export import SUFFIX, write
     from ..report.html import render
     from ..report.select import runs_of
@@ -29,7 +30,11 @@ def report(
     path = out or Path(f"report.{SUFFIX.get(form, form)}")
     wanted = values(task)
     with Store.open(store) as opened, progress_bars() as progress:
-        runs = [r for r in runs_of(opened, methods) if not wanted or r.task in wanted]
+        runs = runs_of(opened, methods)
+        for name in wanted:
+            if name not in {r.task for r in runs}:
+                raise UnknownNameError("task with runs in the store", name, {r.task for r in runs})
+        runs = [r for r in runs if not wanted or r.task in wanted]
         if form == "html":
             write_text(path, render(runs, progress=progress))
         else:

@@ -30,6 +30,7 @@ def write(runs: Sequence[Run], path: Path, form: str) -> None:
     if form not in FORMATS:
         raise UnknownNameError("format", form, FORMATS)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         if form == "parquet":
             frame(runs).to_parquet(path, index=False)
         else:

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs for report tests: a small patch set, with names that would break careless output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from tiepoint.run.engine import Request, evaluate
+from tiepoint.store.store import Store
+
+HOSTILE = (
+    '<script>document.title="owned"</script>"\'&amp; \\input{x} $x_1^2$ %#~ [bold red]x[/] [/nothing] | `y` '
+    "'; drop table runs; -- 漢字 é ą " + "ä" * 200
+)
+SCENE = "<b>[red]&'\"$_%漢\\x"
+
+
+class Odd:
+    """A descriptor with a name that would break a careless page."""
+
+    name = HOSTILE
+
+    def describe(self, patches: np.ndarray) -> np.ndarray:
+        return patches[:, ::5, ::5].reshape(len(patches), -1).astype(np.float32)
+
+
+def make_patches(root: Path, scenes: Sequence[str], *, seed: int = 0, count: int = 12) -> Path:
+    """Patch strips with noise, and a matching benchmark that uses all of them."""
+    rng = np.random.default_rng(seed)
+    (root / "matching").mkdir(parents=True)
+    lines = []
+    for scene in scenes:
+        folder = root / "patches" / scene
+        folder.mkdir(parents=True)
+        base = rng.uniform(0, 255, (count, 20, 20))
+        for name, noise in (("ref", 0), ("e1", 30), ("e2", 60)):
+            strip = np.clip(base + rng.normal(0, noise, base.shape), 0, 255).astype(np.uint8)
+            Image.fromarray(strip.reshape(-1, 20)).save(folder / f"{name}.png")
+        lines += [f"{scene}.ref,{scene}.e{k}" for k in (1, 2)]
+    (root / "matching" / "all.benchmark").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return root / "patches"
+
+
+def make_store(root: Path) -> Path:
+    """A store of six methods on seven scenes, hostile names among both."""
+    scenes = [f"{'iv'[s % 2]}_s{s}" for s in range(6)] + [f"v_{SCENE}"]
+    data = make_patches(root, scenes)
+    options = {"tasks": str(root)}
+    with Store.open(root / "store") as store:
+        for method in ("pixels", "meanstd", "resize", "constant", "oracle", Odd):
+            request = Request(method, "hpatches-v1/matching", data, ("exact", "hbench-2016"), options)
+            evaluate(request, store)
+    return root / "store"
