@@ -76,7 +76,8 @@ def test_the_fit_is_of_the_training_sequences_and_no_others(data, tmp_path, tran
     assert not run.warnings or not any("also tested" in w for w in run.warnings)
 
 
-def test_the_kept_fit_is_used_again_and_by_workers(data, tmp_path):
+def test_the_kept_fit_is_used_again_and_by_workers(data, tmp_path, monkeypatch):
+    monkeypatch.setattr("tiepoint.run.engine.PARALLEL_WORTH_S", 0.0)
     first = go(data, tmp_path / "s", "resize+zca?clip=0.1")
     file = tmp_path / "s" / first.manifest["method"]["fitted"][0]["file"]
     written = file.stat().st_mtime_ns
