@@ -5,7 +5,7 @@ python bench/bench_hpatches.py [--folder DIR] [--sequences 116] [--repeats 1]
 
 Descriptors are made on the spot at the published lengths (116 sequences x 16 images, 2.51 M x 128 float32,
 1.2 GiB in DIR, default a temporary folder) and read from the feature cache, memory-mapped. "Bare" is the
-float32 products the tasks contain, one pass over their score tiles, and one pass over the gathered rows of the
+float32 products the tasks contain, one pass over their score tiles, one pass over the gathered rows of the
 pairs. The plain way is timed on a sample and scaled. Memory is what the process holds beyond mapped files.
 """
 

@@ -219,8 +219,15 @@ def test_block_size_and_threads_change_no_bit(world, monkeypatch):
 
 
 def test_float64_features_score_nearly_the_same(world):
-    single = make_descriptors("noisy")
-    double = {k: v.astype(np.float64) + 1e-9 for k, v in single.items()}
+    rng = np.random.default_rng(7)
+    double = {k: v + 1e-8 * rng.normal(size=v.shape) for k, v in make_descriptors("noisy").items()}
+    single = {k: v.astype(np.float32) for k, v in double.items()}
     for task in TASKS:
         a, b = (task.score(run_task(task, world, features_of(d))[1], "exact") for d in (single, double))
-        assert max(abs(x.value - y.value) for x, y in zip(a, b, strict=True)) < 1e-3
+        assert max(abs(x.value - y.value) for x, y in zip(a, b, strict=True)) < 1e-4
+
+
+def test_whole_numbers_are_kept_in_half_the_space(world):
+    for kind, size in (("integer", 4), ("noisy", 8)):
+        _, records = run_task(VERIFICATION, world, features_of(make_descriptors(kind)))
+        assert records[0]["distance"].dtype.itemsize == size

@@ -24,6 +24,8 @@ CASES = [
     ("ties", "l2"),
     ("binary", "hamming"),
     ("constant", "l2"),
+    ("noisy", "cosine"),
+    ("masked", "masked_l1"),
 ]
 SMALL = (8, 12, 20, 40)
 TOOLS = ("python", "matlab")

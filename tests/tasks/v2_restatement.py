@@ -12,10 +12,16 @@ import numpy as np
 
 
 def dist(a, b, metric="l2"):
-    """Euclidean (not squared), l1, or differing bits of packed bytes."""
+    """Squared Euclidean, l1, cosine, masked l1, or differing bits of packed bytes."""
     if metric == "hamming":
         return float(sum(bin(int(x) ^ int(y)).count("1") for x, y in zip(a, b, strict=True)))
+    if metric == "masked_l1":
+        h = len(a) // 2
+        return sum(abs(float(a[i] * a[h + i]) - float(b[i] * b[h + i])) for i in range(h))
     pairs = [(float(x), float(y)) for x, y in zip(a, b, strict=True)]
+    if metric == "cosine":
+        norms = math.sqrt(sum(x * x for x, _ in pairs)) * math.sqrt(sum(y * y for _, y in pairs))
+        return 1 - sum(x * y for x, y in pairs) / norms
     if metric == "l1":
         return sum(abs(x - y) for x, y in pairs)
     return sum((x - y) ** 2 for x, y in pairs)

@@ -84,6 +84,8 @@ def make_descriptors(kind, seed=0, dim=8, lengths=LENGTHS):
                 d = np.sign(base + noise)[:, :4]
             elif kind == "binary":
                 d = np.packbits(base + noise > 0, axis=1)
+            elif kind == "masked":
+                d = np.concatenate([base + noise, rng.random((n, dim)) < 0.7], axis=1)
             elif kind == "constant":
                 d = np.ones((n, dim))
             else:

@@ -180,6 +180,17 @@ def smallest(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
+def compact(distances: NDArray[np.float64]) -> NDArray[Any]:
+    """Distances in single precision where that loses nothing (whole numbers), else as they are.
+
+    >>> compact(np.array([3.0, np.inf])).dtype, compact(np.array([0.1])).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    with np.errstate(over="ignore"):
+        single = distances.astype(np.float32)
+    return single if np.array_equal(single, distances) else distances
+
+
 def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str, Any]:
     """Header of records; `squared` says that l2 distances are kept squared, the value that decides ties."""
     return {

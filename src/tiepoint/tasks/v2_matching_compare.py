@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..kernels import first_two, pair_distances
 from ..model.records import Records
 from ..model.units import Features
-from .v2_common import Setting, base_meta, rows_of, smallest
+from .v2_common import Setting, base_meta, compact, rows_of, smallest
 
 NAME = "hpatches/matching"
 
@@ -59,6 +59,8 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
         columns["right"][i, both] = truth == columns["d1"][i, both]
     for name in ("index", "ties"):
         columns[name] = smallest(columns[name])
+    for name in ("d1", "d2"):
+        columns[name] = compact(columns[name])
     if not (columns["failed_ref"].any() or columns["failed_target"].any()):
         del columns["failed_ref"], columns["failed_target"]
     meta = base_meta(NAME, [sequence], features)

@@ -17,7 +17,7 @@ from ..kernels.threads import Team
 from ..model.errors import InputError
 from ..model.records import Records
 from ..model.units import Features
-from .v2_common import Setting, base_meta, rows_of, smallest
+from .v2_common import Setting, base_meta, compact, rows_of, smallest
 
 NAME = "hpatches/verification"
 LISTS = ("pos", "intra", "inter")
@@ -49,7 +49,7 @@ def compare(setting: Setting, lists: Verification, noise: str, features: Feature
     meta = base_meta(NAME, scenes, features)
     meta |= {"noise": noise, "rows": {name: len(t) for name, t in zip(LISTS, tables, strict=True)}}
     columns = {
-        "distance": distance,
+        "distance": compact(distance),
         "scene_a": smallest(scene_a),
         "scene_b": smallest(scene_b),
     }
