@@ -86,7 +86,7 @@ def compare(
     task: str,
     metric: str | None = None,
     group: str | None = None,
-    protocol: str = "exact",
+    protocol: str | None = None,
     baseline: str | None = None,
     allow: Sequence[str] = (),
     store: str | Path | None = None,
@@ -98,7 +98,7 @@ def compare(
         task: Name of the task.
         metric: Score to compare by; the task's headline score if nothing is said.
         group: Group of the score, e.g. ``noise=hard``.
-        protocol: Protocol.
+        protocol: Protocol; `exact` if nothing is said, for imported results theirs.
         baseline: Method the others are compared with; the best one if nothing is said.
         allow: What may differ between the runs: ``dataset``, ``lists``, ``scenes``.
         store: Where named runs are looked up.

@@ -16,7 +16,9 @@ def compare(
     task: str = typer.Option(..., "--task", help="Task whose runs are compared."),
     metric: str = typer.Option(None, "--metric", help="Score to compare by; default the task's headline."),
     group: str = typer.Option(None, "--group", help="Group of the score, e.g. noise=hard."),
-    protocol: str = typer.Option("exact", "--protocol", help="Protocol."),
+    protocol: str = typer.Option(
+        None, "--protocol", help="Protocol; default exact, for imported results theirs."
+    ),
     baseline: str = typer.Option(
         None, "--baseline", help="Method the others are compared with; default the best."
     ),

@@ -12,7 +12,7 @@ from ..run.result import Run
 from .collect import LOWER_IS_BETTER, headline
 from .compare import compare
 from .comparison import Comparison
-from .rescore import scores_of, unique_names
+from .rescore import scores_of, shared_protocol, unique_names
 
 
 def compare_runs(
@@ -20,13 +20,14 @@ def compare_runs(
     *,
     metric: str | None = None,
     group: str | None = None,
-    protocol: str = "exact",
+    protocol: str | None = None,
     baseline: str | None = None,
     allow: Collection[str] = (),
     rescore: Callable[[Run], list[Score]] | None = None,
 ) -> Comparison:
     """Compare runs of one task by a score; the task's headline score if none is named.
 
+    The protocol is `exact`, or, where no run has it (imported results), the one that all runs have.
     Runs whose data or lists differ are refused unless `allow` names what may differ. `rescore` gives the
     scores of a run with their scene values, where the caller has them; else they are made from the records.
     """
@@ -37,6 +38,7 @@ def compare_runs(
         raise InputError(
             f"runs of different tasks cannot be compared: {', '.join(tasks)}; name one with --task"
         )
+    protocol = protocol or shared_protocol(runs)
     names = unique_names(runs)
     give = rescore or (lambda run: scores_of(run, protocol))
     scored = {name: give(run) for name, run in zip(names, runs, strict=True)}

@@ -34,6 +34,15 @@ def scores_of(run: Run, protocol: str) -> list[Score]:
     return task.score(records, protocol)
 
 
+def shared_protocol(runs: Sequence[Run]) -> str:
+    """`exact` if any run was scored under it, else the first protocol that all runs have, else `exact`."""
+    have = [{str(s["protocol"]) for s in r.stored.scores} for r in runs]
+    common = set.intersection(*have) if have else set()
+    if any("exact" in h for h in have) or not common:
+        return "exact"
+    return min(common)
+
+
 def unique_names(runs: Sequence[Run]) -> list[str]:
     """Method names; where two runs share one, the run's id is added."""
     names = [r.method for r in runs]
