@@ -2,6 +2,15 @@
 """tiepoint: how well does a method find the same point in two images?"""
 
 from ._version import __version__
-from .api import compare, evaluate, list_methods, list_tasks, load, merge, report
+from .api import compare, evaluate, list_methods, list_tasks, load, merge, write_report
 
-__all__ = ["__version__", "compare", "evaluate", "list_methods", "list_tasks", "load", "merge", "report"]
+__all__ = [
+    "__version__",
+    "compare",
+    "evaluate",
+    "list_methods",
+    "list_tasks",
+    "load",
+    "merge",
+    "write_report",
+]

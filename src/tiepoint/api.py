@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Python face: evaluate, compare, load, merge, report, list."""
+"""The Python face: evaluate, compare, load, merge, write a report, list."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def merge(runs: Sequence[Run]) -> Run:
     return merge_runs(runs)
 
 
-def report(runs: Sequence[Run], path: str | Path, *, form: str = "html") -> Path:
+def write_report(runs: Sequence[Run], path: str | Path, *, form: str = "html") -> Path:
     """Write a report of runs: ``html``, ``md``, ``latex``, ``csv``, ``json`` or ``parquet``."""
     from .report.export import write
 
