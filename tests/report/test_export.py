@@ -75,6 +75,13 @@ def test_the_command_writes_every_format(report_store: Path, tmp_path: Path, for
     assert out.stat().st_size > 100
 
 
+def test_no_public_verb_is_hidden_by_a_package_of_its_name(report_runs: list[Run], tmp_path: Path) -> None:
+    import tiepoint as tp
+
+    assert all(callable(getattr(tp, name)) for name in tp.__all__ if name != "__version__")
+    assert tp.write_report(report_runs, tmp_path / "r.md", form="md").stat().st_size > 100
+
+
 def test_an_unknown_format_is_refused(report_store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["report", "--store", str(report_store), "--format", "htm"]) == 2
     assert "html" in capsys.readouterr().err

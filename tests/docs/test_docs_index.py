@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every page is in the index, every link leads somewhere, every command named in the docs exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from typer.main import get_command
+
+from tiepoint.cli import commands
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), DOCS.parent / "README.md"])
+
+
+def links(page: Path) -> list[str]:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    return [t for t in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in t and not t.startswith("#")]
+
+
+def test_the_index_names_every_page() -> None:
+    named = {(DOCS / link.split("#")[0]).resolve() for link in links(DOCS / "README.md")}
+    pages = {p.resolve() for p in [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]} - {
+        (DOCS / "README.md").resolve()
+    }
+    assert sorted(p.name for p in pages - named) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(DOCS.parent)))
+def test_links_lead_somewhere(page: Path) -> None:
+    missing = [link for link in links(page) if not (page.parent / link.split("#")[0]).exists()]
+    assert missing == []
+
+
+def test_commands_in_the_docs_exist() -> None:
+    app = typer.Typer()
+    commands.mount(app)
+    known = set(get_command(app).commands)  # type: ignore[attr-defined]
+    used: dict[str, str] = {}
+    for page in PAGES:
+        for block in re.findall(r"```[a-z]*\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S):
+            for name in re.findall(r"(?:^|\|\s*xargs [^\n]*?)\s*tiepoint ([a-z]+)", block, flags=re.M):
+                used.setdefault(name, page.name)
+    assert len(used) > 5
+    assert {name: page for name, page in used.items() if name not in known} == {}
