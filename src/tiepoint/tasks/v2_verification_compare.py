@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,33 +27,67 @@ BLOCK_BYTES = 448 << 20
 Ints = NDArray[Any]
 
 
-def compare(setting: Setting, lists: Verification, noise: str, features: Features) -> Records:
+@dataclass(frozen=True)
+class PairPlan:
+    """The pairs of all three lists as rows of the images they use, laid end to end; the same for every noise.
+
+    `images` are (scene, image number), `starts` the first row of each. `a`, `b` (n,) are the rows of the
+    pairs in the order of their first image, so that one side stays in the processor's cache; `order` (n,)
+    says where each stands in the lists. `scene_a`, `scene_b` are in the order of the lists, `rows` their
+    lengths.
+    """
+
+    scenes: tuple[str, ...]
+    images: tuple[tuple[str, int], ...]
+    starts: Ints
+    a: Ints
+    b: Ints
+    order: Ints
+    scene_a: Ints
+    scene_b: Ints
+    rows: dict[str, int]
+
+
+def pair_plan(setting: Setting, lists: Verification) -> PairPlan:
+    """The plan of a split's lists."""
+    scenes, width = setting.split.test, setting.levels + 1
+    tables = [getattr(lists, name) for name in LISTS]
+    scene_a, image_a, index_a = _side(tables, scenes, "1")
+    scene_b, image_b, index_b = _side(tables, scenes, "2")
+    image_a += width * scene_a
+    image_b += width * scene_b
+    every = width * len(scenes)
+    used = np.flatnonzero(np.bincount(image_a, minlength=every) + np.bincount(image_b, minlength=every))
+    code = np.zeros(every, np.int32)
+    code[used] = np.arange(len(used))
+    starts = np.concatenate([[0], np.cumsum([setting.data.count(scenes[i // width]) for i in used])])
+    starts = starts.astype(np.int32 if starts[-1] < np.iinfo(np.int32).max else np.int64)
+    image_a, image_b = code[image_a], code[image_b]
+    order = np.argsort(image_a.astype(np.uint16) if every < 1 << 16 else image_a, kind="stable")
+    return PairPlan(
+        scenes,
+        tuple((scenes[i // width], int(i % width)) for i in used),
+        starts,
+        (starts[image_a] + index_a)[order],
+        (starts[image_b] + index_b)[order],
+        order.astype(np.int32),
+        smallest(scene_a),
+        smallest(scene_b),
+        {name: len(t) for name, t in zip(LISTS, tables, strict=True)},
+    )
+
+
+def compare(plan: PairPlan, noise: str, features: Features) -> Records:
     """Distances of all pairs of the three lists for one noise level.
 
     Columns, in the order of the lists pos, intra, inter: `distance` (reference, squared for l2, infinite
     where a descriptor failed) and the scenes `scene_a`, `scene_b` of the two patches.
     """
-    scenes = setting.split.test
-    tables = [getattr(lists, name) for name in LISTS]
-    images = ("ref", *(f"{NOISES[noise]}{k}" for k in range(1, setting.levels + 1)))
-    scene_a, image_a, index_a = _side(tables, scenes, "1")
-    scene_b, image_b, index_b = _side(tables, scenes, "2")
-    image_a += len(images) * scene_a
-    image_b += len(images) * scene_b
-    every = len(scenes) * len(images)
-    used = np.flatnonzero(np.bincount(image_a, minlength=every) + np.bincount(image_b, minlength=every))
-    keys = [f"{scenes[i // len(images)]}/{images[i % len(images)]}" for i in used]
-    code = np.zeros(every, np.int32)
-    code[used] = np.arange(len(used))
-    counts = [setting.data.count(scenes[i // len(images)]) for i in used]
-    distance = listed_distances(features, keys, counts, code[image_a], index_a, code[image_b], index_b)
-    meta = base_meta(NAME, scenes, features)
-    meta |= {"noise": noise, "rows": {name: len(t) for name, t in zip(LISTS, tables, strict=True)}}
-    columns = {
-        "distance": compact(distance),
-        "scene_a": smallest(scene_a),
-        "scene_b": smallest(scene_b),
-    }
+    letter = NOISES[noise]
+    keys = [f"{scene}/{f'{letter}{k}' if k else 'ref'}" for scene, k in plan.images]
+    distance = listed_distances(features, keys, plan.starts, plan.a, plan.b, plan.order)
+    meta = base_meta(NAME, plan.scenes, features) | {"noise": noise, "rows": plan.rows}
+    columns = {"distance": compact(distance), "scene_a": plan.scene_a, "scene_b": plan.scene_b}
     return Records("pair", columns, meta)
 
 
@@ -74,25 +109,14 @@ def _side(tables: Sequence[PairTable], scenes: Sequence[str], side: str) -> tupl
 
 
 def listed_distances(
-    features: Features,
-    keys: Sequence[str],
-    counts: Sequence[int],
-    image_a: Ints,
-    index_a: Ints,
-    image_b: Ints,
-    index_b: Ints,
+    features: Features, keys: Sequence[str], starts: Ints, a: Ints, b: Ints, order: Ints
 ) -> NDArray[np.float64]:
-    """Reference distances of pairs given by image (a number into `keys`) and row; infinite for failures.
+    """Reference distances of pairs of rows of images laid end to end; infinite for failures.
 
-    Images (`counts` rows each) are put side by side in blocks of limited size and opened one at a time; every
-    distance is the same for any block size.
+    Images are put side by side in blocks of limited size and opened one at a time; every distance is the same
+    for any block size. Pair i is written to place order[i].
     """
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    a, b = starts[image_a] + index_a, starts[image_b] + index_b
-    # In order of the first image, one side stays in the processor's cache; the result does not depend on it.
-    order = np.argsort(image_a.astype(np.uint16) if len(keys) < 1 << 16 else image_a, kind="stable")
-    a, b = a[order], b[order]
-    out = np.full(len(image_a), np.inf)
+    out = np.full(len(a), np.inf)
     edges = _edges(features, keys, starts)
     squared = features.distance == "l2"
     for i in range(len(edges) - 1):
