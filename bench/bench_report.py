@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +25,7 @@ from tiepoint.report.html import render
 from tiepoint.report.select import runs_of
 from tiepoint.run.engine import load_task
 from tiepoint.run.manifest import machine, now, versions
+from tiepoint.run.result import Run
 from tiepoint.run.scoring import score_rows
 from tiepoint.store.runs import StoredRun, save_run
 from tiepoint.store.store import Store
@@ -114,6 +116,10 @@ def make_store(root: Path, *, methods: int = 23, patches: int = 26) -> int:
     return total
 
 
+def records(run: Run) -> list[Records]:
+    return [r for by in run.unit_records.values() for r in by.values()]
+
+
 def timed(name: str, call: Callable[[], Any], limit_s: float | None = None) -> Any:
     started, cpu = time.perf_counter(), time.process_time()
     result = call()
@@ -130,10 +136,20 @@ def main(folder: Path) -> None:
         total = timed("make the store (not part of any goal)", lambda: make_store(root))
         print(f"{total:,} query records")
     with Store.open(root) as store:
-        runs = timed("read 23 runs and their records", lambda: runs_of(store, None))
-    print(f"{sum(len(r) for run in runs for by in run.unit_records.values() for r in by.values()):,} records")
+        runs = timed("open 23 runs", lambda: runs_of(store, None))
+    total = timed("read their records", lambda: sum(len(r) for run in runs for r in records(run)))
+    print(f"{total:,} records")
     timed("compare them (scoring included)", lambda: compare_runs(runs), 20)
     timed("compare them again", lambda: compare_runs(runs))
+    command = [
+        str(Path(sys.executable).with_name("tiepoint")),
+        "compare",
+        "--task",
+        TASK,
+        "--store",
+        str(root),
+    ]
+    timed("tiepoint compare, start-up included", lambda: subprocess.run(command, capture_output=True), 20)
     first = timed("report of 23 runs", lambda: render(runs), 30)
     second = timed("the same again", lambda: render(runs), 30)
     print(f"{len(first.encode()) / 1e6:.2f} MB (goal 10), the same bytes: {first == second}")

@@ -16,7 +16,10 @@ from tiepoint.model.errors import InputError
 from tiepoint.report.collect import sections
 from tiepoint.report.conventions import by_protocol, by_step
 from tiepoint.report.html import render
+from tiepoint.report.lazy_records import Kept, LazyRecords
 from tiepoint.run.result import Run
+from tiepoint.store.runs import load_runs
+from tiepoint.store.store import Store
 
 
 class Tags(HTMLParser):
@@ -96,3 +99,16 @@ def test_conventions_add_up(report_runs: list[Run]) -> None:
         assert table.legend[0] == "hbench-2016"
         for _, cells in table.rows:
             assert float(cells[0]) + sum(map(float, cells[1:-1])) == pytest.approx(float(cells[-1]), abs=0.04)
+
+
+def test_records_beyond_the_limit_are_read_again(report_store: Path) -> None:
+    with Store.open(report_store) as store:
+        (key,) = next(iter(load_runs(store)[0].manifest["units"].values())).values()
+        whole, small = Kept(store.records), Kept(store.records, most_bytes=10)
+        assert whole.get(key) is whole.get(key)
+        assert small.get(key) is not small.get(key)
+        assert small.size_bytes == 0
+        assert (small.get(key)["d1"] == whole.get(key)["d1"]).all()
+        lazy = LazyRecords({"reference": key}, whole)
+        assert list(lazy) == ["reference"]
+        assert lazy["reference"] is whole.get(key)

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..model.errors import UnknownNameError
-from ..run.engine import read_records
 from ..run.result import Run
 from ..store.runs import StoredRun, load_runs
 from ..store.store import Store
+from .lazy_records import Kept, LazyRecords
 
 
 def runs_of(store: Store, wanted: Sequence[str] | None, *, task: str | None = None) -> list[Run]:
@@ -32,4 +32,12 @@ def runs_of(store: Store, wanted: Sequence[str] | None, *, task: str | None = No
         # Where the lists lie does not matter, only what is in them.
         options = {k: v for k, v in (m.get("options") or {}).items() if k != "tasks"}
         newest[(r.task, r.method, m["dataset"]["hash"], m.get("lists"), str(options))] = r
-    return [Run(r, read_records(store, r), r.manifest.get("warnings", ())) for r in newest.values()]
+    kept = Kept(store.records)
+    return [
+        Run(
+            r,
+            {unit: LazyRecords(by, kept) for unit, by in r.manifest["units"].items()},
+            r.manifest.get("warnings", ()),
+        )
+        for r in newest.values()
+    ]
