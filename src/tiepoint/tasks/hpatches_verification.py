@@ -17,7 +17,7 @@ from .v2_common import COMPARISON, OpenV2, checked_options, raise_problems, sett
 from .v2_imported import imported_verification, refuse_imported
 from .v2_lists import verification_source
 from .v2_protocols import PROTOCOLS, VERIFICATION, convention_steps, rules_of
-from .v2_verification_compare import NAME, compare, items_of, pair_plan
+from .v2_verification_compare import NAME, Workspace, compare, items_of, pair_plan
 
 
 class Verification:
@@ -44,10 +44,10 @@ class Verification:
             Unit(n, items_of(setting, n, images), hash_json([source.definition, n])) for n in setting.noises
         ]
 
-        plan = cache(lambda: pair_plan(setting, source.lists))
+        plan, space = cache(lambda: pair_plan(setting, source.lists)), Workspace()
 
         def compare_one(unit: Unit, features: Features) -> Records:
-            return compare(plan(), unit.key, features)
+            return compare(plan(), unit.key, features, space)
 
         return OpenV2(setting, units, compare_one, source)
 

@@ -27,6 +27,23 @@ BLOCK_BYTES = 448 << 20
 Ints = NDArray[Any]
 
 
+class Workspace:
+    """Memory for descriptors laid side by side, kept from one noise level to the next.
+
+    Hundreds of megabytes taken afresh cost more than filling them.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, NDArray[np.uint8]] = {}
+
+    def take(self, name: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """An array to write into; what an earlier one of this name held is lost."""
+        size = shape[0] * shape[1] * dtype.itemsize
+        if name not in self._kept or len(self._kept[name]) < size:
+            self._kept[name] = np.empty(size, np.uint8)
+        return self._kept[name][:size].view(dtype).reshape(shape)
+
+
 @dataclass(frozen=True)
 class PairPlan:
     """The pairs of all three lists as rows of the images they use, laid end to end; the same for every noise.
@@ -77,7 +94,7 @@ def pair_plan(setting: Setting, lists: Verification) -> PairPlan:
     )
 
 
-def compare(plan: PairPlan, noise: str, features: Features) -> Records:
+def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) -> Records:
     """Distances of all pairs of the three lists for one noise level.
 
     Columns, in the order of the lists pos, intra, inter: `distance` (reference, squared for l2, infinite
@@ -85,7 +102,7 @@ def compare(plan: PairPlan, noise: str, features: Features) -> Records:
     """
     letter = NOISES[noise]
     keys = [f"{scene}/{f'{letter}{k}' if k else 'ref'}" for scene, k in plan.images]
-    distance = listed_distances(features, keys, plan.starts, plan.a, plan.b, plan.order)
+    distance = listed_distances(features, keys, plan.starts, plan.a, plan.b, plan.order, space)
     meta = base_meta(NAME, plan.scenes, features) | {"noise": noise, "rows": plan.rows}
     columns = {"distance": compact(distance), "scene_a": plan.scene_a, "scene_b": plan.scene_b}
     return Records("pair", columns, meta)
@@ -109,7 +126,7 @@ def _side(tables: Sequence[PairTable], scenes: Sequence[str], side: str) -> tupl
 
 
 def listed_distances(
-    features: Features, keys: Sequence[str], starts: Ints, a: Ints, b: Ints, order: Ints
+    features: Features, keys: Sequence[str], starts: Ints, a: Ints, b: Ints, order: Ints, space: Workspace
 ) -> NDArray[np.float64]:
     """Reference distances of pairs of rows of images laid end to end; infinite for failures.
 
@@ -120,9 +137,9 @@ def listed_distances(
     edges = _edges(features, keys, starts)
     squared = features.distance == "l2"
     for i in range(len(edges) - 1):
-        left = _stack(features, keys, starts, edges[i], edges[i + 1])
+        left = _stack(features, keys, starts, edges[i : i + 2], space, "left")
         for j in range(len(edges) - 1):
-            right = left if i == j else _stack(features, keys, starts, edges[j], edges[j + 1])
+            right = left if i == j else _stack(features, keys, starts, edges[j : j + 2], space, "right")
             low = starts[[edges[i], edges[i + 1], edges[j], edges[j + 1]]]
             at: Any = slice(None)
             if len(edges) > 2:
@@ -152,12 +169,13 @@ def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
 
 
 def _stack(
-    features: Features, keys: Sequence[str], starts: Ints, first: int, stop: int
+    features: Features, keys: Sequence[str], starts: Ints, edges: Sequence[int], space: Workspace, side: str
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Descriptors of a block of images one below the other, and which are valid; read by all threads."""
+    first, stop = edges
     model = rows_of(features, keys[0])[0]
     place = starts[first : stop + 1] - starts[first]
-    values = np.empty((place[-1], model.shape[1]), model.dtype)
+    values = space.take(side, (int(place[-1]), model.shape[1]), model.dtype)
     valid = np.empty(place[-1], bool)
 
     def copy(low: int, high: int) -> None:
