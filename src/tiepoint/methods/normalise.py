@@ -85,7 +85,7 @@ class FitRequest:
 
 def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
     """Mean, eigenvalues (descending) and eigenvectors of the covariance (divided by n)."""
-    x = np.asarray(descriptors, np.float64)
+    x = np.array(descriptors, np.float64)
     if x.ndim != 2 or len(x) <= x.shape[1]:
         raise InputError(
             f"+{name} needs more training descriptors than dimensions, found shape {x.shape}; "
@@ -96,7 +96,7 @@ def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
             f"+{name}: the training descriptors hold NaN or infinite values; leave those rows out"
         )
     mean = x.mean(axis=0)
-    x = x - mean
+    x -= mean  # in place: training sets fill gigabytes
     covariance = x.T @ x
     values, vectors = np.linalg.eigh((covariance + covariance.T) / (2 * len(x)))
     return mean, np.maximum(values[::-1], 0.0), vectors[:, ::-1]
