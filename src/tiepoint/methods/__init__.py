@@ -75,6 +75,9 @@ def _descriptor(name: str, target: str, summary: str, needs: str | None = "openc
     _add(name, f"{_K}_{target}", summary, family="keypoints", needs=needs)
 
 
+_descriptor("constant", "canaries:Constant", "canary: the same at every keypoint", None)
+_descriptor("random", "canaries:Random", "canary: noise, seeded by the image", None)
+_descriptor("oracle", "canaries:Oracle", "canary: oracle@set:NAME, knows projected points", None)
 _descriptor("sift", "sift:Sift", "SIFT of OpenCV, level by size")
 _descriptor("rootsift", "sift:RootSift", "square root of l1-normalised SIFT")
 _descriptor("rgbsift", "sift:RgbSift", "SIFT of each colour channel, 384-d")

@@ -90,7 +90,12 @@ class DetectThenDescribe:
         """Keypoints, descriptors and validity of one image."""
         where = f"{self.name} on {item.key}"
         found = detected(self.detector, item, image, where)
-        made = self.descriptor.describe(image, found) if len(found) else np.empty((0, 1))
+        if len(found) == 0:
+            return found, np.empty((0, 1)), None
+        if hasattr(self.descriptor, "describe_item"):
+            made = self.descriptor.describe_item(item, image, found)
+        else:
+            made = self.descriptor.describe(image, found)
         values, valid = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
         return found, values, valid
 

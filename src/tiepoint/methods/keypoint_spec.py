@@ -20,6 +20,8 @@ ALIASES: Mapping[str, str] = {
 
 HOME: Mapping[str, str] = {
     "sift": "sift",
+    "constant": "sift",
+    "random": "sift",
     "rootsift": "sift",
     "rgbsift": "sift",
     "rgbsift_channel_avg": "sift",
