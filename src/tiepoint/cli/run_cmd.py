@@ -45,7 +45,7 @@ def run(
     from ..run.engine import Request, evaluate
     from ..run.manifest import cores
     from ..run.results_files import write_result_files
-    from ..store.store import Store
+    from ..store.store import Store, store_root
 
     names = values(task)
     if config is not None:
@@ -73,7 +73,7 @@ def run(
         for method in methods
     ]
     if dry_run:
-        return _plan(requests)
+        return _plan(requests, store_root(store))
     runs, failed = [], 0
     with Store.open(store) as opened, progress_bars(not json_) as progress:
         for request in requests:
@@ -94,7 +94,8 @@ def run(
     return 1 if failed else 0
 
 
-def _plan(requests: list[Any]) -> int:
+def _plan(requests: list[Any], root: Path) -> int:
+    from ..methods.keypoint_places import located
     from ..methods.resolve import resolve
     from ..run.engine import checked_protocols, load_task
     from ..run.fitting import planned
@@ -103,7 +104,9 @@ def _plan(requests: list[Any]) -> int:
         task = load_task(request.task)
         protocols = checked_protocols(task, request.protocols)
         opened = task.open(request.data, request.options)
-        method = resolve(request.method, family=task.family, fit=planned, **request.method_options)
+        method = resolve(
+            located(request.method, root), family=task.family, fit=planned, **request.method_options
+        )
         rows = sum(i.count or 0 for i in opened.items)
         size = f", {rows:,} rows" if rows else ""
         print(

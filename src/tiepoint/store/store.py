@@ -41,6 +41,16 @@ def split_url(where: str) -> tuple[str, Path]:
     return urlunsplit(parts._replace(query=urlencode(query))), files
 
 
+def store_root(where: str | Path | None = None) -> Path:
+    """The folder for files of a store, without opening or making it.
+
+    >>> store_root("postgresql://h/db?files=lab").name
+    'lab'
+    """
+    text = str(where) if where is not None else default_store()
+    return split_url(text)[1] if "://" in text else Path(text)
+
+
 @dataclass(frozen=True)
 class Store:
     """Open store: `engine` for SQL, `features` and `records` on disk, `root` their folder."""
