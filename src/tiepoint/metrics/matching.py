@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -86,6 +88,7 @@ def matching_average_precision(
     return average_precision(dissimilarity, validity, normaliser=by, flavour=flavour, ties=ties)
 
 
+@cache
 def chance_matching_average_precision(
     references: int, targets: int, *, normaliser: Normaliser | None = None
 ) -> float:

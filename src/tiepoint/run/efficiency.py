@@ -23,8 +23,14 @@ BUDGET_S = 0.6
 
 
 def repeated(call: Callable[[], Any], *, budget_s: float = BUDGET_S, least: int = 3) -> list[float]:
-    """Seconds of repeated calls after one warm-up: at least `least`, then until the budget is spent."""
+    """Seconds of repeated calls after one warm-up: until the budget is spent, at least `least`.
+
+    A call that takes longer than the budget is repeated once only; the number of repeats is kept.
+    """
+    started = time.perf_counter()
     call()
+    if time.perf_counter() - started > budget_s:
+        least = 1
     seconds: list[float] = []
     while len(seconds) < least or sum(seconds) < budget_s:
         started = time.perf_counter()
