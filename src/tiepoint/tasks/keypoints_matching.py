@@ -18,6 +18,7 @@ from ..model.units import Features
 from .bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of
 from .first_neighbours import first_neighbours
 from .keypoint_conventions import matching_conventions
+from .keypoint_misses import misses, wrong_examples
 from .keypoint_options import DrawOptions
 from .keypoint_scene_curves import matching_scene_curves
 from .keypoint_task import KeypointTask, OpenKeypoints
@@ -75,8 +76,9 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
         )
         parts.append((0, number, distance, right))
         guesses = len(found.query) / max(len(spots.xy), 1)
-        pairs.append({"image": k, "chance_right": guesses, **found.counts()})
-    return _records(parts, {"scene": scene, "kind": s.kind(scene), "pairs": pairs})
+        wrong = wrong_examples(source, places, target, found, seen, right, distance=features.distance)
+        pairs.append({"image": k, "chance_right": guesses, "wrong": wrong, **found.counts()})
+    return _records(parts, {"scene": scene, "kind": s.kind(scene), "first": first, "pairs": pairs})
 
 
 class _Table:
@@ -168,4 +170,5 @@ TASK = KeypointTask(
     scorings={"exact": score_exact, "bojanic": score_bojanic},
     conventions=matching_conventions,
     scene_curves=matching_scene_curves,
+    misses=misses,
 )
