@@ -107,12 +107,12 @@ def _table(metric: str, by: Sequence[tuple[str, list[tuple[str, float]]]], note:
 
 
 def _head(step: str) -> str:
-    """A short name of a step: what stands before its colon, if that is short.
+    """A short name of a step: what stands before its colon or bracket, if that is short.
 
     >>> _head("ties: expectation over random orders"), _head("a tie is one step of the curve")
     ('ties', '')
     """
-    name = step.split(":")[0].strip()
+    name = step.split(":")[0].split(" (")[0].strip()
     return name if len(name) <= STEP_MOST else ""
 
 

@@ -38,9 +38,11 @@ def gallery(section: Section) -> dict[str, Any] | None:
     missed: Counter[tuple[str, str]] = Counter()
     wrong: dict[tuple[str, str], Counter[str]] = {}
     for run in runs:
-        for query, right, answer in name_misses(records_of(run, task, "exact")):
-            missed[(query, right)] += 1
-            wrong.setdefault((query, right), Counter())[answer] += 1
+        # A method counts once, however many of its keypoints lie in the same place.
+        own = {(q, right): answer for q, right, answer in name_misses(records_of(run, task, "exact"))}
+        for key, answer in own.items():
+            missed[key] += 1
+            wrong.setdefault(key, Counter())[answer] += 1
     if not missed:
         return None
     picture = _pictures(runs[0])
