@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ def score_results(
     if not results.is_dir():
         raise InputError(f"the results folder {results} does not exist")
     if not hasattr(task, "records_from_results"):
-        given = dict(options or {})
+        return [_files_run(task, results, data, store, protocols, dict(options or {}), jobs, progress)]
+    given = dict(options or {})
         bad = {"on_bad": given.pop("on_bad")} if "on_bad" in given else {}
         request = Request(f"files:{results}", task_name, data, tuple(protocols), given, bad, jobs)
         return [evaluate(request, store, progress)]
@@ -71,6 +73,28 @@ def score_results(
             )
         )
     return runs
+
+
+def _files_run(
+    task: Task,
+    results: Path,
+    data: Path,
+    store: Store,
+    protocols: Sequence[str],
+    options: dict[str, Any],
+    jobs: int,
+    progress: Progress,
+) -> Run:
+    """The folder as the method ``files:DIR``, its problems listed at once where the task can tell."""
+    warnings: list[str] = []
+    if task.name == "tss":
+        from ..tasks.tss import TASK
+        from ..tasks.tss_results import check_results
+
+        warnings = check_results(TASK.open(data, options), results)
+    request = Request(f"files:{results}", task.name, data, tuple(protocols), options, {}, jobs)
+    run = evaluate(request, store, progress)
+    return replace(run, warnings=list(dict.fromkeys([*run.warnings, *warnings])))
 
 
 def _stored(
