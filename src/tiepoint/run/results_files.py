@@ -44,10 +44,6 @@ def score_results(
     if not hasattr(task, "records_from_results"):
         return [_files_run(task, results, data, store, protocols, dict(options or {}), jobs, progress)]
     given = dict(options or {})
-        bad = {"on_bad": given.pop("on_bad")} if "on_bad" in given else {}
-        request = Request(f"files:{results}", task_name, data, tuple(protocols), given, bad, jobs)
-        return [evaluate(request, store, progress)]
-    given = dict(options or {})
     on_bad = given.pop("on_bad", "error")
     opened = task.open(data, given)
     chosen = checked_protocols(task, protocols)
@@ -87,12 +83,13 @@ def _files_run(
 ) -> Run:
     """The folder as the method ``files:DIR``, its problems listed at once where the task can tell."""
     warnings: list[str] = []
+    bad = {"on_bad": options.pop("on_bad")} if "on_bad" in options else {}
     if task.name == "tss":
         from ..tasks.tss import TASK
         from ..tasks.tss_results import check_results
 
         warnings = check_results(TASK.open(data, options), results)
-    request = Request(f"files:{results}", task.name, data, tuple(protocols), options, {}, jobs)
+    request = Request(f"files:{results}", task.name, data, tuple(protocols), options, bad, jobs)
     run = evaluate(request, store, progress)
     return replace(run, warnings=list(dict.fromkeys([*run.warnings, *warnings])))
 
