@@ -188,7 +188,7 @@ def parse_experiment(found: dict[str, Any], where: str) -> Experiment:
 
     >>> parse_experiment({"experiment": {"name": "a"}, "datset": {}}, "a.yaml")
     Traceback (most recent call last):
-    tiepoint.model.errors.UnknownNameError: unknown key of a.yaml 'datset'; did you mean 'dataset'? ...
+    tiepoint.model.errors.UnknownNameError: unknown key of a.yaml 'datset'; did you mean 'dataset' ...
     """
     _known(found, Experiment, "", where)
     try:
