@@ -21,6 +21,7 @@ from tiepoint.geometry.homography import project
 from tiepoint.model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from tiepoint.model.keypoints import Keypoints
 from tiepoint.run.keypoint_sets import load_keypoint_set, save_keypoint_set
+from tiepoint.store.runs import rebuild
 from tiepoint.store.store import Store
 
 SHIFT = np.array([[1, 0, -30], [0, 1, 12], [0, 0, 1.0]])
@@ -207,6 +208,11 @@ def test_stored_sets_are_named_hashed_and_checked(sift, tmp_path):
             row = c.execute(sa.text("select * from keypoint_sets")).mappings().one()
         assert row["boundary_filter_px"] == 15
         assert row["total_keypoints"] == sift.total
+        with store.begin() as c:
+            c.execute(sa.text("delete from keypoint_sets"))
+        rebuild(store)
+        with store.begin() as c:
+            assert c.execute(sa.text("select id from keypoint_sets")).scalar() == sift.id
         with pytest.raises(InputError, match="already"):
             save_keypoint_set(store, sift)
         save_keypoint_set(store, sift, overwrite=True)

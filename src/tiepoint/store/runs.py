@@ -11,6 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ..formats.keypoint_set import read_keypoint_set
 from ..model.errors import InputError, StoreError
 from ..model.hashing import hash_json
 from .schema import datasets, keypoint_sets, methods, runs, scores
@@ -184,7 +185,7 @@ def load_run(store: Store, run_id: str) -> StoredRun:
 
 
 def rebuild(store: Store) -> int:
-    """Write all run files of the store's folder into its database; returns how many.
+    """Write all run files and keypoint sets of the store's folder into its database; returns how many runs.
 
     The database can be lost: files are written first and hold everything.
     """
@@ -197,4 +198,6 @@ def rebuild(store: Store) -> int:
             except (ValueError, TypeError) as e:
                 raise StoreError(f"{path} is not a run file: {e}; remove it and rebuild again") from e
             _insert(connection, run)
+        for header in sorted((store.root / "keypoint_sets").glob("*/set.json")):
+            _upsert(connection, keypoint_sets, read_keypoint_set(header.parent).row())
     return len(files)
