@@ -13,16 +13,18 @@ from ..model.errors import InputError
 from ..run.engine import load_task
 from ..run.result import Run
 from .card import card_rows
-from .collect import headline
+from .collect import headline, sections
 from .columns import table_columns
 from .figures import scale_of
 from .group_curves import AXES
+from .heat_map import scene_values
 from .leaderboard import heading
 from .rank_histogram import rank_histogram
 from .rescore import records_of
 from .text import cell
 
 MOST_SCENE_COLUMNS = 6
+MOST_VALUES = 10
 BAR = 40
 
 
@@ -93,13 +95,23 @@ def _rows(run: Run) -> list[tuple[str, str, list[str]]]:
             rest, key, value = _numeric(name)
             rows.setdefault((rest, key), []).append((value, name))
         for (rest, key), members in sorted(rows.items(), key=lambda item: (item[0][0] != "all", item[0])):
-            ordered = [name for _, name in sorted(members)]
+            ordered = sorted(members)
             if key and len(ordered) > 2:
-                values = f"{key}={sorted(members)[0][0]:g} … {sorted(members)[-1][0]:g}"
-                found.append((metric, values if rest == "all" else f"{rest}, {values}", ordered))
+                ordered = _thinned(ordered)
+                values = f"{key}=" + "/".join(f"{v:g}" for v, _ in ordered)
+                found.append(
+                    (metric, values if rest == "all" else f"{rest}, {values}", [n for _, n in ordered])
+                )
             else:
-                found += [(metric, name, [name]) for name in ordered]
+                found += [(metric, name, [name]) for _, name in ordered]
     return found
+
+
+def _thinned(members: list[tuple[float, str]]) -> list[tuple[float, str]]:
+    """At most ten, evenly spaced, the first and the last among them; `--json` has all."""
+    last = len(members) - 1
+    places = sorted({round(i * last / (MOST_VALUES - 1)) for i in range(MOST_VALUES)})
+    return [members[i] for i in places] if len(members) > MOST_VALUES else members
 
 
 def _numeric(group: str) -> tuple[str, str, float]:
@@ -127,7 +139,7 @@ def _joined(scores: Sequence[Any]) -> str:
 
 
 def scene_table(run: Run) -> Any:
-    """The scores by scene under the first protocol, where the task has them."""
+    """The scores by scene (or image pair) under the first protocol, where the task has them."""
     from rich.table import Table
     from rich.text import Text
 
@@ -138,7 +150,7 @@ def scene_table(run: Run) -> Any:
         if s["protocol"] == protocol and s["group"].startswith("scene=") and "," not in s["group"]
     ]
     if not rows:
-        return None
+        return _behind(run, protocol)
     have = list(dict.fromkeys((s["metric"], "all") for s in rows))
     best = headline(run.task, have)
     columns = [c for c in table_columns(run.task, have) if c != best]
@@ -150,6 +162,24 @@ def scene_table(run: Run) -> Any:
         table.add_column(heading(metric, "all"), justify="right")
     for scene in dict.fromkeys(s["group"].removeprefix("scene=") for s in rows):
         table.add_row(Text(scene), *(Text(cell(by.get((m, scene)))) for m in metrics))
+    return table
+
+
+def _behind(run: Run, protocol: str) -> Any:
+    """The values behind the headline score, for tasks that store none by scene."""
+    from rich.table import Table
+    from rich.text import Text
+
+    found = sections([run], protocol)
+    values = scene_values(found[0], run) if found else {}
+    if not values:
+        return None
+    metric = found[0].metric
+    table = Table(title=f"scenes under {protocol}", title_justify="left")
+    table.add_column("scene")
+    table.add_column(heading(metric, "all"), justify="right")
+    for scene, value in values.items():
+        table.add_row(Text(scene), f"{scale_of(metric)[0] * value:.2f}")
     return table
 
 
