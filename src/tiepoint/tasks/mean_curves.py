@@ -49,7 +49,7 @@ def mean_precision_recall(
     sums = np.zeros((len(scenes), len(RECALL)))
     np.add.at(sums, list_scene[used], table[used])
     some = np.flatnonzero(count)
-    names, strata = (tuple(x[i] for i in some) for x in (scenes, kinds))
+    names, strata = (tuple(x[int(i)] for i in some) for x in (scenes, kinds))
     weights = count[some]
     if by_kind:
         weights = np.array([1.0 / strata.count(k) for k in strata])

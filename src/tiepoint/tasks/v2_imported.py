@@ -8,8 +8,10 @@ protocol they cannot be scored, since nothing is left to apply its rules to.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..model.errors import InputError
 from ..model.records import Records
@@ -126,7 +128,7 @@ def imported_retrieval(records: Sequence[Records], protocol: str) -> list[Score]
     return found
 
 
-def _by_scene(r: Records, own: np.ndarray, scenes: tuple[str, ...], kinds: tuple[str, ...]) -> SceneValues:  # type: ignore[type-arg]
+def _by_scene(r: Records, own: NDArray[Any], scenes: tuple[str, ...], kinds: tuple[str, ...]) -> SceneValues:
     weights = np.bincount(r["scene"][own], minlength=len(scenes)).astype(np.float64)
     total = np.bincount(r["scene"][own], weights=r["map"][own], minlength=len(scenes))
     with np.errstate(invalid="ignore"):

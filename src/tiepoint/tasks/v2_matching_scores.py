@@ -50,7 +50,7 @@ def neighbours(records: Records, rules: V2Rules) -> tuple[Floats, Floats, Floats
     if rules.nan_target_wins and "failed_target" in records.columns:
         lost = records["failed_target"].reshape(shape)
         nobody = records["failed_ref"].reshape(shape)
-        poisoned = lost.any(axis=1)
+        poisoned = np.asarray(lost.any(axis=1))
         index = np.where(poisoned[:, None], lost.argmax(axis=1)[:, None], index)
         index = np.where(nobody, 0, index)
         gone = poisoned[:, None] | nobody
