@@ -138,7 +138,7 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
         "dataset": {
             "hash": opened.data_hash,
             "name": request.data.name,
-            "path": str(request.data),
+            "path": str(request.data.absolute()),
             "items": len(opened.items),
         },
         "lists": hash_json([u.definition for u in opened.units]),

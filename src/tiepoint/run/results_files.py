@@ -124,7 +124,7 @@ def _stored(
         "dataset": {
             "hash": opened.data_hash,
             "name": data.name,
-            "path": str(data),
+            "path": str(data.absolute()),
             "items": len(opened.items),
         },
         "lists": hash_json([u.definition for u in opened.units]),
