@@ -33,8 +33,8 @@ from .scoring import processing_time, score_rows
 Progress = Callable[[str, int, int], None]
 """Called with a stage in words, how much is done, and how much there is."""
 
-PARALLEL_WORTH_S = 4.0
-"""Starting worker processes costs about a second each; below this estimate work stays in the process."""
+PARALLEL_WORTH_S = 8.0
+"""Starting worker processes costs two or three seconds each; below this estimate work stays in the process."""
 
 
 def silent(_stage: str, _done: int, _total: int) -> None:
