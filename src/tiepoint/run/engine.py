@@ -34,7 +34,7 @@ Progress = Callable[[str, int, int], None]
 """Called with a stage in words, how much is done, and how much there is."""
 
 PARALLEL_WORTH_S = 8.0
-"""Starting worker processes costs two or three seconds each; below this estimate work stays in the process."""
+"""Starting a worker process costs two or three seconds; below this estimate work stays in the process."""
 
 
 def silent(_stage: str, _done: int, _total: int) -> None:
