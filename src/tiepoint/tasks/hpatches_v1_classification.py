@@ -14,11 +14,9 @@ from ..formats.hbench_ids import sequence_codes
 from ..formats.hbench_labels import LabelledPairs, load_classification
 from ..kernels import pair_distances
 from ..model.records import Records
-from ..model.scores import Score
 from ..model.units import Features
 from . import v1_classification_scores as scoring
 from .v1_common import (
-    COMPARISON,
     Definition,
     OpenV1,
     base_meta,
@@ -27,13 +25,14 @@ from .v1_common import (
     open_data,
     rows_of,
 )
-from .v1_protocols import PROTOCOLS, convention_steps, rules_of
+from .v1_protocols import PROTOCOLS, rules_of
+from .v1_task import V1Task
 from .v1_text import printed_classification
 
 NAME = "hpatches-v1/classification"
 
 
-class Classification:
+class Classification(V1Task):
     """Pairs of patches, positives and negatives, ranked by descriptor distance.
 
     Metrics: `auc`, `ap`, `fpr95`, each on the balanced list (all positives and the first as many negatives)
@@ -41,8 +40,7 @@ class Classification:
     """
 
     name = NAME
-    family = "patches"
-    protocols = PROTOCOLS
+    scoring = scoring
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
         """Bind to a folder in the HPatches layout and its `.benchmark` files."""
@@ -57,24 +55,6 @@ class Classification:
                 Definition(path.stem, files, tuple(pairs.pairs.images[i] for i in used), pairs)
             )
         return OpenV1(dataset, definitions, compare)
-
-    def comparison(self, protocol: str) -> str:
-        """Both protocols score the same distances."""
-        rules_of(protocol)
-        return COMPARISON
-
-    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol."""
-        return scoring.score(records, rules_of(protocol), protocol)
-
-    def conventions(self, records: Sequence[Records]) -> list[tuple[str, list[tuple[str, float]]]]:
-        """The gap between `hbench-2016` and `exact`, step by step, for the mean over benchmarks."""
-        tables: dict[str, list[tuple[str, float]]] = {metric: [] for metric in scoring.METRICS}
-        for step, rules in convention_steps("classification"):
-            for s in scoring.score(records, rules, step):
-                if s.group == "all":
-                    tables[s.metric].append((step, s.value))
-        return [(f"{NAME} {metric}", steps) for metric, steps in tables.items()]
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """ROC and precision-recall points under `exact`."""

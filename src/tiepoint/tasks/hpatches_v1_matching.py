@@ -16,17 +16,17 @@ from ..formats.text_file import read_lines
 from ..model.curves import SceneCurves
 from ..model.errors import InputError
 from ..model.records import Records
-from ..model.scores import Score
 from . import v1_matching_scores as scoring
-from .v1_common import COMPARISON, Definition, OpenV1, checked_options, definition_files, open_data
+from .v1_common import Definition, OpenV1, checked_options, definition_files, open_data
 from .v1_matching_compare import MatchingTruth, compare, records_of_neighbours
-from .v1_protocols import PROTOCOLS, convention_steps, rules_of
+from .v1_protocols import rules_of
+from .v1_task import V1Task
 from .v1_text import printed_matching
 
 NAME = "hpatches-v1/matching"
 
 
-class Matching:
+class Matching(V1Task):
     """First neighbours of every reference patch in a target image, ranked by distance.
 
     Metrics: `ap` (over first neighbours), `ap_ratio` (ranked by the ratio of first and second distance),
@@ -34,8 +34,7 @@ class Matching:
     """
 
     name = NAME
-    family = "patches"
-    protocols = PROTOCOLS
+    scoring = scoring
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
         """Bind to a folder in the HPatches layout and its `.benchmark` files."""
@@ -49,24 +48,6 @@ class Matching:
             images = tuple(dict.fromkeys(name for pair in benchmark.pairs for name in pair))
             definitions.append(Definition(path.stem, (path, labels), images, (benchmark, truth)))
         return OpenV1(dataset, definitions, compare)
-
-    def comparison(self, protocol: str) -> str:
-        """Both protocols score the same neighbours."""
-        rules_of(protocol)
-        return COMPARISON
-
-    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol."""
-        return scoring.score(records, rules_of(protocol), protocol)
-
-    def conventions(self, records: Sequence[Records]) -> list[tuple[str, list[tuple[str, float]]]]:
-        """The gap between `hbench-2016` and `exact`, step by step, for the mean over benchmarks."""
-        tables: dict[str, list[tuple[str, float]]] = {metric: [] for metric in scoring.METRICS}
-        for step, rules in convention_steps("matching"):
-            for s in scoring.score(records, rules, step):
-                if s.group == "all":
-                    tables[s.metric].append((step, s.value))
-        return [(f"{NAME} {metric}", steps) for metric, steps in tables.items()]
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """Precision-recall points of every image pair under `exact`."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,15 @@ from ..formats.hbench_labels import check_relevant, retrieval_truth
 from ..formats.hbench_retrieval_results import Rankings, read_retrieval_results, write_retrieval_results
 from ..model.errors import InputError
 from ..model.records import Records
-from ..model.scores import Score
 from . import v1_retrieval_scores as scoring
-from .v1_common import COMPARISON, Definition, OpenV1, checked_options, definition_files, open_data
-from .v1_protocols import PROTOCOLS, convention_steps, rules_of
+from .v1_common import Definition, OpenV1, checked_options, definition_files, open_data
 from .v1_retrieval_compare import Pool, compare, pool_of, records_of_rankings
+from .v1_task import V1Task
 
 NAME = "hpatches-v1/retrieval"
 
 
-class Retrieval:
+class Retrieval(V1Task):
     """Queries ranked against all patches of a pool of images, the first 50 counted.
 
     Metrics: `map_patch` (the same patch in the other images is right), `map_image` (any patch of the same
@@ -31,8 +30,7 @@ class Retrieval:
     """
 
     name = NAME
-    family = "patches"
-    protocols = PROTOCOLS
+    scoring = scoring
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
         """Bind to a folder in the HPatches layout and its `.benchmark` files."""
@@ -47,24 +45,6 @@ class Retrieval:
             pool = pool_of(benchmark, relevant, dataset.counts)
             definitions.append(Definition(path.stem, (path, labels), benchmark.pool, pool))
         return OpenV1(dataset, definitions, compare)
-
-    def comparison(self, protocol: str) -> str:
-        """Both protocols score the same lists."""
-        rules_of(protocol)
-        return COMPARISON
-
-    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol."""
-        return scoring.score(records, rules_of(protocol), protocol)
-
-    def conventions(self, records: Sequence[Records]) -> list[tuple[str, list[tuple[str, float]]]]:
-        """The gap between `hbench-2016` and `exact`, step by step, for the mean over benchmarks."""
-        tables: dict[str, list[tuple[str, float]]] = {metric: [] for metric in scoring.METRICS}
-        for step, rules in convention_steps("retrieval"):
-            for s in scoring.score(records, rules, step):
-                if s.group == "all":
-                    tables[s.metric].append((step, s.value))
-        return [(f"{NAME} {metric}", steps) for metric, steps in tables.items()]
 
     def records_from_results(
         self, folder: Path, opened: OpenV1, options: Mapping[str, Any] | None = None
