@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..geometry.correspondence import ANSWERED, OUT_OF_VIEW, answers, locations
+from ..geometry.correspondence import ANSWERED, OUT_OF_VIEW
 from ..model.records import Records
 from ..model.units import Features
 from .bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of, searched_rows
 from .distractors import bojanic_images, by_image, other_images, query_sample
 from .keypoint_task import OpenKeypoints
-from .location_table import least, location_table, nearest_distance, right_table
+from .location_table import answered_targets, least, location_table, nearest_distance, right_table
 
 Floats = NDArray[np.float64]
 
@@ -90,18 +90,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
     failed descriptor has infinite distance and stays in the list.
     """
     s, options = opened.sequences, opened.options
-    first, *others = s.images(scene)
-    source = opened.features_of(features, scene, first)
-    places = locations(source.xy)
-    targets = []
-    for k in others:
-        target = opened.features_of(features, scene, k)
-        spots = locations(target.xy)
-        found = answers(
-            s.homography(scene, k), places.xy, spots.xy, source_size=s.size(scene, first),
-            target_size=s.size(scene, k), tau_px=options.tau_px,
-        )  # fmt: skip
-        targets.append((target, spots, found))
+    source, places, targets = answered_targets(opened, scene, features)
     made = _List(s.scenes)
     away = distractors = 0
     rounds = range(options.iterations)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..geometry.correspondence import answers, locations
+from ..geometry.correspondence import locations
 from ..kernels import pair_distances
 from ..metrics import average_precision_of_lists
 from ..metrics.chance_retrieval import chance_against_nearest
@@ -40,7 +40,7 @@ from .distractors import (
 from .keypoint_draws import permutation
 from .keypoint_options import DistractorOptions
 from .keypoint_task import KeypointTask, OpenKeypoints
-from .location_table import least, location_table, right_table
+from .location_table import answered_targets, least, location_table, right_table
 from .scene_scores import count_score, with_protocol
 from .workbench_pooled import compare_retrieval, score_retrieval
 
@@ -113,18 +113,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
     Queries that no image re-detects have no list; they are counted. Distractor images are of other scenes.
     """
     s, options = opened.sequences, opened.options
-    first, *others = s.images(scene)
-    source = opened.features_of(features, scene, first)
-    places = locations(source.xy)
-    targets = []
-    for k in others:
-        target = opened.features_of(features, scene, k)
-        spots = locations(target.xy)
-        found = answers(
-            s.homography(scene, k), places.xy, spots.xy, source_size=s.size(scene, first),
-            target_size=s.size(scene, k), tau_px=options.tau_px,
-        )  # fmt: skip
-        targets.append((target, spots, found))
+    source, places, targets = answered_targets(opened, scene, features)
     made = _Lists()
     unanswered = 0
     searched = []

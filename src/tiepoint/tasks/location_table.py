@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..geometry.correspondence import Locations
+from ..geometry.correspondence import Answers, Locations, answers, locations
 from ..kernels.grouped import group_rows
-from .keypoint_task import ImageFeatures
+from ..model.units import Features
+from .keypoint_task import ImageFeatures, OpenKeypoints
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -95,3 +96,27 @@ def least(table: Floats, keep: NDArray[np.bool_]) -> Floats:
     array([2.])
     """
     return np.where(keep, table, np.inf).min(axis=1, initial=np.inf)
+
+
+def answered_targets(
+    opened: OpenKeypoints, scene: str, features: Features
+) -> tuple[ImageFeatures, Locations, list[tuple[ImageFeatures, Locations, Answers]]]:
+    """Features and locations of the reference image; of each other image, also the right answers."""
+    s = opened.sequences
+    first, *others = s.images(scene)
+    source = opened.features_of(features, scene, first)
+    places = locations(source.xy)
+    targets = []
+    for k in others:
+        target = opened.features_of(features, scene, k)
+        spots = locations(target.xy)
+        found = answers(
+            s.homography(scene, k),
+            places.xy,
+            spots.xy,
+            source_size=s.size(scene, first),
+            target_size=s.size(scene, k),
+            tau_px=opened.options.tau_px,
+        )
+        targets.append((target, spots, found))
+    return source, places, targets
