@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels import get_threads
 from ..metrics.average_precision import average_precision_of_lists
 from ..metrics.chance import chance_average_precision
 from ..metrics.matching import expected_validity, ratio_dissimilarity
@@ -70,9 +72,9 @@ def _expected(records: Records, shape: tuple[int, int]) -> Floats:
 
 
 def as_ranked(records: Records, values: NDArray[Any], rules: V2Rules) -> Floats:
-    """Kept reference values as the rules rank them: squared or not, single precision or not."""
+    """Kept reference values as the rules rank them: sums of squares or roots, single precision or not."""
     kept = np.asarray(values, np.float64)
-    if records.meta["squared"] and not rules.squared:
+    if records.meta["squared"] and rules.rooted:
         kept = np.sqrt(kept)
     if rules.single_precision_match:
         with np.errstate(over="ignore"):
@@ -100,7 +102,8 @@ def image_pairs(records: Sequence[Records], rules: V2Rules) -> ImagePairs:
     used = [r for r in records if rules.all_sequences or r.meta["in_split"]]
     noises = tuple(used[0].meta["noises"]) if used else ()
     per = len(used[0].meta["images"]) // max(len(noises), 1) if used else 1
-    tables = [image_values(r, rules) for r in used]
+    with ThreadPoolExecutor(get_threads()) as pool:
+        tables = list(pool.map(lambda r: image_values(r, rules), used))
     flavour = "trapezoid" if rules.trapezoid else "trec"
     sizes = {int(r.meta["patches"]) for r in used}
     guess = {n: chance_average_precision(n, 1.0, normaliser=n, certain=False, flavour=flavour) for n in sizes}

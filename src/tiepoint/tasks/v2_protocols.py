@@ -36,7 +36,9 @@ class V2Rules:
         "python matlab", "matching", "the first of equally near targets is the match"
     )
     file_order: bool = _rule("python matlab", "matching", "equally near matches stay in order of the patches")
-    squared: bool = _rule("matlab", "verification matching", "l2 distances are squared")
+    rooted: bool = _rule(
+        "python", "verification matching", "l2 distances are roots, which single precision merges"
+    )
     single_precision: bool = _rule("python matlab", "verification", "distances are float32")
     single_precision_match: bool = _rule("matlab", "matching", "distances of matches are float32")
     roc_stops: bool = _rule("python matlab", "verification", "the ROC curve ends at the last finite distance")
@@ -74,8 +76,8 @@ _STEPS: dict[str, Steps] = {
     VERIFICATION: (
         ("TREC average precision", {"trapezoid": False}),
         ("positives first in ties", {"negatives_first": False, "positives_first": True}),
-        ("hpatches-matlab (squared distances, failures first)", {"squared": True, "nan_first": True}),
-        ("full precision", {"squared": False, "single_precision": False}),
+        ("hpatches-matlab (squared distances, failures first)", {"rooted": False, "nan_first": True}),
+        ("full precision", {"single_precision": False}),
         ("expectation over random orders of ties", {"positives_first": False}),
         ("exact (a failed descriptor is a miss)", {"nan_first": False, "roc_stops": False}),
     ),
@@ -85,14 +87,14 @@ _STEPS: dict[str, Steps] = {
         (
             "hpatches-matlab (float32 squares, a failed target only misses, all sequences at hand)",
             {
-                "squared": True,
+                "rooted": False,
                 "single_precision_match": True,
                 "nan_target_wins": False,
                 "all_sequences": True,
             },
         ),
         ("sequences of the split", {"all_sequences": False}),
-        ("full precision", {"squared": False, "single_precision_match": False}),
+        ("full precision", {"single_precision_match": False}),
         (
             "exact (expectation over random orders of ties)",
             {"lowest_index_match": False, "file_order": False},

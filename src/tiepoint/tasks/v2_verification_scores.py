@@ -40,11 +40,12 @@ class PairList:
 def as_ranked(records: Records, rules: V2Rules) -> Floats:
     """Kept reference values as the rules rank them.
 
-    Squared or not, in single precision or not; a failure is infinite, or first of all.
+    l2 is kept and ranked as sum of squares, which decides ties, or as its root; in single precision or not; a
+    failure is infinite, or first of all.
     """
     kept = np.asarray(records["distance"], np.float64)
     failed = np.isinf(kept)
-    if records.meta["squared"] and not rules.squared:
+    if records.meta["squared"] and rules.rooted:
         kept = np.sqrt(kept)
     if rules.single_precision:
         with np.errstate(over="ignore"):
