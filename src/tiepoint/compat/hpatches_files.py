@@ -30,9 +30,9 @@ def results_of(task: str, records: Sequence[Records]) -> dict[str, Any]:
     rules = rules_of(PROTOCOL)
     if task == "verification":
         found: dict[str, Any] = {}
-        for r, lists, _ in v2_verification_scores.pair_lists(records, rules):
-            cells = found.setdefault(LETTERS[r.meta["noise"]], {})
-            for negatives, pairs in lists.items():
+        for level in v2_verification_scores.pair_lists(records, rules):
+            cells = found.setdefault(LETTERS[level.noise], {})
+            for negatives, pairs in level.lists.items():
                 value = v2_verification_scores.values(pairs, rules)
                 cells[negatives] = {"balanced": {"auc": value["auc"]}, "imbalanced": {"ap": value["ap"]}}
         return found

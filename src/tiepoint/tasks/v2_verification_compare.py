@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,24 +70,27 @@ def pair_plan(setting: Setting, lists: Verification) -> PairPlan:
     """The plan of a split's lists."""
     scenes, width = setting.split.test, setting.levels + 1
     tables = [getattr(lists, name) for name in LISTS]
-    scene_a, image_a, index_a = _side(tables, scenes, "1")
-    scene_b, image_b, index_b = _side(tables, scenes, "2")
-    image_a += width * scene_a
-    image_b += width * scene_b
+    with ThreadPoolExecutor(2) as pool:
+        sides = pool.map(lambda side: _side(tables, scenes, side, width), "12")
+    (scene_a, image_a, index_a, used_a), (scene_b, image_b, index_b, used_b) = sides
     every = width * len(scenes)
-    used = np.flatnonzero(np.bincount(image_a, minlength=every) + np.bincount(image_b, minlength=every))
+    used = np.flatnonzero(used_a + used_b)
     code = np.zeros(every, np.int32)
     code[used] = np.arange(len(used))
     starts = np.concatenate([[0], np.cumsum([setting.data.count(scenes[i // width]) for i in used])])
     starts = starts.astype(np.int32 if starts[-1] < np.iinfo(np.int32).max else np.int64)
-    image_a, image_b = code[image_a], code[image_b]
     order = np.argsort(image_a.astype(np.uint16) if every < 1 << 16 else image_a, kind="stable")
+    first = starts[code]
+    with ThreadPoolExecutor(2) as pool:
+        a, b = pool.map(
+            lambda side: (first[side[0]] + side[1])[order], ((image_a, index_a), (image_b, index_b))
+        )
     return PairPlan(
         scenes,
         tuple((scenes[i // width], int(i % width)) for i in used),
         starts,
-        (starts[image_a] + index_a)[order],
-        (starts[image_b] + index_b)[order],
+        a,
+        b,
         order.astype(np.int32),
         smallest(scene_a),
         smallest(scene_b),
@@ -114,15 +118,21 @@ def items_of(setting: Setting, noise: str, images: int) -> tuple[str, ...]:
     return tuple(f"{s}/{m}" for s in setting.split.test for m in names)
 
 
-def _side(tables: Sequence[PairTable], scenes: Sequence[str], side: str) -> tuple[Ints, Ints, Ints]:
-    """Scene (a number into `scenes`), image number and patch of one side of all pairs, list after list."""
+def _side(
+    tables: Sequence[PairTable], scenes: Sequence[str], side: str, width: int
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """One side of all pairs, list after list: scene (a number into `scenes`), image among all, patch.
+
+    Also how often each image occurs.
+    """
     place = {s: i for i, s in enumerate(scenes)}
     parts = []
     for t in tables:
         of = np.array([place[s] for s in t.sequences], np.int32)
         parts.append((of[getattr(t, f"seq{side}")], getattr(t, f"image{side}"), getattr(t, f"index{side}")))
     scene, image, index = (np.concatenate(p) for p in zip(*parts, strict=True))
-    return scene, image, index
+    image += width * scene
+    return scene, image, index, np.bincount(image, minlength=width * len(scenes))
 
 
 def listed_distances(

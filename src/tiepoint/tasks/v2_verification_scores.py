@@ -62,17 +62,39 @@ def parts(records: Records) -> dict[str, slice]:
     return {name: slice(edges[i], edges[i + 1]) for i, name in enumerate(("pos", "intra", "inter"))}
 
 
-def pair_lists(
-    records: Sequence[Records], rules: V2Rules
-) -> Iterator[tuple[Records, dict[str, PairList], Floats]]:
-    """The lists of every noise level by their negatives, and the distances in file order."""
+@dataclass(frozen=True)
+class NoiseLists:
+    """The lists of one noise level by their negatives, and the distances in file order."""
+
+    records: Records
+    lists: dict[str, PairList]
+    distances: Floats
+
+    @property
+    def noise(self) -> str:
+        """Name of the noise level."""
+        return str(self.records.meta["noise"])
+
+
+def pair_lists(records: Sequence[Records], rules: V2Rules) -> list[NoiseLists]:
+    """All lists, sorted; the threads share the sorting."""
     with ThreadPoolExecutor(get_threads()) as pool:
-        for r in records:
-            d, at = as_ranked(r, rules), parts(r)
-            few = max(1, r.meta["rows"]["pos"] // SHARE)
-            pieces = [d[at["pos"]], d[at["pos"]][:few], d[at["inter"]], d[at["intra"]]]
-            pos, fifth, *negatives = pool.map(np.sort, pieces)
-            yield r, {n: PairList(pos, fifth, x) for n, x in zip(NEGATIVES, negatives, strict=True)}, d
+        ranked = list(pool.map(lambda r: as_ranked(r, rules), records))
+        pieces = [piece for r, d in zip(records, ranked, strict=True) for piece in _pieces(r, d)]
+        done = list(pool.map(np.sort, pieces))
+    found = []
+    for i, (r, d) in enumerate(zip(records, ranked, strict=True)):
+        inter, intra, pos, fifth = done[4 * i : 4 * i + 4]
+        lists = {"inter": PairList(pos, fifth, inter), "intra": PairList(pos, fifth, intra)}
+        found.append(NoiseLists(r, lists, d))
+    return found
+
+
+def _pieces(records: Records, distances: Floats) -> list[Floats]:
+    at = parts(records)
+    few = max(1, records.meta["rows"]["pos"] // SHARE)
+    pos = distances[at["pos"]]
+    return [distances[at["inter"]], distances[at["intra"]], pos, pos[:few]]
 
 
 def nearer(targets: Floats, others: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -130,40 +152,36 @@ def chances(pairs: PairList, rules: V2Rules) -> dict[str, float]:
 def score(records: Sequence[Records], rules: V2Rules, protocol: str, *, bins: bool = True) -> list[Score]:
     """Every metric by negatives and noise, and the mean of these cells."""
     found: dict[str, list[Score]] = {m: [] for m in METRICS}
-    for r, lists, distances in pair_lists(records, rules):
-        pooled = _bins(r, distances) if bins else {}
-        with ThreadPoolExecutor(get_threads()) as pool:
-            value = list(pool.map(lambda pairs: values(pairs, rules), lists.values()))
-        for (negatives, pairs), own in zip(lists.items(), value, strict=True):
-            chance = chances(pairs, rules)
-            group = group_name(negatives=negatives, noise=r.meta["noise"])
-            for metric in METRICS:
-                n = len(pairs.fifth if metric == "ap" else pairs.positives) + len(pairs.negatives)
-                bin_counts = pooled[negatives][metric] if bins else None
-                found[metric].append(
-                    Score(metric, group, own[metric], n, protocol, pooled=bin_counts, chance=chance[metric])
-                )
-    return [s for cells in found.values() for s in (*cells, mean_of(cells))]
-
-
-def _bins(records: Records, distances: Floats) -> dict[str, dict[str, PooledBins]]:
-    at, cell = parts(records), cells(distances)
-    pos, meta = at["pos"], records.meta
-
-    def of(name: str) -> dict[str, PooledBins]:
-        return list_bins(
-            cell[pos],
-            cell[at[name]],
-            records["scene_a"][pos],
-            records["scene_a"][at[name]],
-            records["scene_b"][at[name]],
-            max(1, meta["rows"]["pos"] // SHARE),
-            meta["scenes"],
-            meta["kinds"],
-        )
-
+    every = [(level, name) for level in pair_lists(records, rules) for name in NEGATIVES]
     with ThreadPoolExecutor(get_threads()) as pool:
-        return dict(zip(NEGATIVES, pool.map(of, NEGATIVES), strict=True))
+        value = list(pool.map(lambda at: values(at[0].lists[at[1]], rules), every))
+        pooled = list(pool.map(lambda at: _bins(*at), every)) if bins else [{}] * len(every)
+    for (level, negatives), own, counts in zip(every, value, pooled, strict=True):
+        pairs = level.lists[negatives]
+        chance = chances(pairs, rules)
+        group = group_name(negatives=negatives, noise=level.noise)
+        for metric in METRICS:
+            n = len(pairs.fifth if metric == "ap" else pairs.positives) + len(pairs.negatives)
+            kept = counts.get(metric)
+            found[metric].append(
+                Score(metric, group, own[metric], n, protocol, pooled=kept, chance=chance[metric])
+            )
+    return [s for cells_ in found.values() for s in (*cells_, mean_of(cells_))]
+
+
+def _bins(level: NoiseLists, negatives: str) -> dict[str, PooledBins]:
+    r, at = level.records, parts(level.records)
+    pos, neg = at["pos"], at[negatives]
+    return list_bins(
+        cells(level.distances[pos]),
+        cells(level.distances[neg]),
+        r["scene_a"][pos],
+        r["scene_a"][neg],
+        r["scene_b"][neg],
+        max(1, r.meta["rows"]["pos"] // SHARE),
+        r.meta["scenes"],
+        r.meta["kinds"],
+    )
 
 
 def mean_of(cells: Sequence[Score]) -> Score:
@@ -188,9 +206,9 @@ def mean_of(cells: Sequence[Score]) -> Score:
 def curves(records: Sequence[Records], rules: V2Rules) -> Iterator[tuple[str, str, Any, Any]]:
     """ROC (balanced) and precision-recall (imbalanced) points of every list: (group, curve, x, y)."""
     flavour = "trapezoid" if rules.trapezoid else "trec"
-    for r, lists, _ in pair_lists(records, rules):
-        for negatives, pairs in lists.items():
-            group = group_name(negatives=negatives, noise=r.meta["noise"])
+    for level in pair_lists(records, rules):
+        for negatives, pairs in level.lists.items():
+            group = group_name(negatives=negatives, noise=level.noise)
             roc = roc_curve(*_together(pairs.positives, pairs.negatives), ties=tie_rule(rules))
             yield group, "roc", roc.x, roc.y
             both = _together(pairs.fifth, pairs.negatives)
