@@ -65,14 +65,20 @@ def _ordered(low: Ints, same: Ints, owner: Ints) -> bool:
     return bool(later.all())
 
 
-def blocks_from_counts(t: _Targets) -> Blocks:
-    """Tie blocks of sorted targets: relevant items between the same irrelevant ones share a block."""
+def blocks_from_counts(t: _Targets, *, ties: str = "expected") -> Blocks:
+    """Tie blocks of sorted targets: relevant items between the same irrelevant ones share a block.
+
+    Only `group` can tell such items apart from tied ones; there, those without an irrelevant equal stand
+    alone.
+    """
     n = len(t.lt)
     if not n:
         empty = np.zeros(0)
         return Blocks(np.zeros(0, np.int64), empty, empty, empty, empty, empty)
     new = np.ones(n, bool)
     new[1:] = (t.owner[1:] != t.owner[:-1]) | (t.lt[1:] != t.lt[:-1]) | (t.eq[1:] != t.eq[:-1])
+    if ties == "group":
+        new |= t.eq == 0
     first = np.flatnonzero(new)
     r = np.diff(np.append(first, n)).astype(np.float64)
     new_list = np.ones(n, bool)
@@ -106,7 +112,8 @@ def average_precision_from_counts(
         retrieved: (t,) False for relevant items at infinite distance; they count in the normaliser `all`.
         flavour: as in `average_precision`.
         normaliser: as in `average_precision`, also one number per list.
-        ties: as in `average_precision`.
+        ties: as in `average_precision`; counts do not show ties of relevant items among themselves, so under
+            `group` those that tie with no irrelevant item count as distinct.
         cutoff: as in `average_precision`.
 
     Returns:
@@ -116,7 +123,7 @@ def average_precision_from_counts(
     array([0.753704])
     """
     t = _targets(lt, eq, owner, lists, eq_before, retrieved, ties)
-    blocks = blocks_from_counts(t)
+    blocks = blocks_from_counts(t, ties=ties)
     return normalised(blocks, t.relevant, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff)
 
 
