@@ -111,7 +111,10 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
         cost = efficiency(context, store.root)
         described_s = context.described_s()
     made = {unit: {c: records.get(k) for c, k in by.items()} for unit, by in keys.items()}
-    rows = kept_scores(store, run_id, protocols)
+    # Read only now: another process may have added its protocols to this run meanwhile.
+    earlier = _earlier(store, run_id)
+    rows = [] if earlier is None else [dict(s) for s in earlier.scores if s["protocol"] not in protocols]
+    known = {} if earlier is None else earlier.manifest["units"]
     speak = getattr(task, "warnings", None)
     for protocol in protocols:
         progress(f"scores under {protocol}", 0, 1)
@@ -142,7 +145,7 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
             "items": len(opened.items),
         },
         "lists": hash_json([u.definition for u in opened.units]),
-        "units": {**earlier_units(store, run_id), **_merged(store, run_id, keys)},
+        "units": {**known, **{unit: {**known.get(unit, {}), **by} for unit, by in keys.items()}},
         "versions": about.versions(),
         "machine": about.machine(),
         "warnings": notices,
@@ -241,35 +244,20 @@ def _recipe(request: Request, method: Method, store: Store, ephemeral: str | Non
     )
 
 
+def _earlier(store: Store, run_id: str) -> StoredRun | None:
+    """The run of this id in the store."""
+    return next((r for r in load_runs(store, run_id=run_id) if r.id == run_id), None)
+
+
 def _finished(store: Store, run_id: str, protocols: Sequence[str]) -> StoredRun | None:
     """The stored run where it already has all that is asked for, made by this version."""
-    for run in load_runs(store, run_id=run_id):
-        have = {s["protocol"] for s in run.scores}
-        same = run.manifest["versions"]["tiepoint"] == __version__
-        if run.id == run_id and run.status == "done" and same and have.issuperset(protocols):
-            missing = [
-                k for by in run.manifest["units"].values() for k in by.values() if k not in store.records
-            ]
-            if not missing:
-                return run
-    return None
-
-
-def kept_scores(store: Store, run_id: str, protocols: Sequence[str]) -> list[dict[str, Any]]:
-    """Scores of an earlier run of this id under other protocols: they stay."""
-    found = load_runs(store, run_id=run_id)
-    return [dict(s) for r in found for s in r.scores if s["protocol"] not in protocols]
-
-
-def earlier_units(store: Store, run_id: str) -> dict[str, dict[str, str]]:
-    """Record keys of an earlier run of this id."""
-    found = load_runs(store, run_id=run_id)
-    return dict(found[0].manifest["units"]) if found else {}
-
-
-def _merged(store: Store, run_id: str, keys: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    before = earlier_units(store, run_id)
-    return {unit: {**before.get(unit, {}), **by} for unit, by in keys.items()}
+    run = _earlier(store, run_id)
+    if run is None or run.status != "done" or run.manifest["versions"]["tiepoint"] != __version__:
+        return None
+    if not {s["protocol"] for s in run.scores}.issuperset(protocols):
+        return None
+    keys = (key for by in run.manifest["units"].values() for key in by.values())
+    return run if all(key in store.records for key in keys) else None
 
 
 def read_records(store: Store | RecordStore, run: StoredRun) -> dict[str, dict[str, Records]]:

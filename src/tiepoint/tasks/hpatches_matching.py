@@ -13,6 +13,7 @@ from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Features, Unit
 from . import v2_matching_scores as scoring
+from .convention_tables import Tables, convention_tables
 from .v2_common import COMPARISON, OpenV2, checked_options, raise_problems, setting_of
 from .v2_imported import imported_matching, refuse_imported
 from .v2_matching_compare import NAME, compare, is_subset
@@ -63,15 +64,15 @@ class Matching:
         imported = imported_matching(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
 
-    def conventions(self, records: Sequence[Records]) -> list[tuple[str, list[tuple[str, float]]]]:
+    def conventions(self, records: Sequence[Records]) -> Tables:
         """From `hpatches-python` over `hpatches-matlab` to `exact`, for the one number of each."""
         refuse_imported(records, "telling conventions apart")
-        tables: dict[str, list[tuple[str, float]]] = {metric: [] for metric in scoring.METRICS}
-        for step, rules in convention_steps(MATCHING):
-            for s in scoring.score(records, rules, step):
-                if s.group == "all":
-                    tables[s.metric].append((step, s.value))
-        return [(f"{NAME} {metric}", steps) for metric, steps in tables.items()]
+        return convention_tables(
+            NAME,
+            scoring.METRICS,
+            convention_steps(MATCHING),
+            lambda rules, step: scoring.score(records, rules, step),
+        )
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
         """Mean precision-recall curve of every noise level under `exact`, scene by scene."""

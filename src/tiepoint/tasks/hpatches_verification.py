@@ -13,6 +13,7 @@ from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Features, Unit
 from . import v2_verification_scores as scoring
+from .convention_tables import Tables, convention_tables
 from .v2_common import COMPARISON, OpenV2, checked_options, raise_problems, setting_of
 from .v2_imported import imported_verification, refuse_imported
 from .v2_lists import verification_source
@@ -62,15 +63,15 @@ class Verification:
         imported = imported_verification(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
 
-    def conventions(self, records: Sequence[Records]) -> list[tuple[str, list[tuple[str, float]]]]:
+    def conventions(self, records: Sequence[Records]) -> Tables:
         """From `hpatches-python` over `hpatches-matlab` to `exact`, for the mean of the six cells."""
         refuse_imported(records, "telling conventions apart")
-        tables: dict[str, list[tuple[str, float]]] = {metric: [] for metric in scoring.METRICS}
-        for step, rules in convention_steps(VERIFICATION):
-            for s in scoring.score(records, rules, step, bins=False):
-                if s.group == "all":
-                    tables[s.metric].append((step, s.value))
-        return [(f"{NAME} {metric}", steps) for metric, steps in tables.items()]
+        return convention_tables(
+            NAME,
+            scoring.METRICS,
+            convention_steps(VERIFICATION),
+            lambda rules, step: scoring.score(records, rules, step, bins=False),
+        )
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """ROC and precision-recall points under `exact`."""

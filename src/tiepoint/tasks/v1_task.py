@@ -8,6 +8,7 @@ from types import ModuleType
 
 from ..model.records import Records
 from ..model.scores import Score
+from .convention_tables import Tables, convention_tables
 from .v1_common import COMPARISON
 from .v1_protocols import PROTOCOLS, convention_steps, rules_of
 
@@ -30,11 +31,11 @@ class V1Task:
         found: list[Score] = self.scoring.score(records, rules_of(protocol), protocol)
         return found
 
-    def conventions(self, records: Sequence[Records]) -> list[tuple[str, list[tuple[str, float]]]]:
+    def conventions(self, records: Sequence[Records]) -> Tables:
         """The gap between `hbench-2016` and `exact`, step by step, for the mean over benchmarks."""
-        tables: dict[str, list[tuple[str, float]]] = {metric: [] for metric in self.scoring.METRICS}
-        for step, rules in convention_steps(self.name.split("/")[-1]):
-            for s in self.scoring.score(records, rules, step):
-                if s.group == "all":
-                    tables[s.metric].append((step, s.value))
-        return [(f"{self.name} {metric}", steps) for metric, steps in tables.items()]
+        return convention_tables(
+            self.name,
+            self.scoring.METRICS,
+            convention_steps(self.name.split("/")[-1]),
+            lambda rules, step: self.scoring.score(records, rules, step),
+        )
