@@ -84,11 +84,9 @@ def _files_run(
     """The folder as the method ``files:DIR``, its problems listed at once where the task can tell."""
     warnings: list[str] = []
     bad = {"on_bad": options.pop("on_bad")} if "on_bad" in options else {}
-    if task.name == "tss":
-        from ..tasks.tss import TASK
-        from ..tasks.tss_results import check_results
-
-        warnings = check_results(TASK.open(data, options), results)
+    check = getattr(task, "check_results", None)
+    if check is not None:
+        warnings = check(task.open(data, options), results)
     request = Request(f"files:{results}", task.name, data, tuple(protocols), options, bad, jobs)
     run = evaluate(request, store, progress)
     return replace(run, warnings=list(dict.fromkeys([*run.warnings, *warnings])))

@@ -13,6 +13,7 @@ from ..model.errors import UnknownNameError
 from ..model.records import Records
 from ..model.scores import Score
 from .tss_open import OpenTss
+from .tss_results import check_results
 from .tss_scores import tss_scene_curves, tss_scores, tss_warnings
 
 
@@ -54,6 +55,10 @@ class Tss:
     def warnings(self, records: Sequence[Records]) -> list[str]:
         """What was odd about the results, with counts."""
         return tss_warnings(records)
+
+    def check_results(self, opened: OpenTss, results: Path) -> list[str]:
+        """Warnings about a folder of results; what makes it unusable is an error that lists everything."""
+        return check_results(opened, results)
 
 
 TASK = Tss()
