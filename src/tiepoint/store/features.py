@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..formats.npy_map import map_npy
+from ..model.errors import FormatError, StoreError
 from ..model.hashing import hash_array, hash_json
 from ..model.units import Arrays
 from .atomic import atomic_folder
@@ -57,4 +59,9 @@ class FeatureCache:
         meta = self.meta(key)
         if meta is None:
             raise KeyError(key)
-        return {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in meta["arrays"]}
+        try:
+            return {name: map_npy(f"{folder}/{name}.npy") for name in meta["arrays"]}
+        except (OSError, FormatError) as e:
+            raise StoreError(
+                f"cannot read features of {folder}: {e}; remove the folder and run again to make it anew"
+            ) from e
