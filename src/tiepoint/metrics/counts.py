@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..model.errors import InputError
 from .blocks import Blocks, Floats, check_ties
 from .normaliser import Normaliser, normalised
-from .roc import fpr_of_steps
+from .roc import needed_positives
 
 Ints = NDArray[np.int64]
 
@@ -40,7 +40,8 @@ def _targets(
     o = np.zeros(low.shape, np.int64) if owner is None else np.asarray(owner, np.int64)
     if not (low.ndim == 1 and low.shape == same.shape == o.shape):
         raise InputError(f"lt, eq, owner must have one length, found {low.shape}, {same.shape}, {o.shape}")
-    total = np.bincount(o, minlength=lists).astype(np.float64)
+    one = owner is None and lists == 1
+    total = np.array([float(len(low))]) if one else np.bincount(o, minlength=lists).astype(np.float64)
     if ties == "file":
         if eq_before is None:
             raise InputError("the tie rule 'file' needs eq_before, the equal items before each target")
@@ -51,17 +52,19 @@ def _targets(
         low, same = low + same, np.zeros_like(same)
     if retrieved is not None:
         kept = np.asarray(retrieved, bool)
-        low, same, o = low[kept], same[kept], o[kept]
-    if _ordered(low, same, o):
+        if not kept.all():
+            low, same, o = low[kept], same[kept], o[kept]
+    if _ordered(low, same, None if one else o):
         return _Targets(low, same, o, total)
     order = np.lexsort((same, low, o))
     return _Targets(low[order], same[order], o[order], total)
 
 
-def _ordered(low: Ints, same: Ints, owner: Ints) -> bool:
+def _ordered(low: Ints, same: Ints, owner: Ints | None) -> bool:
     """Whether targets stand in order of list and place already; then a million need no sort."""
-    step, tied = np.diff(owner), np.diff(low)
-    later = (step > 0) | ((step == 0) & ((tied > 0) | ((tied == 0) & (np.diff(same) >= 0))))
+    later = (low[1:] > low[:-1]) | ((low[1:] == low[:-1]) & (same[1:] >= same[:-1]))
+    if owner is not None:
+        later = (owner[1:] > owner[:-1]) | ((owner[1:] == owner[:-1]) & later)
     return bool(later.all())
 
 
@@ -148,8 +151,11 @@ def roc_auc_from_counts(
     """
     t = _targets(lt, eq, owner, lists, eq_before, retrieved, ties)
     n = np.broadcast_to(np.asarray(negatives, np.float64), lists)
-    won = n[t.owner] - t.lt - t.eq / 2.0
-    area = np.bincount(t.owner, weights=won, minlength=lists)
+    if lists == 1:  # whole numbers and halves: the sum is exact in any order
+        area = n * len(t.lt) - float(t.lt.sum()) - float(t.eq.sum()) / 2.0
+    else:
+        won = n[t.owner] - t.lt - t.eq / 2.0
+        area = np.bincount(t.owner, weights=won, minlength=lists)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where((t.relevant > 0) & (n > 0), area / (t.relevant * n), np.nan)
 
@@ -173,11 +179,15 @@ def fpr_at_recall_from_counts(
     t = _targets(lt, eq, None, 1, eq_before, retrieved, rule)
     if not t.relevant[0] or not negatives:
         return float("nan")
-    blocks = blocks_from_counts(t)
-    irrelevant = blocks.items - blocks.relevant
-    start = blocks.before - blocks.relevant_before
-    # Negatives between two ties come first of all inside the step of the later one, so they never divide.
-    gaps = np.diff(np.concatenate([[0.0], start + irrelevant])) - irrelevant
-    pos = np.stack([np.zeros(len(gaps)), blocks.relevant], 1).ravel()
-    neg = np.stack([gaps, irrelevant], 1).ravel()
-    return fpr_of_steps(pos, neg, int(t.relevant[0]), negatives, recall, expected=rule == "expected")
+    needed = needed_positives(int(t.relevant[0]), recall)
+    if needed > len(t.lt):
+        return 1.0
+    at = max(needed - 1, 0)
+    nearer, equal = int(t.lt[at]), int(t.eq[at])
+    if not equal:
+        return nearer / negatives
+    # The tie of the positive that reaches the recall: `first` stand before it, `size` in it.
+    place = np.searchsorted(t.lt, [nearer, nearer + 1])
+    inside = np.searchsorted(t.eq[place[0] : place[1]], [equal, equal + 1])
+    first, size = int(place[0] + inside[0]), int(inside[1] - inside[0])
+    return (nearer + equal * (needed - first) / (size + 1.0)) / negatives

@@ -15,6 +15,7 @@ from ..kernels import get_threads
 from ..metrics.chance import chance_average_precision
 from ..metrics.counts import average_precision_from_counts, fpr_at_recall_from_counts, roc_auc_from_counts
 from ..metrics.curves import precision_recall_curve, roc_curve
+from ..metrics.order import ascending, nearer
 from ..metrics.roc import needed_positives
 from ..model.records import Records
 from ..model.scores import PooledBins, Score, group_name
@@ -81,7 +82,7 @@ def pair_lists(records: Sequence[Records], rules: V2Rules) -> list[NoiseLists]:
     with ThreadPoolExecutor(get_threads()) as pool:
         ranked = list(pool.map(lambda r: as_ranked(r, rules), records))
         pieces = [piece for r, d in zip(records, ranked, strict=True) for piece in _pieces(r, d)]
-        done = list(pool.map(np.sort, pieces))
+        done = list(pool.map(ascending, pieces))
     found = []
     for i, (r, d) in enumerate(zip(records, ranked, strict=True)):
         inter, intra, pos, fifth = done[4 * i : 4 * i + 4]
@@ -95,20 +96,6 @@ def _pieces(records: Records, distances: Floats) -> list[Floats]:
     few = max(1, records.meta["rows"]["pos"] // SHARE)
     pos = distances[at["pos"]]
     return [distances[at["inter"]], distances[at["intra"]], pos, pos[:few]]
-
-
-def nearer(targets: Floats, others: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How many of the others (ascending) are nearer than, and as near as, each target (ascending).
-
-    >>> [x.tolist() for x in nearer(np.array([1.0, 2.0]), np.array([0.5, 2.0, 2.0]))]
-    [[1, 1], [0, 2]]
-    """
-    lt = np.searchsorted(others, targets)
-    eq = np.zeros_like(lt)
-    inside = np.flatnonzero(lt < len(others))
-    tied = inside[others[lt[inside]] == targets[inside]]
-    eq[tied] = np.searchsorted(others, targets[tied], side="right") - lt[tied]
-    return lt, eq
 
 
 def tie_rule(rules: V2Rules) -> str:
