@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial import distance as scipy_distance
 
-from tiepoint.kernels import nearest, pair_distances, pair_distances_sq
+from tiepoint.kernels import fit_across, nearest, pair_distances, pair_distances_across, pair_distances_sq
 from tiepoint.model.errors import InputError
 
 DIMS = [2, 6, 8, 14, 16, 30, 128]
@@ -51,6 +51,69 @@ def test_agrees_with_scipy(distance, theirs):
     found = pair_distances(a, a, np.arange(30), np.arange(30)[::-1], distance=distance)
     expected = scipy_distance.cdist(a, a, theirs)[np.arange(30), np.arange(30)[::-1]]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dim", [2, 14, 128])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8])
+@pytest.mark.parametrize("distance", ["l2", "l1"])
+def test_across_matrices_every_bit_is_the_same(distance, dtype, dim):
+    rng = np.random.default_rng(5)
+    parts = [(rng.normal(size=(n, dim)) * 50).astype(dtype) for n in (3, 1, 7)]
+    start = np.array([0, 3, 4])
+    rows = rng.integers(0, 11, (2, 5000))
+    part = np.searchsorted(start, rows, side="right") - 1
+    place = rng.permutation(5000)
+    out = np.full(5001, -1.0)
+    lists = [part[0], rows[0] - start[part[0]], part[1], rows[1] - start[part[1]], place]
+    pair_distances_across(parts, lists, out, distance=distance)
+    together = np.concatenate(parts)
+    value = pair_distances(together, together, *rows, distance=distance, squared=distance == "l2")
+    assert np.array_equal(out[place], value)
+    assert out[5000] == -1
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "words"),
+    [
+        (0, 2, r"part_a\[1\] is 2"),
+        (0, -1, r"part_a\[1\] is -1"),
+        (1, 3, r"row_a\[1\] is 3, but matrix 0 has 3 rows"),
+        (3, 3, r"row_b\[1\] is 3, but matrix 0"),
+        (3, -1, r"row_b\[1\] is -1"),
+        (3, 1 << 40, "outside"),
+        (4, 2, r"place\[1\] is 2"),
+    ],
+)
+def test_across_checks_every_index(at, value, words):
+    lists = [np.zeros(2, np.int64) for _ in range(5)]
+    lists[at][1] = value
+    with pytest.raises(InputError, match=words):
+        pair_distances_across([np.zeros((3, 4))] * 2, lists, np.zeros(2))
+
+
+def test_across_refuses_what_it_cannot_take():
+    lists = [np.zeros(1, np.int64)] * 5
+    good = np.zeros((2, 4), np.float32)
+    assert fit_across([good, good], "l2")
+    for parts, distance in (
+        ([good, good.astype(np.float64)], "l2"),
+        ([good, good[:, :3]], "l2"),
+        ([good, np.asfortranarray(good)], "l2"),
+        ([good], "cosine"),
+    ):
+        assert not fit_across(parts, distance)
+        with pytest.raises(InputError, match="side by side"):
+            pair_distances_across(parts, lists, np.zeros(1), distance=distance)
+    with pytest.raises(InputError, match="one length"):
+        pair_distances_across([good], [*lists[:4], np.zeros(2, np.int64)], np.zeros(1))
+    bad = good.copy()
+    bad[1, 2] = np.nan
+    row_b = np.ones(1, np.int64)
+    with pytest.raises(InputError, match=r"row 1 of matrix 1 \(side b\) is not finite"):
+        pair_distances_across([good, bad], [lists[0], lists[0], row_b, row_b, lists[0]], np.zeros(1))
+    huge = np.array([[1e200], [-1e200]])
+    with pytest.raises(InputError, match="leave failed rows out"):
+        pair_distances_across([huge], [lists[0], lists[0], lists[0], row_b, lists[0]], np.zeros(1))
 
 
 def test_masked_l1_is_the_l1_distance_of_value_times_mask():

@@ -210,6 +210,8 @@ def test_block_size_and_threads_change_no_bit(world, monkeypatch):
         ]
 
     before = bits()
+    monkeypatch.setattr(v2_verification_compare, "MOST_OPEN", 0)
+    assert bits() == before
     monkeypatch.setattr(v2_verification_compare, "BLOCK_BYTES", 700)
     set_threads(1)
     try:

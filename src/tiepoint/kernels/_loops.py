@@ -5,17 +5,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit, types
+import numpy as np
+from numba import carray, njit, types
 
 from ._compile import compiled, matrix
 from ._lanes import bit_count, sum_absolute, sum_squares
-from ._vectors import prefetch
+from ._vectors import pointer, prefetch
 
 _INDEX = types.Array(types.int64, 1, "C", readonly=True)
+_SHORT = types.Array(types.int32, 1, "C", readonly=True)
+_BASES = types.Array(types.uint64, 1, "C", readonly=True)
+_SOME = 1024
 
 
 def _pairs(rows: Any) -> Any:
     return types.void(matrix(rows), matrix(rows), _INDEX, _INDEX, types.float64[::1])
+
+
+def _across(rows: Any) -> Any:
+    lists = (_SHORT, _SHORT, _SHORT, _SHORT, _SHORT)
+    return types.boolean(matrix(rows), _BASES, *lists, types.float64[::1])
 
 
 def _tile(rows: Any, real: Any) -> Any:
@@ -45,6 +54,75 @@ def pairs_l1(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
     for i in range(len(out)):
         _ahead(a, b, index_a, index_b, i)
         out[i] = sum_absolute(a, index_a[i], b, index_b[i])
+
+
+@njit(nogil=True, error_model="numpy")
+def _row(like: Any, base: Any, index: int) -> Any:
+    """The row `index` behind the address `base`, as a matrix of one row of the format of `like`."""
+    size = like.shape[1] * like.itemsize
+    return carray(pointer(base + np.uint64(index * size)), (1, like.shape[1]), like.dtype)
+
+
+@njit(nogil=True, error_model="numpy")
+def _fetch(row: Any) -> None:
+    for k in range(0, row.shape[1], 64 // row.itemsize):
+        prefetch(row, 0, k)
+
+
+@compiled(_across)
+def across_l2(
+    like: Any, bases: Any, part_a: Any, row_a: Any, part_b: Any, row_b: Any, place: Any, out: Any
+) -> bool:
+    """Write the sum of squares of pair i to out[place[i]]; rows lie behind the addresses of their parts.
+
+    Nothing is checked: every part, row and place must be there. Returns whether all sums are finite.
+    """
+    n, odd, some = len(place), 0, np.empty(_SOME)
+    for start in range(0, n, _SOME):
+        count = min(_SOME, n - start)
+        for k in range(count):
+            i = start + k
+            later = min(i + 10, n - 1)
+            _fetch(_row(like, bases[part_a[later]], row_a[later]))
+            _fetch(_row(like, bases[part_b[later]], row_b[later]))
+            a, b = _row(like, bases[part_a[i]], row_a[i]), _row(like, bases[part_b[i]], row_b[i])
+            some[k] = sum_squares(a, 0, b, 0)
+        # Apart from the loop above, which waits for memory and must not wait for anything else.
+        for k in range(count):
+            out[place[start + k]] = some[k]
+            odd += 0 if some[k] < np.inf else 1
+    return odd == 0
+
+
+@compiled(_across)
+def across_l1(
+    like: Any, bases: Any, part_a: Any, row_a: Any, part_b: Any, row_b: Any, place: Any, out: Any
+) -> bool:
+    """The same with absolute differences."""
+    n, odd, some = len(place), 0, np.empty(_SOME)
+    for start in range(0, n, _SOME):
+        count = min(_SOME, n - start)
+        for k in range(count):
+            i = start + k
+            later = min(i + 10, n - 1)
+            _fetch(_row(like, bases[part_a[later]], row_a[later]))
+            _fetch(_row(like, bases[part_b[later]], row_b[later]))
+            a, b = _row(like, bases[part_a[i]], row_a[i]), _row(like, bases[part_b[i]], row_b[i])
+            some[k] = sum_absolute(a, 0, b, 0)
+        # Apart from the loop above, which waits for memory and must not wait for anything else.
+        for k in range(count):
+            out[place[start + k]] = some[k]
+            odd += 0 if some[k] < np.inf else 1
+    return odd == 0
+
+
+@compiled(lambda: types.int64(_INDEX, _SHORT, _SHORT))
+def rows_missing(rows: Any, part: Any, row: Any) -> int:
+    """How many pairs name a row that their part does not have."""
+    missing = 0
+    for i in range(len(part)):
+        missing += 1 if (row[i] < 0) | (row[i] >= rows[part[i]]) else 0
+    return missing
 
 
 @compiled(_pairs)

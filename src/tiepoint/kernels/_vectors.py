@@ -206,6 +206,16 @@ def prefetch(typingctx: Any, rows: Any, i: Any, k: Any) -> Any:
 
 
 @intrinsic
+def pointer(typingctx: Any, address: Any) -> Any:
+    """An address as a pointer, for rows of arrays that the caller keeps alive."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.uint64), codegen
+
+
+@intrinsic
 def as_type_of(typingctx: Any, like: Any, x: Any) -> Any:
     """Round x to the format of `like`."""
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,77 @@ def pair_distances_sq(
     array([25.])
     """
     return pair_distances(a, b, index_a, index_b, distance="l2", squared=True)
+
+
+def pair_distances_across(
+    parts: Sequence[NDArray[Any]],
+    lists: Sequence[NDArray[Any]],
+    out: NDArray[np.float64],
+    *,
+    distance: str = "l2",
+) -> None:
+    """Reference values of pairs of rows of several matrices, without laying these side by side.
+
+    `lists` are part_a, row_a, part_b, row_b and place, all (n,): pair i is row row_a[i] of parts[part_a[i]]
+    and row row_b[i] of parts[part_b[i]], and its value (squared for l2) goes to out[place[i]]. The matrices
+    may be memory maps: only listed rows are read, nothing is copied. See `fit_across` for those it takes.
+
+    >>> parts, out = [np.zeros((2, 3)), np.ones((1, 3))], np.zeros(2)
+    >>> pair_distances_across(parts, np.array([[0, 0], [0, 1], [1, 0], [0, 0], [1, 0]]), out)
+    >>> out.tolist()
+    [0.0, 3.0]
+    """
+    if not fit_across(parts, distance):
+        raise InputError("these matrices must be laid side by side first; see fit_across")
+    from ._loops import across_l1, across_l2, rows_missing
+
+    part_a, row_a, part_b, row_b, place = lists
+    if len({len(x) for x in lists}) > 1:
+        raise InputError(f"the lists name pairs and must be of one length, found {[len(x) for x in lists]}")
+
+    loop, missing = (across_l2 if distance == "l2" else across_l1)(parts[0].dtype), rows_missing()
+    bases = np.array([p.__array_interface__["data"][0] for p in parts], np.uint64)
+    rows = np.array([len(p) for p in parts], np.int64)
+    end = np.iinfo(np.int32).max
+    sides = [
+        (_short(part_a, len(parts), "part_a"), _short(row_a, end, "row_a")),
+        (_short(part_b, len(parts), "part_b"), _short(row_b, end, "row_b")),
+    ]
+    for name, (part, row) in zip("ab", sides, strict=True):
+        if missing(rows, part, row):
+            i = int(np.argmax(row >= rows[part]))
+            raise InputError(f"row_{name}[{i}] is {row[i]}, but matrix {part[i]} has {rows[part[i]]} rows")
+    checked = [*sides[0], *sides[1], _short(place, len(out), "place")]
+    with Team() as team:
+        finite = team.split(
+            len(place), lambda i, j: loop(parts[0], bases, *(x[i:j] for x in checked), out), smallest=2048
+        )
+    if not all(finite):
+        _refuse_not_finite(parts, *sides[0], "a", place, out)
+        _refuse_not_finite(parts, *sides[1], "b", place, out)
+
+
+def _refuse_not_finite(parts: Any, part: Any, row: Any, name: str, place: Any, out: Any) -> None:
+    """Raise for the first row that made a value not finite."""
+    for i in np.flatnonzero(~np.isfinite(out[place])):
+        if first_bad_row(parts[part[i]][row[i] : row[i] + 1]) is not None:
+            where = f"pair {i}: row {row[i]} of matrix {part[i]} (side {name})"
+            raise InputError(f"{where} is not finite or too large; leave failed rows out")
+
+
+def _short(index: NDArray[Any], end: int, name: str) -> NDArray[np.int32]:
+    """An index in 32 bits, all of it in 0 … end-1."""
+    found = np.asarray(index)
+    if found.size and (found.min() < 0 or found.max() >= end):
+        i = int(np.argmax((found < 0) | (found >= end)))
+        raise InputError(f"{name}[{i}] is {found[i]}, outside 0 to {end - 1}")
+    return np.ascontiguousarray(found, np.int32)
+
+
+def fit_across(parts: Sequence[NDArray[Any]], distance: str) -> bool:
+    """Whether `pair_distances_across` takes these: l2 or l1 of C-ordered matrices of one format and width."""
+    first = parts[0]
+    return all(p.shape[1:] == first.shape[1:] and _direct(first, p, distance) for p in parts)
 
 
 def finish(value: NDArray[np.float64], distance: str, *, squared: bool) -> NDArray[np.float64]:

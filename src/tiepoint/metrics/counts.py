@@ -151,11 +151,12 @@ def roc_auc_from_counts(
     """
     t = _targets(lt, eq, owner, lists, eq_before, retrieved, ties)
     n = np.broadcast_to(np.asarray(negatives, np.float64), lists)
+    area: Floats
     if lists == 1:  # whole numbers and halves: the sum is exact in any order
         area = n * len(t.lt) - float(t.lt.sum()) - float(t.eq.sum()) / 2.0
     else:
         won = n[t.owner] - t.lt - t.eq / 2.0
-        area = np.bincount(t.owner, weights=won, minlength=lists)
+        area = np.bincount(t.owner, weights=won, minlength=lists).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where((t.relevant > 0) & (n > 0), area / (t.relevant * n), np.nan)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..datasets.hpatches_layout import NOISES
 from ..datasets.v2_draws import Verification
 from ..formats.task_csv import PairTable
-from ..kernels import pair_distances
+from ..kernels import fit_across, pair_distances, pair_distances_across
 from ..kernels.threads import Team
 from ..model.errors import InputError
 from ..model.records import Records
@@ -25,6 +25,8 @@ NAME = "hpatches/verification"
 LISTS = ("pos", "intra", "inter")
 BLOCK_BYTES = 448 << 20
 """Descriptors copied side by side at a time; more are split into blocks of half of it, two at a time."""
+MOST_OPEN = 700
+"""Images read where they are mapped; each keeps a file open, and a process may often open 1024."""
 Ints = NDArray[Any]
 
 
@@ -47,19 +49,21 @@ class Workspace:
 
 @dataclass(frozen=True)
 class PairPlan:
-    """The pairs of all three lists as rows of the images they use, laid end to end; the same for every noise.
+    """The pairs of all three lists as rows of the images they use; the same for every noise.
 
-    `images` are (scene, image number), `starts` the first row of each. `a`, `b` (n,) are the rows of the
-    pairs in the order of their first image, so that one side stays in the processor's cache; `order` (n,)
-    says where each stands in the lists. `scene_a`, `scene_b` are in the order of the lists, `rows` their
-    lengths.
+    `images` are (scene, image number), `starts` the first row of each, laid end to end. Pair i is row
+    row_a[i] of image image_a[i] and row row_b[i] of image image_b[i]; pairs stand in the order of their first
+    image, so that one side stays in the processor's cache, and `order` (n,) says where each stands in the
+    lists. `scene_a`, `scene_b` are in the order of the lists, `rows` their lengths.
     """
 
     scenes: tuple[str, ...]
     images: tuple[tuple[str, int], ...]
     starts: Ints
-    a: Ints
-    b: Ints
+    image_a: Ints
+    row_a: Ints
+    image_b: Ints
+    row_b: Ints
     order: Ints
     scene_a: Ints
     scene_b: Ints
@@ -78,19 +82,20 @@ def pair_plan(setting: Setting, lists: Verification) -> PairPlan:
     code = np.zeros(every, np.int32)
     code[used] = np.arange(len(used))
     starts = np.concatenate([[0], np.cumsum([setting.data.count(scenes[i // width]) for i in used])])
-    starts = starts.astype(np.int32 if starts[-1] < np.iinfo(np.int32).max else np.int64)
     order = np.argsort(image_a.astype(np.uint16) if every < 1 << 16 else image_a, kind="stable")
-    first = starts[code]
     with ThreadPoolExecutor(2) as pool:
-        a, b = pool.map(
-            lambda side: (first[side[0]] + side[1])[order], ((image_a, index_a), (image_b, index_b))
+        (image_a, row_a), (image_b, row_b) = pool.map(
+            lambda side: (code[side[0][order]], side[1][order].astype(np.int32)),
+            ((image_a, index_a), (image_b, index_b)),
         )
     return PairPlan(
         scenes,
         tuple((scenes[i // width], int(i % width)) for i in used),
         starts,
-        a,
-        b,
+        image_a,
+        row_a,
+        image_b,
+        row_b,
         order.astype(np.int32),
         smallest(scene_a),
         smallest(scene_b),
@@ -106,7 +111,7 @@ def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) ->
     """
     letter = NOISES[noise]
     keys = [f"{scene}/{f'{letter}{k}' if k else 'ref'}" for scene, k in plan.images]
-    distance = listed_distances(features, keys, plan.starts, plan.a, plan.b, plan.order, space)
+    distance = listed_distances(features, keys, plan, space)
     meta = base_meta(NAME, plan.scenes, features) | {"noise": noise, "rows": plan.rows}
     columns = {"distance": compact(distance), "scene_a": plan.scene_a, "scene_b": plan.scene_b}
     return Records("pair", columns, meta)
@@ -136,14 +141,59 @@ def _side(
 
 
 def listed_distances(
-    features: Features, keys: Sequence[str], starts: Ints, a: Ints, b: Ints, order: Ints, space: Workspace
+    features: Features, keys: Sequence[str], plan: PairPlan, space: Workspace
 ) -> NDArray[np.float64]:
-    """Reference distances of pairs of rows of images laid end to end; infinite for failures.
+    """Reference distances of the pairs of a plan, in the order of the lists; infinite for failures.
 
-    Images are put side by side in blocks of limited size and opened one at a time; every distance is the same
-    for any block size. Pair i is written to place order[i].
+    Read where the feature cache has them mapped. Where that cannot be (distances that need prepared rows,
+    more images than a process may hold open), images are put side by side in blocks of limited size; every
+    distance is the same either way and for any block size.
     """
-    out = np.full(len(a), np.inf)
+    out = np.full(len(plan.order), np.inf)
+    if len(keys) <= MOST_OPEN:
+        images, valid = _mapped(features, keys)
+        _check_alike(images, keys)
+        if fit_across(images, features.distance):
+            pairs: tuple[Ints, ...] = (plan.image_a, plan.row_a, plan.image_b, plan.row_b, plan.order)
+            if not valid.all():
+                good = valid[plan.starts[plan.image_a] + plan.row_a]
+                good &= valid[plan.starts[plan.image_b] + plan.row_b]
+                pairs = tuple(x[good] for x in pairs)
+            pair_distances_across(images, pairs, out, distance=features.distance)
+            return out
+    _in_blocks(features, keys, plan, space, out)
+    return out
+
+
+def _mapped(features: Features, keys: Sequence[str]) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
+    """Descriptors of all images, and which rows are valid, laid end to end."""
+    images, valid = [], []
+    for key in keys:
+        values, good = rows_of(features, key)
+        images.append(values)
+        valid.append(np.array(good))  # a copy, which holds no file open
+    return images, np.concatenate(valid)
+
+
+def _check_alike(images: Sequence[NDArray[Any]], keys: Sequence[str]) -> None:
+    first = images[0]
+    for key, own in zip(keys, images, strict=True):
+        if own.shape[1:] != first.shape[1:] or own.dtype != first.dtype:
+            raise _differs(key, own, keys[0], first)
+
+
+def _differs(key: str, own: NDArray[Any], first_key: str, first: NDArray[Any]) -> InputError:
+    return InputError(
+        f"{key} has descriptors of {own.shape[1]} x {own.dtype}, {first_key} of {first.shape[1]} x "
+        f"{first.dtype}; all images need the same"
+    )
+
+
+def _in_blocks(
+    features: Features, keys: Sequence[str], plan: PairPlan, space: Workspace, out: NDArray[np.float64]
+) -> None:
+    starts = plan.starts
+    a, b = starts[plan.image_a] + plan.row_a, starts[plan.image_b] + plan.row_b
     edges = _edges(features, keys, starts)
     squared = features.distance == "l2"
     for i in range(len(edges) - 1):
@@ -154,12 +204,11 @@ def listed_distances(
             at: Any = slice(None)
             if len(edges) > 2:
                 at = np.flatnonzero((a >= low[0]) & (a < low[1]) & (b >= low[2]) & (b < low[3]))
-            x, y, place = a[at] - low[0], b[at] - low[2], order[at]
+            x, y, place = a[at] - low[0], b[at] - low[2], plan.order[at]
             if not (left[1].all() and right[1].all()):
                 good = left[1][x] & right[1][y]
                 x, y, place = x[good], y[good], place[good]
             out[place] = pair_distances(left[0], right[0], x, y, distance=features.distance, squared=squared)
-    return out
 
 
 def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
@@ -193,10 +242,7 @@ def _stack(
             own, good = rows_of(features, keys[first + k])
             at = slice(place[k], place[k + 1])
             if own.shape != values[at].shape or own.dtype != values.dtype:
-                raise InputError(
-                    f"{keys[first + k]} has descriptors {own.shape} {own.dtype}, expected "
-                    f"{values[at].shape} {values.dtype} as {keys[0]} has; all images need the same"
-                )
+                raise _differs(keys[first + k], own, keys[0], model)
             values[at], valid[at] = own, good
 
     with Team() as team:
