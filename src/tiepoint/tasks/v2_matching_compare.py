@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import first_two, pair_distances
+from ..kernels.threads import Team, one_blas_thread
 from ..model.records import Records
 from ..model.units import Features
 from .v2_common import Setting, base_meta, compact, rows_of, smallest
@@ -41,15 +42,16 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
         "failed_ref": np.broadcast_to(~good, whole),
         "failed_target": np.zeros(whole, bool),
     }
-    for i, image in enumerate(images):
-        target, usable = rows_of(features, f"{sequence}/{image}")
+    squared = features.distance == "l2"
+
+    def one(i: int, _: int) -> None:
+        target, usable = rows_of(features, f"{sequence}/{images[i]}")
         columns["failed_target"][i] = ~usable
         queries, rows = np.flatnonzero(good), np.flatnonzero(usable)
         if not len(queries) or not len(rows):
-            continue
+            return
         a = reference if good.all() else reference[queries]
         b = target if usable.all() else target[rows]
-        squared = features.distance == "l2"
         near = first_two(a, b, distance=features.distance, squared=squared)
         for name in ("d1", "d2", "ties"):
             columns[name][i, queries] = getattr(near, name)
@@ -57,6 +59,10 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
         both = np.flatnonzero(good & usable)
         truth = pair_distances(reference, target, both, both, distance=features.distance, squared=squared)
         columns["right"][i, both] = truth == columns["d1"][i, both]
+
+    # Image by image on threads of their own: a kernel alone cannot keep several busy with so little.
+    with Team() as team, one_blas_thread():
+        team.each([(i, i + 1) for i in range(len(images))], one)
     for name in ("index", "ties"):
         columns[name] = smallest(columns[name])
     for name in ("d1", "d2"):
