@@ -17,6 +17,7 @@ from ..formats.mask import read_mask, read_mask_size
 from ..formats.tss_text import corr_pixels, read_corr, read_flip, read_pair_names
 from ..model.errors import FormatError, InputError
 from ..model.hashing import hash_file, hash_json
+from ..model.workspace import Workspace
 
 TRUTH_FILES = ("flow1.flo", "flow2.flo", "mask1.png", "mask2.png")
 _TEXT_FILES = ("flip_gt.txt", "pair.txt")
@@ -56,10 +57,12 @@ class TssPair:
         """Original file names of the two images, empty where not stated."""
         return read_pair_names(self.folder / "pair.txt")
 
-    def truth(self) -> PairTruth:
-        """Read flows and masks."""
-        f1, f2, m1, m2 = (self.folder / name for name in TRUTH_FILES)
-        return PairTruth(read_flo(f1), read_flo(f2), read_mask(m1), read_mask(m2))
+    def truth(self, space: Workspace | None = None) -> PairTruth:
+        """Read flows and masks; with a `space` they are arrays of it."""
+        f1, f2, m1, m2 = TRUTH_FILES
+        flows = [read_flo(f"{self.folder}/{f}", space=space, name=f"truth {f}") for f in (f1, f2)]
+        masks = [read_mask(f"{self.folder}/{m}", space=space, name=f"truth {m}") for m in (m1, m2)]
+        return PairTruth(flows[0], flows[1], masks[0], masks[1])
 
     def images(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         """The two images, RGB uint8."""

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import os
 import struct
+from io import FileIO
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..model.errors import FormatError, InputError
+from ..model.workspace import Workspace, aligned_empty
 
 MAGIC = b"PIEH"
 MAX_SIDE = 99_999
@@ -19,12 +22,12 @@ UNKNOWN = np.float32(1e10)
 _HEADER = struct.Struct("<4sii")
 
 
-def read_flo(path: str | Path) -> NDArray[np.float32]:
+def read_flo(path: str | Path, *, space: Workspace | None = None, name: str = "flow") -> NDArray[np.float32]:
     """The flow of a ``.flo`` file, float32 (height, width, 2), every bit as stored.
 
     Layout, little-endian: ``PIEH``, int32 width, int32 height (each 1..99999), then u, v of every pixel by
     rows. The file must have exactly that many bytes: truncated and overlong files are errors, and the sizes
-    are held against the file before anything is allocated.
+    are held against the file before anything is allocated. With a `space` the flow is its array `name`.
 
     Raises:
         FormatError: for anything that is not such a file, a missing one included.
@@ -35,19 +38,27 @@ def read_flo(path: str | Path) -> NDArray[np.float32]:
     >>> read_flo(name).tolist()
     [[[1.5, -2.0]]]
     """
-    p = Path(path)
     try:
-        with p.open("rb") as f:
-            head = f.read(_HEADER.size)
-            width, height = _sizes(p, head)
-            _check_length(p, width, height, f.seek(0, 2))
-            f.seek(_HEADER.size)
-            values = np.fromfile(f, dtype="<f4", count=2 * width * height)
+        with open(path, "rb", buffering=0) as f:
+            width, height = _sizes(path, f.read(_HEADER.size))
+            _check_length(path, width, height, os.fstat(f.fileno()).st_size)
+            shape = (height, width, 2)
+            flow = aligned_empty(shape, "<f4") if space is None else space.take(name, shape, "<f4")
+            if not _fill(f, flow.data.cast("B")):
+                raise FormatError(path, "changed while it was read")
     except OSError as e:
-        raise FormatError(p, f"cannot be read: {e.strerror or e}") from e
-    if values.size != 2 * width * height:
-        raise FormatError(p, "changed while it was read")
-    return values.astype(np.float32, copy=False).reshape(height, width, 2)
+        raise FormatError(path, f"cannot be read: {e.strerror or e}") from e
+    return flow.astype(np.float32, copy=False)
+
+
+def _fill(f: FileIO, memory: memoryview) -> bool:
+    """Read until the memory is full; False if the file ends first."""
+    while len(memory):
+        got = f.readinto(memory)
+        if not got:
+            return False
+        memory = memory[got:]
+    return True
 
 
 def read_flo_size(path: str | Path) -> tuple[int, int]:
@@ -62,7 +73,7 @@ def read_flo_size(path: str | Path) -> tuple[int, int]:
     return height, width
 
 
-def _check_length(path: Path, width: int, height: int, found: int) -> None:
+def _check_length(path: str | Path, width: int, height: int, found: int) -> None:
     expected = _HEADER.size + 8 * width * height
     if found != expected:
         what = "truncated" if found < expected else "too long"
@@ -71,7 +82,7 @@ def _check_length(path: Path, width: int, height: int, found: int) -> None:
         )
 
 
-def _sizes(path: Path, head: bytes) -> tuple[int, int]:
+def _sizes(path: str | Path, head: bytes) -> tuple[int, int]:
     if len(head) < _HEADER.size:
         raise FormatError(path, f"truncated: a .flo header has {_HEADER.size} bytes, found {len(head)}")
     magic, width, height = _HEADER.unpack(head)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.errors import FormatError, InputError
-from .png16 import MAX_DEFLATE_RATIO
+from .png_plain import MAX_DEFLATE_RATIO
 
 _HEADER = re.compile(
     rb"\{'descr': '(<f2|<f4|<f8)', 'fortran_order': (True|False), "

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,20 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.errors import FormatError, InputError
-from .png16 import MAX_DEFLATE_RATIO, SIGNATURE
+from ..model.workspace import Workspace
+from .png_plain import GREY8, MAX_DEFLATE_RATIO, SIGNATURE, decode_plain, is_plain
 
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _RED, _GREEN, _BLUE = 9798, 19235, 3735
 _HALF = 1 << 14
 
 
-def read_mask(path: str | Path) -> NDArray[np.uint8]:
+def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "mask") -> NDArray[np.uint8]:
     """A mask as uint8 (height, width), raw values.
 
     Grey is taken as it is (1, 2, 4 bits spread to 0..255), 16 bits keep their high byte, palettes are looked
     up, alpha is dropped, and colour becomes luma in the fixed point of libpng,
     ``(9798 R + 19235 G + 3735 B + 2^14) >> 15``, untouched where R = G = B. Trap: a mask file that holds 0
-    and 1 is nearly black, not 0 and 255; `tiepoint` warns about it where it scores masks.
+    and 1 is nearly black, not 0 and 255; `tiepoint` warns about it where it scores masks. With a `space` the
+    mask of a plain grey file is its array `name`.
 
     Raises:
         FormatError: for anything that is not a readable PNG, and for sizes its bytes cannot fill.
@@ -36,13 +39,17 @@ def read_mask(path: str | Path) -> NDArray[np.uint8]:
     >>> read_mask(name).tolist()
     [[255, 0]]
     """
-    p = Path(path)
     try:
-        data = p.read_bytes()
+        with open(path, "rb", buffering=0) as f:
+            data = f.readall()
     except OSError as e:
-        raise FormatError(p, f"cannot be read: {e.strerror or e}") from e
-    _check_size(p, data, len(data))
-    values = _decode(p, data)
+        raise FormatError(path, f"cannot be read: {e.strerror or e}") from e
+    size = _check_size(path, data, len(data))
+    if is_plain(data, GREY8):
+        out = None if space is None else space.take(name, size, np.uint8)
+        with suppress(FormatError):  # Pillow forgives more, and says what it does not
+            return decode_plain(path, data, GREY8, out)
+    values = _decode(path, data)
     if values.ndim == 3:
         values = _luma(values[..., :3])
     return values
@@ -59,7 +66,7 @@ def read_mask_size(path: str | Path) -> tuple[int, int]:
         raise FormatError(p, f"cannot be read: {e.strerror or e}") from e
 
 
-def _check_size(path: Path, data: bytes, size: int) -> tuple[int, int]:
+def _check_size(path: str | Path, data: bytes, size: int) -> tuple[int, int]:
     if not data.startswith(SIGNATURE) or data[12:16] != b"IHDR" or len(data) < 33:
         raise FormatError(path, "not a PNG file")
     width, height, depth, colour = struct.unpack_from(">IIBB", data, 16)
@@ -71,7 +78,7 @@ def _check_size(path: Path, data: bytes, size: int) -> tuple[int, int]:
     return int(height), int(width)
 
 
-def _decode(path: Path, data: bytes) -> NDArray[np.uint8]:
+def _decode(path: str | Path, data: bytes) -> NDArray[np.uint8]:
     from PIL import Image
 
     try:

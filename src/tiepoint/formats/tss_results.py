@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os.path
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,16 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.errors import FormatError, InputError
+from ..model.workspace import Workspace
 from .flo import read_flo, write_flo
 from .mask import read_mask, write_mask
 
 Arrays = Mapping[str, NDArray[Any]]
-_READERS: dict[str, tuple[str, Callable[[Path], NDArray[Any]]]] = {
-    "flow1": ("flow1.flo", read_flo),
-    "flow2": ("flow2.flo", read_flo),
-    "mask1": ("mask1.png", read_mask),
-    "mask2": ("mask2.png", read_mask),
-}
+_FILES = {"flow1": "flow1.flo", "flow2": "flow2.flo", "mask1": "mask1.png", "mask2": "mask2.png"}
 
 
 @dataclass(frozen=True)
@@ -51,28 +48,31 @@ class PairResult:
         >>> PairResult.from_arrays(made).problems
         ('flow1.flo: truncated',)
         """
-        own = {name: np.array(arrays[name]) for name in _READERS if name in arrays}
+        own = {name: np.array(arrays[name]) for name in _FILES if name in arrays}
         if "status" not in arrays:
             return cls(own)
         status = json.loads(bytes(np.asarray(arrays["status"])))
         return cls(own, tuple(status["problems"]), bool(status["present"]))
 
 
-def read_pair_result(folder: str | Path) -> PairResult:
+def read_pair_result(folder: str | Path, space: Workspace | None = None) -> PairResult:
     """Read the results of a pair. A missing file is left out, an unreadable one becomes a problem in words.
+
+    With a `space` they are arrays of it.
 
     >>> read_pair_result("nowhere").present
     False
     """
-    path = Path(folder)
-    if not path.is_dir():
+    if not os.path.isdir(folder):
         return PairResult({}, present=False)
     arrays: dict[str, NDArray[Any]] = {}
     problems: list[str] = []
-    for name, (file, reader) in _READERS.items():
-        if (path / file).exists():
+    for name, file in _FILES.items():
+        path = f"{folder}/{file}"
+        if os.path.exists(path):
             try:
-                arrays[name] = reader(path / file)
+                reader: Callable[..., NDArray[Any]] = read_flo if file.endswith(".flo") else read_mask
+                arrays[name] = reader(path, space=space, name=name)
             except FormatError as e:
                 problems.append(str(e))
     return PairResult(arrays, tuple(problems))
@@ -85,11 +85,11 @@ def write_pair_result(folder: str | Path, arrays: Arrays) -> None:
     Traceback (most recent call last):
     tiepoint.model.errors.InputError: nothing to write for x: no flow1, flow2, mask1 or mask2
     """
-    if not any(name in arrays for name in _READERS):
+    if not any(name in arrays for name in _FILES):
         raise InputError(f"nothing to write for {folder}: no flow1, flow2, mask1 or mask2")
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    for name, (file, _) in _READERS.items():
+    for name, file in _FILES.items():
         if name in arrays:
             if name.startswith("flow"):
                 write_flo(path / file, arrays[name])

@@ -14,6 +14,23 @@ Array = NDArray[Any]
 
 
 @cached_njit(nogil=True)
+def split(row: Array, first: Array, second: Array) -> None:
+    """The two channels of a row (n, 2), each on its own, in the type of `first`."""
+    n = row.shape[0]
+    flat = row.reshape(-1)
+    if row.itemsize == 4 and first.itemsize == 4:
+        # As halves of 64-bit words: six times faster than every other number.
+        words, one, two = flat.view(np.uint64), first.view(np.uint32), second.view(np.uint32)
+        for x in range(n):
+            one[x] = np.uint32(words[x])
+            two[x] = np.uint32(words[x] >> np.uint64(32))
+    else:
+        for x in range(n):
+            first[x] = flat[2 * x]
+            second[x] = flat[2 * x + 1]
+
+
+@cached_njit(nogil=True)
 def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, line: Array) -> bool:
     """Horizontal pass of one source row into `line`: u, v, known (0 or 1). True if all of it is known."""
     limit = np.float32(1e9)
@@ -22,10 +39,11 @@ def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, line: Ar
     flat = flow.reshape(-1)
     for x in range(flat.size):
         bad += 0 if abs(flat[x]) <= limit else 1
+    us, vs = line[0], line[1]
     for x in range(x0.size):
-        a, b = x0[x], x1[x]
-        line[0, x] = flow[a, 0] * f0[x] + flow[b, 0] * f1[x]
-        line[1, x] = flow[a, 1] * f0[x] + flow[b, 1] * f1[x]
+        a, b = 2 * x0[x], 2 * x1[x]
+        us[x] = flat[a] * f0[x] + flat[b] * f1[x]
+        vs[x] = flat[a + 1] * f0[x] + flat[b + 1] * f1[x]
     if bad:
         for x in range(x0.size):
             a, b = x0[x], x1[x]
@@ -129,29 +147,98 @@ def resize_flow(
 
 
 @cached_njit(nogil=True)
+def _filled(row: Array) -> tuple[int, int]:
+    """First position of a row that is not zero and the one after the last; (0, 0) if there is none."""
+    some = 0
+    for x in range(row.size):
+        some |= row[x]
+    if some == 0:
+        return 0, 0
+    start, stop = 0, row.size
+    while row[start] == 0:
+        start += 1
+    while row[stop - 1] == 0:
+        stop -= 1
+    return start, stop
+
+
+@cached_njit(nogil=True)
+def _reached(row: Array, first: Array, last: Array) -> tuple[int, int]:
+    """Output columns that what is not zero in a source row can reach, as (start, stop).
+
+    `first[p]` and `last[p]` are the first column position p contributes to, and the one after the last.
+    """
+    start, stop = _filled(row)
+    return (first[start], last[stop - 1]) if start < stop else (0, 0)
+
+
+@cached_njit(nogil=True)
+def reach(xs: Array, size: int) -> tuple[Array, Array]:
+    """For every source position the first output column it contributes to and the one after the last.
+
+    Positions that contribute to none get what keeps both arrays rising.
+    """
+    columns = xs.shape[1]
+    first, last = np.full(size, columns, np.int64), np.zeros(size, np.int64)
+    for x in range(columns):
+        for k in range(2):
+            p = xs[k, x]
+            first[p] = min(first[p], x)
+            last[p] = max(last[p], x + 1)
+    for p in range(size - 2, -1, -1):
+        first[p] = min(first[p], first[p + 1])
+    for p in range(1, size):
+        last[p] = max(last[p], last[p - 1])
+    return first, last
+
+
+@cached_njit(nogil=True)
 def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Array:
     """OpenCV's fixed-point resize of uint8 rows (h, n); `cx`, `cy` are the weights times 2048, int32.
 
-    `xs` (2, m) are byte positions in a row, so that channels are just more columns.
+    `xs` (2, m) are byte positions in a row, so that channels are just more columns. Zeros give zeros: only
+    columns are computed that something else can reach, and a mask has few.
     """
     height, width = ys.shape[1], xs.shape[1]
-    out = np.empty((height, width), np.uint8)
-    lines = np.empty((2, width), np.int32)
+    out = np.zeros((height, width), np.uint8)
+    lines = np.zeros((2, width), np.int32)
     held = np.full(2, -1, np.int64)
+    spans = np.zeros((2, 2), np.int64)
+    first, last = reach(xs, image.shape[1])
     for y in range(height):
         if held[1] == ys[0, y] and held[0] != ys[0, y]:
-            lines[0] = lines[1]
-            held[0] = held[1]
+            # Exchanged by hand: the columns outside the span of a line are zero and must stay so.
+            lines[0, spans[0, 0] : spans[0, 1]] = 0
+            lines[0, spans[1, 0] : spans[1, 1]] = lines[1, spans[1, 0] : spans[1, 1]]
+            held[0], spans[0, 0], spans[0, 1] = held[1], spans[1, 0], spans[1, 1]
         for k in range(2):
             if held[k] != ys[k, y]:
                 held[k] = ys[k, y]
                 source = image[held[k]]
-                for x in range(width):
-                    lines[k, x] = source[xs[0, x]] * cx[0, x] + source[xs[1, x]] * cx[1, x]
+                lines[k, spans[k, 0] : spans[k, 1]] = 0
+                start, stop = _reached(source, first, last)
+                spans[k, 0], spans[k, 1] = start, stop
+                line, x0, x1, c0, c1 = (
+                    lines[k][start:stop],
+                    xs[0][start:stop],
+                    xs[1][start:stop],
+                    cx[0][start:stop],
+                    cx[1][start:stop],
+                )
+                for x in range(line.size):
+                    line[x] = source[x0[x]] * c0[x] + source[x1[x]] * c1[x]
+        start, stop = spans[0, 0], spans[0, 1]
+        if spans[1, 0] < spans[1, 1]:
+            start, stop = (
+                (min(start, spans[1, 0]), max(stop, spans[1, 1]))
+                if start < stop
+                else (spans[1, 0], spans[1, 1])
+            )
         g0, g1 = cy[0, y], cy[1, y]
-        for x in range(width):
-            total = ((g0 * (lines[0, x] >> 4)) >> 16) + ((g1 * (lines[1, x] >> 4)) >> 16)
-            out[y, x] = (total + 2) >> 2
+        one, two, row = lines[0][start:stop], lines[1][start:stop], out[y][start:stop]
+        for x in range(row.size):
+            total = ((g0 * (one[x] >> 4)) >> 16) + ((g1 * (two[x] >> 4)) >> 16)
+            row[x] = (total + 2) >> 2
     return out
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..geometry._bilinear import flow_lines, flow_row
+from ..geometry._bilinear import flow_lines, flow_row, split
 from ..model.compiled import cached_njit
 
 Array = NDArray[Any]
@@ -43,43 +43,61 @@ def _count_row(
     truth: Array,
     thresholds: Array,
     unknown: Any,
-    errors: Array,
+    memory: Array,
     wrong: Array,
     sums: Array,
 ) -> None:
     """Add one row of estimates (n,) and truth (n, 2) to `wrong` and `sums`.
 
-    `wrong` counts by threshold; `sums` are pixels of known truth, known estimates and their error. Plain
-    loops over short lines, so that they run on vectors; only the sum of errors keeps its order. An error of
-    -1 stands for unknown truth: it is above no threshold.
+    `wrong` counts by threshold; `sums` are pixels of known truth, known estimates, and the errors of these in
+    eight lanes (pixel x goes to lane x mod 8), a fixed order that runs on vectors. An error of -1 stands for
+    unknown truth: it is above no threshold. `memory` is (4, n or longer). Many short loops instead of one,
+    because each of them runs on vectors.
     """
     kind = thresholds.dtype.type
     limit, none = np.float32(1e9), kind(-1)
-    for x in range(us.size):
-        u, v, gu, gv = kind(us[x]), kind(vs[x]), kind(truth[x, 0]), kind(truth[x, 1])
-        e = np.sqrt((u - gu) * (u - gu) + (v - gv) * (v - gv))
-        e = e if (abs(u) <= limit) & (abs(v) <= limit) else unknown
-        errors[x] = e if (abs(gu) <= limit) & (abs(gv) <= limit) else none
-    longest, total = none, 0.0
-    valid, known = 0, 0
-    for x in range(us.size):
+    n = us.size
+    errors, counted, gu, gv = memory[0][:n], memory[1][:n], memory[2][:n], memory[3][:n]
+    split(truth, gu, gv)
+    for x in range(n):
+        errors[x] = np.sqrt((us[x] - gu[x]) * (us[x] - gu[x]) + (vs[x] - gv[x]) * (vs[x] - gv[x]))
+    for x in range(n):
+        estimated = (abs(us[x]) <= limit) & (abs(vs[x]) <= limit)
+        true = (abs(gu[x]) <= limit) & (abs(gv[x]) <= limit)
         e = errors[x]
-        longest = e if e > longest else longest
-        valid += 1 if e >= 0 else 0
-        if (e >= 0) & (abs(us[x]) <= limit) & (abs(vs[x]) <= limit):
-            known += 1
-            total += e
-    for k in range(thresholds.size):
-        most = thresholds[k]
-        if not longest > most:
-            break
-        above = 0
-        for x in range(us.size):
-            above += 1 if errors[x] > most else 0
-        wrong[k] += above
+        counted[x] = e if estimated & true else none
+        e = e if estimated else unknown
+        errors[x] = e if true else none
+    valid, known = 0, 0
+    for x in range(n):
+        valid += 1 if errors[x] >= 0 else 0
+    for x in range(n):
+        known += 1 if counted[x] >= 0 else 0
     sums[0] += valid
     sums[1] += known
-    sums[2] += total
+    lanes = sums[2:]
+    whole = n & -8
+    for x in range(0, whole, 8):
+        for k in range(8):
+            lanes[k] += counted[x + k] if counted[x + k] > 0 else kind(0)
+    for x in range(whole, n):
+        lanes[x - whole] += counted[x] if counted[x] > 0 else kind(0)
+    for k in range(thresholds.size):
+        most = thresholds[k]
+        above = 0
+        for x in range(n):
+            above += 1 if errors[x] > most else 0
+        if not above:
+            break
+        wrong[k] += above
+
+
+@cached_njit(nogil=True)
+def _summed(sums: Array) -> Array:
+    """Known truth, known estimates, and the sum of the eight lanes of errors."""
+    s = sums[2:]
+    total = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
+    return np.array([sums[0], sums[1], total])
 
 
 @cached_njit(nogil=True)
@@ -89,18 +107,16 @@ def error_counts(flow: Array, truth: Array, thresholds: Array, unknown: Any) -> 
     Arithmetic is in the type of `thresholds`; `unknown` is the error of an unknown estimate.
     """
     wrong = np.zeros(thresholds.size, np.int64)
-    sums = np.zeros(3)
-    errors = np.empty(flow.shape[1], thresholds.dtype)
-    row = np.empty((2, flow.shape[1]), flow.dtype)
+    sums = np.zeros(10)
+    memory = np.empty((4, flow.shape[1]), thresholds.dtype)
+    row = np.empty((2, flow.shape[1]), thresholds.dtype)
     for y in range(flow.shape[0]):
         start, stop = _span(truth[y])
         if start < stop:
-            for x in range(flow.shape[1]):
-                row[0, x] = flow[y, x, 0]
-                row[1, x] = flow[y, x, 1]
+            split(flow[y], row[0], row[1])
             us, vs = row[0][start:stop], row[1][start:stop]
-            _count_row(us, vs, truth[y][start:stop], thresholds, unknown, errors, wrong, sums)
-    return wrong, sums
+            _count_row(us, vs, truth[y][start:stop], thresholds, unknown, memory, wrong, sums)
+    return wrong, _summed(sums)
 
 
 @cached_njit(nogil=True)
@@ -109,20 +125,33 @@ def resized_counts(
 ) -> tuple[Array, Array]:
     """`error_counts` of a flow resized by `plan`, only from the first to the last known truth of a row."""
     xs, fx, ys, fy, ax, ay, to, bx, by = plan
-    wrong = np.zeros(thresholds.size, np.int64)
-    sums = np.zeros(3)
-    errors = np.empty(truth.shape[1], thresholds.dtype)
-    lines = np.ones((2, 3, xs.shape[1]), fx.dtype)
-    row = np.empty((2, xs.shape[1]), fx.dtype)
-    held = np.full(2, -1, np.int64)
-    for y in range(truth.shape[0]):
+    height, width = truth.shape[0], truth.shape[1]
+    spans = np.empty((height, 2), np.int64)
+    left, right = width, 0
+    for y in range(height):
         start, stop = _span(truth[y])
+        spans[y, 0], spans[y, 1] = start, stop
+        if start < stop:
+            left, right = min(left, start), max(right, stop)
+    wrong = np.zeros(thresholds.size, np.int64)
+    sums = np.zeros(10)
+    if left >= right:
+        return wrong, _summed(sums)
+    # No column outside left … right is ever asked for.
+    xs, fx, ax, bx = xs[:, left:right], fx[:, left:right], ax[left:right], bx[left:right]
+    memory = np.empty((4, right - left), thresholds.dtype)
+    lines = np.ones((2, 3, right - left), fx.dtype)
+    row = np.empty((2, right - left), fx.dtype)
+    held = np.full(2, -1, np.int64)
+    for y in range(height):
+        start, stop = spans[y, 0] - left, spans[y, 1] - left
         if start < stop:
             whole = flow_lines(flow, xs, fx, ys[:, y], held, lines)
             flow_row(lines, whole, fy[0, y], fy[1, y], ax, ay[y], to, bx, by[y], row, start, stop)
             us, vs = row[0][start:stop], row[1][start:stop]
-            _count_row(us, vs, truth[y][start:stop], thresholds, unknown, errors, wrong, sums)
-    return wrong, sums
+            known = truth[y][spans[y, 0] : spans[y, 1]]
+            _count_row(us, vs, known, thresholds, unknown, memory, wrong, sums)
+    return wrong, _summed(sums)
 
 
 @cached_njit(nogil=True)

@@ -44,10 +44,26 @@ def mask_counts(mask: Mask, truth: Mask, *, bitwise: bool = False) -> MaskCounts
     """
     if mask.shape != truth.shape:
         raise ValueError(f"masks {mask.shape} and {truth.shape} differ in shape")
-    a, b = (np.asarray(mask), np.asarray(truth)) if bitwise else (mask != 0, truth != 0)
-    return MaskCounts(
-        int(np.count_nonzero(a & b)), int(np.count_nonzero(a | b)), int(np.count_nonzero(a ^ b)), a.size
-    )
+    a, b = np.asarray(mask), np.asarray(truth)
+    if bitwise and not a.dtype == b.dtype == np.uint8:
+        raise ValueError(f"bitwise counts are those of bytes (uint8), found {a.dtype} and {b.dtype}")
+    from ._mask_loops import count_bits, count_pixels
+
+    one, two = (x if x.dtype == np.uint8 else (x != 0).view(np.uint8) for x in (a, b))
+    lines = np.ascontiguousarray(one).reshape(-1), np.ascontiguousarray(two).reshape(-1)
+    both, either, differing = (count_bits if bitwise else count_pixels)(*lines)
+    return MaskCounts(int(both), int(either), int(differing), a.size)
+
+
+def between(mask: NDArray[np.uint8]) -> int:
+    """Pixels of a mask that are neither 0 nor 255, as a mask from a file should be.
+
+    >>> between(np.array([[0, 1, 255]], np.uint8))
+    1
+    """
+    from ._mask_loops import count_between
+
+    return int(count_between(np.ascontiguousarray(mask).reshape(-1)))
 
 
 def iou(mask: Mask, truth: Mask) -> float:

@@ -12,13 +12,14 @@ from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Features, Unit
+from ..model.workspace import Workspace
 from . import v2_verification_scores as scoring
 from .convention_tables import Tables, convention_tables
 from .v2_common import COMPARISON, OpenV2, checked_options, raise_problems, setting_of
 from .v2_imported import imported_verification, refuse_imported
 from .v2_lists import verification_source
 from .v2_protocols import PROTOCOLS, VERIFICATION, convention_steps, rules_of
-from .v2_verification_compare import NAME, Workspace, compare, items_of, pair_plan
+from .v2_verification_compare import NAME, compare, items_of, pair_plan
 
 
 class Verification:

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..datasets.tss import PairTruth, TssDataset, TssPair
-from ..formats.tss_results import PairResult
+from ..formats.tss_results import PairResult, read_pair_result
+from ..metrics.masks import between
 from ..model.errors import InputError, ProblemsError, UnknownNameError
 from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.units import Features, Item, Unit
+from ..model.workspace import thread_workspace
 from .tss_compare import PairCounts, compare_pair
 
 MISSING = ("error", "skip", "zero")
@@ -101,7 +103,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: Mappin
     missing = missing_parts(result)
     if missing and options["missing"] == "error":
         raise InputError(f"{pair.key}: {'; '.join(missing)}; allow it with missing=skip or missing=zero")
-    truth = pair.truth()
+    truth = pair.truth(thread_workspace())
     counts = compare_pair(
         truth, result, rule=rule, auto_flip=options["auto_flip"], use_prec=options["use_prec"]
     )
@@ -123,6 +125,11 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: Mappin
     return Records("pixel", counts.columns, meta)
 
 
+def compare_files(pair: TssPair, folder: str | Path, rule: str, options: Mapping[str, Any]) -> Records:
+    """Records of one pair from the results in a folder, read into the memory of this thread."""
+    return compare_result(pair, read_pair_result(folder, thread_workspace()), rule, options)
+
+
 def missing_parts(result: PairResult) -> list[str]:
     """What a pair lacks to be scored, in words; masks alone may be absent (they are estimated)."""
     if not result.present:
@@ -141,7 +148,7 @@ def notices(truth: PairTruth, result: PairResult) -> list[list[Any]]:
         for label, mask in ((name, result.arrays.get(name)), (f"ground truth {name}", getattr(truth, name))):
             if mask is None:
                 continue
-            odd = int(np.count_nonzero((mask - np.uint8(1)) < 254))
+            odd = between(mask)
             if odd:
                 hint = " (it holds 0 and 1; write 0 and 255)" if mask.max() == 1 else ""
                 found.append([f"{label} has values other than 0 and 255{hint}", odd])

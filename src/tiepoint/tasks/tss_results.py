@@ -11,7 +11,7 @@ from ..formats.tss_results import read_pair_result, write_pair_result
 from ..model.errors import InputError, ProblemsError
 from ..model.records import Records
 from ..model.units import Arrays
-from .tss_open import OpenTss, compare_result, missing_parts
+from .tss_open import OpenTss, compare_files, missing_parts
 from .tss_rows import write_scores_csv
 
 
@@ -74,7 +74,7 @@ def score_results(
     opened = OpenTss(Path(data), options or {})
     warnings = [*opened.warnings, *check_results(opened, results)]
     records = [
-        compare_result(pair, read_pair_result(results_folder(results, pair.key)), protocol, opened.options)
+        compare_files(pair, results_folder(results, pair.key), protocol, opened.options)
         for pair in opened.pairs
     ]
     return records, warnings

@@ -19,6 +19,7 @@ from ..kernels.threads import Team
 from ..model.errors import InputError
 from ..model.records import Records
 from ..model.units import Features
+from ..model.workspace import Workspace
 from .v2_common import Setting, base_meta, compact, rows_of, smallest
 
 NAME = "hpatches/verification"
@@ -28,23 +29,6 @@ BLOCK_BYTES = 448 << 20
 MOST_OPEN = 700
 """Images read where they are mapped; each keeps a file open, and a process may often open 1024."""
 Ints = NDArray[Any]
-
-
-class Workspace:
-    """Memory for descriptors laid side by side, kept from one noise level to the next.
-
-    Hundreds of megabytes taken afresh cost more than filling them.
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[str, NDArray[np.uint8]] = {}
-
-    def take(self, name: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """An array to write into; what an earlier one of this name held is lost."""
-        size = shape[0] * shape[1] * dtype.itemsize
-        if name not in self._kept or len(self._kept[name]) < size:
-            self._kept[name] = np.empty(size, np.uint8)
-        return self._kept[name][:size].view(dtype).reshape(shape)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Memory kept for the next of many equal steps: megabytes taken afresh cost more than filling them."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+LINE = 64
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """`numpy.empty` that starts on a cache line.
+
+    NumPy's own start 16 bytes behind one, and some processors copy to there six times slower from a file
+    whose data begins at byte 12.
+
+    >>> aligned_empty((3, 5), np.float32).ctypes.data % LINE
+    0
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.empty(size + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+class Workspace:
+    """Named arrays to write into. What an earlier array of a name held is lost when the name is taken again.
+
+    >>> space = Workspace()
+    >>> first = space.take("rows", (2, 3), np.float32)
+    >>> np.shares_memory(first, space.take("rows", (4,), np.uint8))
+    True
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, NDArray[np.uint8]] = {}
+
+    def take(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """An array of this shape, its content undefined."""
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        if name not in self._kept or len(self._kept[name]) < size:
+            self._kept[name] = aligned_empty((size,), np.uint8)
+        return self._kept[name][:size].view(dtype).reshape(shape)
+
+
+_own = threading.local()
+
+
+def thread_workspace() -> Workspace:
+    """The workspace of the calling thread; whoever uses it gives none of its arrays away."""
+    if not hasattr(_own, "space"):
+        _own.space = Workspace()
+    space: Workspace = _own.space
+    return space
