@@ -59,13 +59,20 @@ class DenseSift:
         return {"flow1": flow1, "flow2": flow2, "mask1": masks[0], "mask2": masks[1]}
 
     def _pyramid(self, grey: NDArray[np.float64]) -> list[Floats]:
-        """Descriptors of every level, coarsest first."""
-        longest = max(grey.shape)
-        levels = []
-        side = self.side
+        """Descriptors of every level, coarsest first: those of the finest, averaged.
+
+        Descriptors made anew from smaller images see half the picture at once and find less.
+        """
+        longest, side = max(grey.shape), self.side
+        levels: list[Floats] = []
         while True:
             height, width = (max(8, round(n * side / longest)) for n in grey.shape)
-            levels.append(dense_descriptors(imresize(grey, height, width)))
+            if levels:
+                mean = imresize(levels[-1].astype(np.float64), height, width)
+                length = np.linalg.norm(mean, axis=2, keepdims=True)
+                levels.append(np.ascontiguousarray(mean / (length + 1e-3), np.float32))
+            else:
+                levels.append(dense_descriptors(imresize(grey, height, width)))
             if side <= self.coarsest:
                 return levels[::-1]
             side = max(side // 2, self.coarsest)
