@@ -163,16 +163,6 @@ def _filled(row: Array) -> tuple[int, int]:
 
 
 @cached_njit(nogil=True)
-def _reached(row: Array, first: Array, last: Array) -> tuple[int, int]:
-    """Output columns that what is not zero in a source row can reach, as (start, stop).
-
-    `first[p]` and `last[p]` are the first column position p contributes to, and the one after the last.
-    """
-    start, stop = _filled(row)
-    return (first[start], last[stop - 1]) if start < stop else (0, 0)
-
-
-@cached_njit(nogil=True)
 def reach(xs: Array, size: int) -> tuple[Array, Array]:
     """For every source position the first output column it contributes to and the one after the last.
 
@@ -193,6 +183,38 @@ def reach(xs: Array, size: int) -> tuple[Array, Array]:
 
 
 @cached_njit(nogil=True)
+def _next_line(lines: Array, spans: Array, held: Array, rows: Array) -> None:
+    """Take over the second line as the first where the next output row starts with its source row.
+
+    Columns outside the span of a line are zero, and stay so.
+    """
+    if held[1] == rows[0] and held[0] != rows[0]:
+        lines[0, spans[0, 0] : spans[0, 1]] = 0
+        start, stop = spans[1, 0], spans[1, 1]
+        lines[0, start:stop] = lines[1, start:stop]
+        held[0], spans[0, 0], spans[0, 1] = held[1], start, stop
+
+
+@cached_njit(nogil=True)
+def _new_span(line: Array, span: Array, source: Array, first: Array, last: Array) -> tuple[int, int]:
+    """Clear a line and give it the span that what is not zero in its new source row can reach."""
+    line[span[0] : span[1]] = 0
+    start, stop = _filled(source)
+    span[0], span[1] = (first[start], last[stop - 1]) if start < stop else (0, 0)
+    return span[0], span[1]
+
+
+@cached_njit(nogil=True)
+def _both_spans(spans: Array) -> tuple[int, int]:
+    """From the first to the last column that either line reaches."""
+    if spans[0, 0] >= spans[0, 1]:
+        return spans[1, 0], spans[1, 1]
+    if spans[1, 0] >= spans[1, 1]:
+        return spans[0, 0], spans[0, 1]
+    return min(spans[0, 0], spans[1, 0]), max(spans[0, 1], spans[1, 1])
+
+
+@cached_njit(nogil=True)
 def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Array:
     """OpenCV's fixed-point resize of uint8 rows (h, n); `cx`, `cy` are the weights times 2048, int32.
 
@@ -206,34 +228,17 @@ def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Ar
     spans = np.zeros((2, 2), np.int64)
     first, last = reach(xs, image.shape[1])
     for y in range(height):
-        if held[1] == ys[0, y] and held[0] != ys[0, y]:
-            # Exchanged by hand: the columns outside the span of a line are zero and must stay so.
-            lines[0, spans[0, 0] : spans[0, 1]] = 0
-            lines[0, spans[1, 0] : spans[1, 1]] = lines[1, spans[1, 0] : spans[1, 1]]
-            held[0], spans[0, 0], spans[0, 1] = held[1], spans[1, 0], spans[1, 1]
+        _next_line(lines, spans, held, ys[:, y])
         for k in range(2):
             if held[k] != ys[k, y]:
                 held[k] = ys[k, y]
                 source = image[held[k]]
-                lines[k, spans[k, 0] : spans[k, 1]] = 0
-                start, stop = _reached(source, first, last)
-                spans[k, 0], spans[k, 1] = start, stop
-                line, x0, x1, c0, c1 = (
-                    lines[k][start:stop],
-                    xs[0][start:stop],
-                    xs[1][start:stop],
-                    cx[0][start:stop],
-                    cx[1][start:stop],
-                )
+                start, stop = _new_span(lines[k], spans[k], source, first, last)
+                line, x0, x1 = lines[k][start:stop], xs[0][start:stop], xs[1][start:stop]
+                c0, c1 = cx[0][start:stop], cx[1][start:stop]
                 for x in range(line.size):
                     line[x] = source[x0[x]] * c0[x] + source[x1[x]] * c1[x]
-        start, stop = spans[0, 0], spans[0, 1]
-        if spans[1, 0] < spans[1, 1]:
-            start, stop = (
-                (min(start, spans[1, 0]), max(stop, spans[1, 1]))
-                if start < stop
-                else (spans[1, 0], spans[1, 1])
-            )
+        start, stop = _both_spans(spans)
         g0, g1 = cy[0, y], cy[1, y]
         one, two, row = lines[0][start:stop], lines[1][start:stop], out[y][start:stop]
         for x in range(row.size):
@@ -246,21 +251,26 @@ def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Ar
 def coverage_mask(mask: Array, xs: Array, fx: Array, ys: Array, fy: Array) -> Array:
     """255 where at least half of the bilinear weight falls on non-zero pixels of `mask`, else 0; float64."""
     height, width = ys.shape[1], xs.shape[1]
-    out = np.empty((height, width), np.uint8)
-    lines = np.empty((2, width), np.float64)
+    out = np.zeros((height, width), np.uint8)
+    lines = np.zeros((2, width), np.float64)
     held = np.full(2, -1, np.int64)
+    spans = np.zeros((2, 2), np.int64)
+    first, last = reach(xs, mask.shape[1])
     for y in range(height):
-        if held[1] == ys[0, y] and held[0] != ys[0, y]:
-            lines[0] = lines[1]
-            held[0] = held[1]
+        _next_line(lines, spans, held, ys[:, y])
         for k in range(2):
             if held[k] != ys[k, y]:
                 held[k] = ys[k, y]
                 source = mask[held[k]]
-                for x in range(width):
-                    a = fx[0, x] if source[xs[0, x]] else 0.0
-                    lines[k, x] = a + (fx[1, x] if source[xs[1, x]] else 0.0)
-        for x in range(width):
-            half = lines[0, x] * fy[0, y] + lines[1, x] * fy[1, y] >= 0.5
-            out[y, x] = 255 if half else 0
+                start, stop = _new_span(lines[k], spans[k], source, first, last)
+                line, x0, x1 = lines[k][start:stop], xs[0][start:stop], xs[1][start:stop]
+                f0, f1 = fx[0][start:stop], fx[1][start:stop]
+                for x in range(line.size):
+                    a = f0[x] if source[x0[x]] else 0.0
+                    line[x] = a + (f1[x] if source[x1[x]] else 0.0)
+        start, stop = _both_spans(spans)
+        g0, g1 = fy[0, y], fy[1, y]
+        one, two, row = lines[0][start:stop], lines[1][start:stop], out[y][start:stop]
+        for x in range(row.size):
+            row[x] = 255 if one[x] * g0 + two[x] * g1 >= 0.5 else 0
     return out
