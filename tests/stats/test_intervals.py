@@ -224,3 +224,36 @@ def test_resampled_scores_by_plain_loops_with_weights_and_gaps() -> None:
             below = sum(times[s] * weights[c, s] for s in range(9) if cells[c, s] == cells[c, s])
             means.append(above / below)
         assert got[r] == pytest.approx(np.mean(means), abs=1e-12)
+
+
+def test_a_scene_alone_in_its_cell_leaves_no_interval() -> None:
+    kinds = ("i", "v", "v", "v", "v", "v", "v")
+    scenes = tuple(f"{k}_{n}" for n, k in enumerate(kinds))
+    x = np.linspace(0.3, 0.6, 7)
+    plain = SceneValues(scenes, kinds, x[None])
+    by_kind = SceneValues(scenes, kinds, np.array([[x[0]] + 6 * [np.nan], [np.nan, *x[1:]]]))
+    assert scene_interval(plain).kind == "t"
+    found = scene_interval(by_kind)
+    assert (found.kind, found.low, found.high) == ("none", None, None)
+    assert found.note is not None
+    assert "i_0 is the only scene of its cell" in found.note
+    two = SceneValues(
+        scenes, ("i", "i", *kinds[2:]), np.array([[*x[:2]] + 5 * [np.nan], 2 * [np.nan] + [*x[2:]]])
+    )
+    assert scene_interval(two).kind == "t"
+
+
+def test_differences_of_such_scores_are_tested_but_have_no_interval() -> None:
+    from tiepoint.stats.paired import all_pairs, paired
+    from tiepoint.stats.sample import sample_of_scenes
+    from tiepoint.stats.scene_score import scene_score
+
+    kinds = ("i", "v", "v", "v", "v", "v", "v")
+    scenes = tuple(f"{k}_{n}" for n, k in enumerate(kinds))
+    x = np.linspace(0.3, 0.6, 7)
+    cells = [np.array([[y[0]] + 6 * [np.nan], [np.nan, *y[1:]]]) for y in (x, x + 0.1)]
+    sample = sample_of_scenes([scene_score(SceneValues(scenes, kinds, c)) for c in cells])
+    found = paired(sample, all_pairs(2))
+    assert np.isnan(found.low).all()
+    assert np.isnan(found.resolvable).all()
+    assert 0 < found.family.p[0] <= 2 / 2**6

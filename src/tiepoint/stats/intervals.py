@@ -72,6 +72,9 @@ def scene_interval(
     note = "; ".join("merged duplicates " + " = ".join(group) for group in merged) or None
     if n < STUDENT_FROM:
         return _no_interval(n, level, note)
+    if score.alone:
+        why = f"{', '.join(score.alone)} is the only scene of its cell, so its spread is unknown"
+        return Interval(None, None, "none", n, why if note is None else f"{note}; {why}", level)
     strata, influence = score.strata, score.influence()[:, None]
     if n >= BOOTSTRAP_FROM:
         draws = resample(strata, resamples=resamples, seed=seed_for(score.scenes, score.kinds, seed))

@@ -64,6 +64,8 @@ def paired(
     gap = sample.minus(pairs, with_resampled=False)
     low, high = sample.difference_bounds(pairs, level=level)
     se, df = standard_error(gap.influence, gap.strata)
+    if sample.alone:
+        se = np.full_like(se, np.nan)
     if sample.contributions is not None:
         family = sign_flip_family(sample.contributions, pairs, sample.strata, flips=flips, seed=seed)
     elif sample.resampled is not None:

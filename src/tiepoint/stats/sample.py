@@ -27,7 +27,8 @@ class Sample:
 
     `value` (m,), `influence` (s, m), `resampled` (r, m) from 40 scenes on, else None, `strata` (s,).
     For scores that are means over scenes also `contributions` (s, m), whose sums are the values, and
-    `by_scene` (m, s), the mean over cells in each scene; for pooled scores both are None.
+    `by_scene` (m, s), the mean over cells in each scene; for pooled scores both are None. `alone` are scenes
+    that are the only one of a cell, whose spread is unknown.
     """
 
     value: Array
@@ -36,6 +37,7 @@ class Sample:
     strata: NDArray[np.int64]
     contributions: Array | None = None
     by_scene: Array | None = None
+    alone: tuple[str, ...] = ()
 
     @property
     def n_scenes(self) -> int:
@@ -44,7 +46,9 @@ class Sample:
 
     @property
     def interval_kind(self) -> str:
-        """`bca`, `t` or `none`, by the number of scenes."""
+        """`bca`, `t` or `none`, by the number of scenes; `none` where one is the only scene of a cell."""
+        if self.alone:
+            return "none"
         few = "none" if self.n_scenes < STUDENT_FROM else "t"
         return few if self.resampled is None else "bca"
 
@@ -65,6 +69,7 @@ class Sample:
             self.strata,
             None if c is None else c[:, a] - c[:, b],
             None if self.by_scene is None else self.by_scene[a] - self.by_scene[b],
+            self.alone,
         )
 
     def difference_bounds(self, pairs: NDArray[np.int64], *, level: float = 0.95) -> tuple[Array, Array]:
@@ -118,6 +123,7 @@ def sample_of_scenes(
         strata,
         np.stack([s.contributions() for s in scores], axis=1),
         np.array(by_scene),
+        first.alone,
     )
 
 

@@ -30,6 +30,18 @@ class SceneScore:
         """Stratum of each scene."""
         return strata_of(self.kinds)
 
+    @property
+    def alone(self) -> tuple[str, ...]:
+        """Scenes that are the only one of a cell, while the score has others: their spread is unknown.
+
+        Such a scene is the mean of its cell, so that nothing shows how far it is from its kind.
+        """
+        if len(self.scenes) == 1:
+            return ()
+        there = self.weights > 0
+        single = there[there.sum(axis=1) == 1].any(axis=0)
+        return tuple(s for s, a in zip(self.scenes, single, strict=True) if a)
+
     def cell_means(self) -> Array:
         """Weighted mean over scenes of each cell, (cells,)."""
         means: Array = (self.weights * self.values).sum(axis=1) / self.weights.sum(axis=1)
