@@ -35,7 +35,8 @@ def evaluate(
         protocol: One or several protocols; `exact` if nothing is said.
         store: Folder or database URL; ``tiepoint-store`` in the current folder if nothing is said.
         jobs: Worker processes; scores do not depend on it.
-        on_bad: What to do with NaN, infinite or zero descriptors: ``"error"`` or ``"miss"``.
+        on_bad: What to do with NaN, infinite or zero descriptors: ``"error"``, ``"miss"`` or
+            ``"keep-zeros"`` (zero rows are ordinary vectors, as in the older tools; the others are misses).
         device: Device of learned methods.
         fit_on: Dataset to fit transforms on (``+pca`` …) instead of the split's training sequences.
         **options: Options of the task: ``tasks``, ``benchmark``, ``split``, ``tau_px`` …

@@ -72,6 +72,32 @@ def test_all_tasks_give_the_numbers_of_the_reference(place, capsys):
     assert printed[at + 6] == ["mean", *mean]
 
 
+def test_zero_rows_are_ordinary_vectors_as_in_the_reference(place, capsys):
+    world, descriptors = place
+    for scene in world.lengths:
+        for image in ("ref", "e1", "h2"):
+            descriptors[f"{scene}/{image}"][3] = 0
+            path = Path("data/descriptors/mine") / scene / f"{image}.csv"
+            np.savetxt(path, descriptors[f"{scene}/{image}"], fmt="%d", delimiter=";")
+    assert evaluate("--task=verification", "--task=matching", "--task=retrieval") == 0
+
+    def read(task):
+        return json.loads(Path(f"results/mine_{task}_a.json").read_text())["results"]
+
+    lists = lists_of(world, "a")
+    for z in "eht":
+        for negatives, (auc, ap) in tool.verification(descriptors, lists, z, "python").items():
+            cell = read("verification")[z][negatives]
+            assert cell["balanced"]["auc"] == pytest.approx(auc, abs=1e-12)
+            assert cell["imbalanced"]["ap"] == pytest.approx(ap, abs=1e-12)
+    for (s, z, k), (ap, sr) in tool.matching(descriptors, SPLITS["a"]["test"], "python").items():
+        assert read("matching")[s][z][str(k)] == pytest.approx({"ap": ap, "sr": sr}, abs=1e-12)
+    expected = tool.retrieval_python(descriptors, lists["queries"], lists["distractors"], SMALL)
+    for (z, k), mean in expected.items():
+        own = [q[z][str(k)]["ap"] for q in read("retrieval").values()]
+        assert np.mean(own) == pytest.approx(mean, abs=1e-12)
+
+
 def test_result_files_are_plain_and_can_be_imported(place, capsys):
     assert evaluate("--task=matching", "--split=full", "--results-dir=out") == 0
     raw = json.loads(Path("out/mine_matching_full.json").read_text())

@@ -56,6 +56,19 @@ def test_zero_rows_where_they_are_legal():
     assert set(check(zero.astype(np.uint8), distance="hamming")) == {"values"}
 
 
+def test_zero_rows_can_be_kept_as_vectors():
+    values = GOOD.copy()
+    values[1], values[2, 0], values[3, 1] = 0, np.nan, np.inf
+    out = check(values, on_bad="keep-zeros")
+    assert out["valid"].tolist() == [True, True, False, False]
+    values[2:] = 1
+    assert set(check(values, on_bad="keep-zeros")) == {"values"}
+    with pytest.raises(InputError, match="--on-bad miss, or keep zero rows as vectors with --on-bad keep"):
+        check(values)
+    with pytest.raises(InputError, match=r"--on-bad miss$"):
+        check(values, distance="cosine")
+
+
 def test_rows_the_method_gave_up_are_misses_without_asking():
     values = GOOD.copy()
     values[2] = np.nan

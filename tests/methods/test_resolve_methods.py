@@ -172,6 +172,13 @@ def test_wrong_row_count_of_a_user(patches):
         resolve(Short(), family="patches").extract(item(patches), patches)
 
 
+class ByCosine:
+    name, distance = "angle", "cosine"
+
+    def describe(self, patches):
+        return np.ones((len(patches), 3))
+
+
 def test_usage_errors(patches):
     with pytest.raises(UnknownNameError, match="did you mean 'sift'"):
         resolve("sfit", family="patches")
@@ -179,6 +186,8 @@ def test_usage_errors(patches):
         resolve("sift", family="patch")
     with pytest.raises(InputError, match="unknown value 'drop' of on_bad"):
         resolve("sift", family="patches", on_bad="drop")
+    with pytest.raises(InputError, match="a zero vector has no direction; use --on-bad miss"):
+        resolve(ByCosine(), family="patches", on_bad="keep-zeros")
     with pytest.raises(UnknownNameError, match="parameter of sift 'size'"):
         resolve("sift?size=3", family="patches")
     with pytest.raises(InputError, match="uint8"):

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import v2_restatement as tool
 from v2_world import LETTERS, SPLITS, features_of, lists_of, make_descriptors, make_world, run_task, value
 
+import tiepoint as tp
 from tiepoint.tasks import v2_pools
 from tiepoint.tasks.hpatches_matching import TASK as MATCHING
 from tiepoint.tasks.hpatches_retrieval import TASK as RETRIEVAL
@@ -121,6 +122,52 @@ def test_retrieval(world, kind, distance, split):
         for noise, z in LETTERS.items():
             assert close(value(scores, "map", f"noise={noise},pool={label}"), expected[z])
     assert close(value(scores, "map"), np.mean(list(expected.values())))
+
+
+def with_zeros(descriptors):
+    """A row of zeros in the reference and in an easy image of every sequence; nothing failed."""
+    out = {k: v.copy() for k, v in descriptors.items()}
+    for key, rows in out.items():
+        if key.endswith(("/ref", "/e1")):
+            rows[3] = 0
+    return out
+
+
+@pytest.mark.parametrize("distance", ["l2", "l1"])
+def test_zero_rows_that_are_kept_are_ordinary_vectors(world, tmp_path, distance):
+    plain = with_zeros(make_descriptors("noisy"))
+    for key, rows in plain.items():
+        (tmp_path / "d" / key).parent.mkdir(parents=True, exist_ok=True)
+        np.save(tmp_path / "d" / f"{key}.npy", rows)
+
+    def scores(task, on_bad="keep-zeros", **options):
+        return tp.evaluate(
+            f"files:{tmp_path / 'd'}?distance={distance}",
+            task=f"hpatches/{task}",
+            data=world.data,
+            tasks=world.tasks,
+            split="full",
+            protocol=["hpatches-python", "hpatches-matlab"],
+            store=tmp_path / "store",
+            on_bad=on_bad,
+            **options,
+        )
+
+    lists, used = lists_of(world, "full"), list(world.lengths)
+    verification, matching, retrieval = scores("verification"), scores("matching"), scores("retrieval")
+    for name in TOOLS:
+        protocol = f"hpatches-{name}"
+        aps = [v[1] for z in "eht" for v in tool.verification(plain, lists, z, name, distance).values()]
+        assert close(verification.value("ap", "all", protocol), np.mean(aps))
+        expected = tool.matching_mean(tool.matching(plain, used, name, distance), name)
+        assert close(matching.value("map", "all", protocol), expected)
+    where = (lists["queries"], lists["distractors"])
+    expected = np.mean(list(tool.retrieval_python(plain, *where, SMALL, distance).values()))
+    assert close(retrieval.value("map", "all", "hpatches-python"), expected)
+    expected = np.mean(list(tool.retrieval_matlab(plain, *where, None, distance).values()))
+    assert close(retrieval.value("map", "all", "hpatches-matlab"), expected)
+    missed = scores("matching", on_bad="miss")
+    assert missed.value("map", "all", "hpatches-python") < matching.value("map", "all", "hpatches-python")
 
 
 def test_precision_floor_of_the_python_tool_is_below_every_printed_digit(world):

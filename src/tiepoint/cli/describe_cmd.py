@@ -17,7 +17,7 @@ def describe(
     data: Path = typer.Option(..., "--data", help="Folder of patch strips."),
     out: Path = typer.Option(..., "--out", help="Folder for SEQ/IM.csv."),
     on_bad: str = typer.Option(
-        "error", "--on-bad", help="NaN, inf or zero descriptors: error or miss (NaN rows)."
+        "error", "--on-bad", help="NaN, inf or zero descriptors: error, miss (NaN rows), keep-zeros."
     ),
     device: str = typer.Option("cpu", "--device", help="Device of learned methods."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace files that exist."),

@@ -25,7 +25,9 @@ def run(
     split: str = typer.Option(None, "--split", help="Split of the task (HPatches 2017)."),
     jobs: int = typer.Option(0, "--jobs", help="Worker processes; 0 means one per core."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
-    on_bad: str = typer.Option("error", "--on-bad", help="NaN, inf or zero descriptors: error or miss."),
+    on_bad: str = typer.Option(
+        "error", "--on-bad", help="NaN, inf, zero descriptors: error, miss, keep-zeros."
+    ),
     device: str = typer.Option("cpu", "--device", help="Device of learned methods."),
     fit_on: Path = typer.Option(
         None, "--fit-on", help="Dataset to fit +pca, +zca … on instead of the split's train sequences."

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .._version import __version__
+from ..methods.checks import KEEP_ZEROS
 from ..model.errors import InputError, ProblemsError, TiepointError, UnknownNameError
 from .hpatches_files import PROTOCOL, TASKS, results_of, write_results
 
@@ -112,7 +113,7 @@ def _one(method: str, name: str, task: str, given: argparse.Namespace, lengths: 
     if Path(given.tasks_dir).is_dir():
         options["tasks"] = given.tasks_dir
     with Store.open(scratch / "store") as store:
-        request = Request(method, f"hpatches/{task}", lengths, (PROTOCOL,), options, {"on_bad": "miss"})
+        request = Request(method, f"hpatches/{task}", lengths, (PROTOCOL,), options, {"on_bad": KEEP_ZEROS})
         run = evaluate(request, store)
     for warning in run.warnings:
         print(f"hpatches_eval: warning: {warning}", file=sys.stderr)

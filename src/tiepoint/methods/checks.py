@@ -13,7 +13,24 @@ from ..model.edges import DISTANCES
 from ..model.errors import InputError
 
 Array = NDArray[Any]
-ON_BAD = ("error", "miss")
+KEEP_ZEROS = "keep-zeros"
+ON_BAD = ("error", "miss", KEEP_ZEROS)
+
+
+def check_on_bad(on_bad: str, distance: str, name: str) -> None:
+    """Refuse a value of `on_bad` that is unknown, or that the distance of a method has no use for.
+
+    >>> check_on_bad("keep-zeros", "cosine", "mine")
+    Traceback (most recent call last):
+    tiepoint.model.errors.InputError: mine is compared by cosine, and a zero vector has no direction; use \
+--on-bad miss
+    """
+    if on_bad not in ON_BAD:
+        raise InputError(f"unknown value {on_bad!r} of on_bad; one of {', '.join(ON_BAD)}")
+    if on_bad == KEEP_ZEROS and distance == "cosine":
+        raise InputError(
+            f"{name} is compared by cosine, and a zero vector has no direction; use --on-bad miss"
+        )
 
 
 def check_descriptors(
@@ -31,8 +48,9 @@ def check_descriptors(
     so a wrong row count is always an error and rows are never shifted. A row is bad if it holds NaN or
     infinity, or is all zero: a zero vector has no direction, and two blank patches would be a perfect
     match. Bad rows are an error unless `on_bad` is ``miss``, which makes them failures: the values become
-    zero and ``valid`` False. Rows the method itself marks as failed are misses in any case. For `hamming`
-    a zero row is an ordinary bit string; boolean arrays are packed, eight bits to a byte.
+    zero and ``valid`` False. With ``keep-zeros`` a zero row is an ordinary vector, as the older tools have
+    it, and rows with NaN or infinity are failures. Rows the method itself marks as failed are misses in any
+    case. For `hamming` a zero row is an ordinary bit string; boolean arrays are packed, eight bits to a byte.
 
     >>> check_descriptors([[1, 2], [3, 4]], rows=2, distance="l2", where="a/ref")["values"].dtype
     dtype('float32')
@@ -50,9 +68,15 @@ def check_descriptors(
     valid = _claimed_mask(claimed, rows, where)
     looked_at = values if valid.all() else np.where(valid[:, None], values, values.dtype.type(1))
     found = _bad_rows(looked_at, distance, zero_rows_are_valid)
+    if on_bad == KEEP_ZEROS:
+        found = BadRows(found.nan, found.infinite, np.empty(0, np.int64))
     problems = found.problems(where)
     if problems and on_bad == "error":
-        raise InputError(f"{'; '.join(problems)}; correct them, or count them as misses with --on-bad miss")
+        keep = ", or keep zero rows as vectors with --on-bad keep-zeros" if len(found.zero) else ""
+        raise InputError(
+            f"{'; '.join(problems)}; correct them, or count them as misses with --on-bad miss"
+            + (keep if distance != "cosine" else "")
+        )
     for rows_of_kind in (found.nan, found.infinite, found.zero):
         valid[rows_of_kind] = False
     if valid.all():

@@ -15,7 +15,7 @@ from ..model.hashing import hash_json
 from ..model.units import Arrays, Item
 from . import METHODS
 from .base import Method
-from .checks import ON_BAD
+from .checks import check_on_bad
 from .registry import FAMILIES
 from .sources import library_versions, source_hash
 from .spec import Stage, arguments, parameters_of, parse_spec
@@ -47,7 +47,8 @@ def resolve(
             ``DESCRIPTOR@DETECTOR`` (``brief@fast``, ``sift@set:NAME``), and a pair (descriptor, detector).
         family: ``patches``, ``keypoints`` or ``dense``.
         device: handed to methods that take one.
-        on_bad: ``error`` (rows that cannot be compared stop the run) or ``miss`` (they count as failures).
+        on_bad: ``error`` (rows that cannot be compared stop the run), ``miss`` (they count as failures) or
+            ``keep-zeros`` (rows of zeros are ordinary vectors, those with NaN or infinity failures).
         fit: makes the fitted transforms, called with (method so far, request); needed only by those.
 
     >>> resolve("constant", family="patches").distance
@@ -57,8 +58,6 @@ def resolve(
         return spec
     if family not in FAMILIES:
         raise InputError(f"unknown family {family!r}; one of {', '.join(FAMILIES)}")
-    if on_bad not in ON_BAD:
-        raise InputError(f"unknown value {on_bad!r} of on_bad; one of {', '.join(ON_BAD)}")
     if not isinstance(spec, str):
         if family == "keypoints" and isinstance(spec, tuple):
             from .keypoint_make import make_pair
@@ -109,6 +108,7 @@ def _bound(thing: Any, stage: Stage, family: str, device: str, on_bad: str, spec
     distance = distance_of(thing)
     if distance not in DISTANCES:
         raise InputError(f"method {name!r}: unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
+    check_on_bad(on_bad, distance, name)
     if stage.params and "?" not in name:
         name = f"{name}?{stage.query}"
     target = BINDERS.get(family)

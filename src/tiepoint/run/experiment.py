@@ -151,7 +151,7 @@ class Performance(Section):
 
     num_threads: Annotated[int, Field(ge=0)] = 0
     device: str = "cpu"
-    on_bad: Literal["error", "miss"] = "error"
+    on_bad: Literal["error", "miss", "keep-zeros"] = "error"
 
 
 class Experiment(Section):
