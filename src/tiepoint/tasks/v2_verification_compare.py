@@ -26,8 +26,9 @@ NAME = "hpatches/verification"
 LISTS = ("pos", "intra", "inter")
 BLOCK_BYTES = 448 << 20
 """Descriptors copied side by side at a time; more are split into blocks of half of it, two at a time."""
-MOST_OPEN = 700
-"""Images read where they are mapped; each keeps a file open, and a process may often open 1024."""
+MOST_OPEN = 4096
+"""Images read where they are mapped, if the process may hold so many files open; each keeps one."""
+SPARE_FILES = 256
 Ints = NDArray[Any]
 
 
@@ -134,7 +135,7 @@ def listed_distances(
     distance is the same either way and for any block size.
     """
     out = np.full(len(plan.order), np.inf)
-    if len(keys) <= MOST_OPEN:
+    if len(keys) <= min(MOST_OPEN, _files_left()):
         images, valid = _mapped(features, keys)
         _check_alike(images, keys)
         if fit_across(images, features.distance):
@@ -147,6 +148,16 @@ def listed_distances(
             return out
     _in_blocks(features, keys, plan, space, out)
     return out
+
+
+def _files_left() -> int:
+    """Files this process may open beyond those it needs otherwise; 1024 where the system does not say."""
+    try:
+        import resource
+    except ImportError:
+        return 1024 - SPARE_FILES
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MOST_OPEN if limit == resource.RLIM_INFINITY else max(0, limit - SPARE_FILES)
 
 
 def _mapped(features: Features, keys: Sequence[str]) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
