@@ -4,12 +4,17 @@
 Numba numbers the variants of a function in its cache. Two processes that compile different variants at the
 same time can take the same number, and a later process then runs one variant's code for the other. Here a
 variant's file is named after its signature: whoever writes it writes the same thing.
+
+Numba also looks at the file of a function alone. Compiled functions of other files that it calls are part of
+its code, so here a change in any of these files makes it anew.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from numba import njit
@@ -25,6 +30,25 @@ class _NamedBySignature(IndexDataCacheFile):  # type: ignore[misc]
         if overloads.get(key) != name:
             overloads[key] = name
             self._save_index(overloads)
+
+
+def _files(body: Any) -> set[str]:
+    """Source files of a function and of all compiled functions it calls."""
+    found = {body.__code__.co_filename}
+    for name in body.__code__.co_names:
+        called = getattr(body.__globals__.get(name), "py_func", None)
+        if called is not None and called is not body:
+            found |= _files(called)
+    return found
+
+
+@cache
+def _digest(files: tuple[str, ...]) -> str:
+    text = hashlib.sha256()
+    for name in files:
+        path = Path(name)
+        text.update(path.read_bytes() if path.is_file() else name.encode())
+    return text.hexdigest()
 
 
 def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -44,8 +68,9 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
             return njit(**options)(body)
         store = found._cache
         before = store._cache_file
+        stamp = (before._source_stamp, _digest(tuple(sorted(_files(body)))))
         store._cache_file = _NamedBySignature(
-            store.cache_path, before._index_name.removesuffix(".nbi"), before._source_stamp
+            store.cache_path, before._index_name.removesuffix(".nbi"), stamp
         )
         return found
 
