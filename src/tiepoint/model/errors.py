@@ -6,12 +6,24 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 
 class TiepointError(Exception):
     """Base of all errors raised on purpose; `exit_code` is what the command line returns."""
 
     exit_code = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors travel from worker processes as they are: class, message and attributes."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[TiepointError], args: tuple[Any, ...], attributes: dict[str, Any]) -> TiepointError:
+    """An error again, past the constructor: its arguments are not those of the message."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error
 
 
 class UnitError(TiepointError):
@@ -64,6 +76,7 @@ class ProblemsError(InputError):
     """
 
     def __init__(self, where: str, problems: Sequence[str], *, shown: int = 50) -> None:
+        self.where = where
         self.problems = tuple(problems)
         lines = [f"  - {p}" for p in problems[:shown]]
         if len(problems) > shown:
@@ -74,3 +87,39 @@ class ProblemsError(InputError):
 
 class StoreError(InputError):
     """The store cannot be opened, written or understood."""
+
+
+def joined(errors: Sequence[InputError], where: str = "wrong input", *, shown: int = 50) -> InputError:
+    """One error that lists several, each problem once; a single one stays what it is.
+
+    Problems of one place keep its name as the heading. Where not all can be shown, places with few
+    problems come first, so that a long list hides no other.
+
+    >>> print(joined([ProblemsError("data x", ["a is short"]), InputError("no b"), InputError("no b")]))
+    wrong input: 2 problems
+      - data x: a is short
+      - no b
+    >>> print(joined([ProblemsError("data x", ["a", "b"]), ProblemsError("data x", ["b", "c"])]))
+    data x: 3 problems
+      - a
+      - b
+      - c
+    """
+    first = errors[0]
+    if all(type(e) is type(first) and e.args == first.args for e in errors):
+        return first
+    places = {e.where if isinstance(e, ProblemsError) else None for e in errors}
+    if len(places) == 1 and None not in places:
+        where = str(places.pop())
+        groups = [list(e.problems) for e in errors if isinstance(e, ProblemsError)]
+    else:
+        groups = [_lines(e) for e in errors]
+    if sum(map(len, groups)) > shown:
+        groups.sort(key=len)
+    return ProblemsError(where, list(dict.fromkeys(p for g in groups for p in g)), shown=shown)
+
+
+def _lines(error: InputError) -> list[str]:
+    if isinstance(error, ProblemsError):
+        return [f"{error.where}: {p}" for p in error.problems]
+    return [str(error)]
