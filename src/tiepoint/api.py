@@ -88,6 +88,7 @@ def compare(
     metric: str | None = None,
     group: str | None = None,
     protocol: str | None = None,
+    split: str | None = None,
     baseline: str | None = None,
     allow: Sequence[str] = (),
     store: str | Path | None = None,
@@ -100,15 +101,20 @@ def compare(
         metric: Score to compare by; the task's headline score if nothing is said.
         group: Group of the score, e.g. ``noise=hard``.
         protocol: Protocol; `exact` if nothing is said, for imported results theirs.
+        split: Only runs of this split. Needed where a method has runs on several and the others do not tell
+            which is meant.
         baseline: Method the others are compared with; the best one if nothing is said.
-        allow: What may differ between the runs: ``dataset``, ``lists``, ``scenes``.
+        allow: What may differ between the runs: ``dataset``, ``lists``, ``scenes``, ``split`` …
         store: Where named runs are looked up.
 
     Returns:
         A `Comparison`: ``str()``, ``.to_frame()``, ``.to_latex()``, ``.to_markdown()``, ``.save(path)``.
     """
+    from dataclasses import replace
+
     from .report.compare_runs import compare_runs
     from .report.select import runs_of
+    from .report.splits import of_split, settled
     from .run.result import Run
     from .store.store import Store
 
@@ -117,7 +123,16 @@ def compare(
     if named or not chosen:
         with Store.open(store) as opened:
             chosen += runs_of(opened, named, task=task)
-    return compare_runs(chosen, metric=metric, group=group, protocol=protocol, baseline=baseline, allow=allow)
+    asked = [str(r) for r in named]
+    notes: list[str] = []
+    if split is not None:
+        chosen = of_split(chosen, split, asked)
+    elif asked or not runs:
+        chosen, notes = settled(chosen, asked, allow)
+    found = compare_runs(
+        chosen, metric=metric, group=group, protocol=protocol, baseline=baseline, allow=allow
+    )
+    return replace(found, notes=(*found.notes, *notes))
 
 
 def merge(runs: Sequence[Run]) -> Run:
@@ -127,11 +142,17 @@ def merge(runs: Sequence[Run]) -> Run:
     return merge_runs(runs)
 
 
-def write_report(runs: Sequence[Run], path: str | Path, *, form: str = "html") -> Path:
-    """Write a report of runs: ``html``, ``md``, ``latex``, ``csv``, ``json`` or ``parquet``."""
-    from .report.export import write
+def write_report(
+    runs: Sequence[Run], path: str | Path, *, form: str = "html", split: str | None = None
+) -> Path:
+    """Write a report of runs: ``html``, ``md``, ``latex``, ``csv``, ``json`` or ``parquet``.
 
-    write(runs, Path(path), form)
+    With `split`, only of the runs of that split.
+    """
+    from .report.export import write
+    from .report.splits import of_split
+
+    write(runs if split is None else of_split(runs, split), Path(path), form)
     return Path(path)
 
 

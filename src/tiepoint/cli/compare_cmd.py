@@ -19,26 +19,33 @@ def compare(
     protocol: str = typer.Option(
         None, "--protocol", help="Protocol; default exact, for imported results theirs."
     ),
+    split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
     baseline: str = typer.Option(
         None, "--baseline", help="Method the others are compared with; default the best."
     ),
-    allow: list[str] = typer.Option(None, "--allow", help="What may differ: dataset, lists, scenes."),
+    allow: list[str] = typer.Option(None, "--allow", help="What may differ: dataset, lists, scenes, split …"),
     out: Path = typer.Option(None, "--out", help="Write the table here: .md, .tex, .csv or .json."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Compare methods on the same scenes.
 
+    A method that has runs on several splits needs `--split`, unless the other methods have only one of them.
+
     Example: `tiepoint compare sift rootsift --task hpatches-v1/matching --baseline sift`
     """
-    from ..report.compare_runs import compare_runs
-    from ..report.select import runs_of
-    from ..store.store import Store
+    from ..api import compare as compare_named
 
-    with Store.open(store) as opened:
-        runs = runs_of(opened, methods, task=task)
-    comparison = compare_runs(
-        runs, metric=metric, group=group, protocol=protocol, baseline=baseline, allow=values(allow)
+    comparison = compare_named(
+        methods or (),
+        task=task,
+        metric=metric,
+        group=group,
+        protocol=protocol,
+        split=split,
+        baseline=baseline,
+        allow=values(allow),
+        store=store,
     )
     if out is not None:
         print(f"wrote {comparison.save(out)}")

@@ -15,6 +15,7 @@ def report(
     out: Path = typer.Option(None, "--out", help="File to write; default report.html (or .md, .tex, …)."),
     form: str = typer.Option("html", "--format", help="html, md, latex, csv, json or parquet."),
     task: list[str] = typer.Option(None, "--task", help="Only these tasks."),
+    split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
 ) -> None:
     """Write a report of the runs in a store.
@@ -25,6 +26,7 @@ def report(
     from ..report.export import SUFFIX, write
     from ..report.html import render
     from ..report.select import runs_of
+    from ..report.splits import of_split
     from ..store.store import Store
 
     path = out or Path(f"report.{SUFFIX.get(form, form)}")
@@ -35,6 +37,8 @@ def report(
             if name not in {r.task for r in runs}:
                 raise UnknownNameError("task with runs in the store", name, {r.task for r in runs})
         runs = [r for r in runs if not wanted or r.task in wanted]
+        if split is not None:
+            runs = of_split(runs, split, methods or ())
         if form == "html":
             write_text(path, render(runs, progress=progress))
         else:

@@ -13,7 +13,8 @@ from ..model.scores import Score
 from ..model.units import Task
 from ..run.engine import load_task
 from ..run.result import Run
-from .rescore import records_of, unique_names
+from .rescore import records_of
+from .run_labels import distinct_names
 
 HEADLINES: dict[str, tuple[str, str]] = {
     "hpatches-v1/classification": ("ap", "all"),
@@ -54,8 +55,8 @@ class Section:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Name of each run by its id: the method, with the id where a method ran twice."""
-        return dict(zip((r.id for r in self.runs), unique_names(self.runs), strict=True))
+        """Name of each run by its id: the method, with what differs where a method ran twice."""
+        return dict(zip((r.id for r in self.runs), distinct_names(self.runs), strict=True))
 
     @property
     def methods(self) -> tuple[Run, ...]:

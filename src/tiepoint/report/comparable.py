@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +14,19 @@ from ..model.scores import PooledBins, SceneValues
 
 # Reasons that come from the scene values themselves, next to the keys of the metadata.
 SCENES, VALUES, WEIGHTS = "scenes", "values", "weights"
+REMEDY = "repeat the older ones"
 
 
-def check_metadata(meta: Mapping[str, Mapping[str, Any]], allow: Collection[str]) -> list[str]:
+def check_metadata(
+    meta: Mapping[str, Mapping[str, Any]], allow: Collection[str], remedy: str = REMEDY
+) -> list[str]:
     """Refuse runs whose metadata differ, naming each key, each value and who has it.
 
     Args:
         meta: by method, what must agree: dataset hash, list hash, protocol, metric, group, split …
             None where it is not known (imported results).
         allow: keys that may differ; `all` allows every one.
+        remedy: what to do about runs that differ, for the error.
 
     Returns:
         A note for each key that differs and was allowed, and for each that is not known of some.
@@ -30,7 +34,8 @@ def check_metadata(meta: Mapping[str, Mapping[str, Any]], allow: Collection[str]
     >>> check_metadata({"a": {"protocol": "exact"}, "b": {"protocol": "workbench"}}, ["protocol"])
     ['compared although protocol differs: exact (a), workbench (b)']
     """
-    differing, notes = [], []
+    differing: list[tuple[str, str]] = []
+    not_known: dict[tuple[str, ...], list[str]] = {}
     for key in dict.fromkeys(key for m in meta.values() for key in m):
         holders: dict[str, list[str]] = {}
         unknown = [method for method, m in meta.items() if key in m and m[key] is None]
@@ -38,27 +43,31 @@ def check_metadata(meta: Mapping[str, Mapping[str, Any]], allow: Collection[str]
             if method not in unknown:
                 holders.setdefault(str(m.get(key, "not given")), []).append(method)
         if unknown and holders:
-            notes.append(f"the {key} of {_some(unknown)} is not known (imported); scenes are matched by name")
+            not_known.setdefault(tuple(unknown), []).append(key)
         if len(holders) > 1:
-            shown = ", ".join(f"{_short(value)} ({_some(who)})" for value, who in holders.items())
+            shown = ", ".join(f"{_short(value)} ({some(who)})" for value, who in holders.items())
             differing.append((key, f"{key} differs: {shown}"))
-    return settle(differing, allow) + notes
+    return settle(differing, allow, remedy) + [
+        f"{' and '.join(keys)} of {some(who)} {'are' if len(keys) > 1 or keys[0].endswith('s') else 'is'} "
+        "not known (imported); scenes are matched by name"
+        for who, keys in not_known.items()
+    ]
 
 
-def settle(differing: list[tuple[str, str]], allow: Collection[str]) -> list[str]:
+def settle(differing: list[tuple[str, str]], allow: Collection[str], remedy: str = REMEDY) -> list[str]:
     """Raise for differences that are not allowed; return notes for those that are."""
     refused = [(k, text) for k, text in differing if k not in allow and "all" not in allow]
     if refused:
         keys = ",".join(dict.fromkeys(k for k, _ in refused))
         raise ProblemsError(
-            f"these runs cannot be compared (repeat the older ones, or accept it with --allow {keys})",
+            f"these runs cannot be compared ({remedy}, or accept it with --allow {keys})",
             [text for _, text in refused],
         )
     return [f"compared although {text}" for _, text in differing]
 
 
 def align_scenes(
-    tables: Mapping[str, SceneValues], allow: Collection[str]
+    tables: Mapping[str, SceneValues], allow: Collection[str], remedy: str = REMEDY
 ) -> tuple[dict[str, SceneValues], list[str]]:
     """Bring methods to the same scenes in order of their names, the same cells and the same gaps.
 
@@ -74,10 +83,10 @@ def align_scenes(
     for name, t in tables.items():
         extra = sorted(set(t.scenes) - common)
         if extra:
-            differing.append((SCENES, f"scenes differ: {name} has {_some(extra)}, not all methods do"))
+            differing.append((SCENES, f"scenes differ: {name} has {some(extra)}, not all methods do"))
     if not common:
         raise InputError("the methods have no scene in common; compare runs on the same data")
-    notes = settle(differing, allow)
+    notes = settle(differing, allow, remedy)
     order = sorted(common)
     aligned = {name: _pick(t, order) for name, t in tables.items()}
     first = next(iter(aligned.values()))
@@ -89,14 +98,14 @@ def align_scenes(
     if (everywhere != anywhere).any():
         lacking = [n for n, h in zip(aligned, have, strict=True) if (h != anywhere).any()]
         missing = int((anywhere & ~everywhere).sum())
-        text = f"{missing} of {int(anywhere.sum())} scene values are missing in {_some(lacking)}"
-        notes += settle([(VALUES, f"values differ: {text}; they are left out for all")], allow)
+        text = f"{missing} of {int(anywhere.sum())} scene values are missing in {some(lacking)}"
+        notes += settle([(VALUES, f"values differ: {text}; they are left out for all")], allow, remedy)
         aligned = {n: replace(t, cells=np.where(everywhere, t.cells, np.nan)) for n, t in aligned.items()}
     reference = _weights(first)
     unlike = [n for n, t in aligned.items() if not np.allclose(_weights(t), reference, rtol=1e-9, atol=0)]
     if unlike:
-        text = f"scenes weigh differently in {_some(unlike)} than in {next(iter(aligned))}"
-        notes += settle([(WEIGHTS, f"weights differ: {text}")], allow)
+        text = f"scenes weigh differently in {some(unlike)} than in {next(iter(aligned))}"
+        notes += settle([(WEIGHTS, f"weights differ: {text}")], allow, remedy)
     return aligned, notes
 
 
@@ -131,7 +140,12 @@ def _weights(t: SceneValues) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.where(np.isfinite(t.cells), ones, 0.0)
 
 
-def _some(names: list[str], shown: int = 4) -> str:
+def some(names: Sequence[str], shown: int = 4) -> str:
+    """The first names of a list, and how many more there are.
+
+    >>> some(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
     return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
 
 

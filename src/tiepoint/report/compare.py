@@ -17,7 +17,7 @@ from ..stats.resample import RESAMPLES, seed_of
 from ..stats.sample import Sample, sample_of_pooled, sample_of_scenes
 from ..stats.scene_score import scene_score
 from ..stats.signflip import FLIPS
-from .comparable import align_pooled, align_scenes, check_metadata
+from .comparable import REMEDY, align_pooled, align_scenes, check_metadata
 from .compare_rows import method_rows, pair_row
 from .comparison import Comparison
 
@@ -35,6 +35,7 @@ def compare(
     bounded: bool | None = None,
     meta: Mapping[str, Mapping[str, Any]] | None = None,
     allow: Collection[str] = (),
+    remedy: str = REMEDY,
     level: float = 0.95,
     flips: int = FLIPS,
     resamples: int = RESAMPLES,
@@ -60,6 +61,7 @@ def compare(
         bounded: whether scores live between 0 and 1; by default, whether all scene values do.
         meta: by method, what must agree (dataset, lists, protocol …); see `check_metadata`.
         allow: what may differ nevertheless; the output says so.
+        remedy: what to do about runs that differ, for the error.
         level: of the intervals, and of the family.
         flips: random sign patterns, where not all can be taken.
         resamples: bootstrap resamples from 40 scenes on.
@@ -78,12 +80,12 @@ def compare(
         raise InputError("nothing to compare; name at least one method")
     if baseline is not None and baseline not in tables:
         raise UnknownNameError("baseline", baseline, tables)
-    notes = check_metadata(meta, allow) if meta else []
+    notes = check_metadata(meta, allow, remedy) if meta else []
     names = list(tables)
     if isinstance(next(iter(tables.values())), PooledBins):
         given = _pooled(cast("Mapping[str, PooledBins]", tables), values, seed, resamples)
     else:
-        given = _scenes(cast("Mapping[str, SceneValues]", tables), allow, seed, resamples)
+        given = _scenes(cast("Mapping[str, SceneValues]", tables), allow, remedy, seed, resamples)
     sample, scenes, kinds = given.sample, given.scenes, given.kinds
     bounded = given.inside if bounded is None else bounded
     same_as = {m: group[0] for group in given.twins for m in group[1:]}
@@ -145,9 +147,9 @@ class _Given:
 
 
 def _scenes(
-    tables: Mapping[str, SceneValues], allow: Collection[str], seed: int | None, resamples: int
+    tables: Mapping[str, SceneValues], allow: Collection[str], remedy: str, seed: int | None, resamples: int
 ) -> _Given:
-    aligned, notes = align_scenes(tables, allow)
+    aligned, notes = align_scenes(tables, allow, remedy)
     scores = [scene_score(t) for t in aligned.values()]
     first = scores[0]
     if not first.scenes:

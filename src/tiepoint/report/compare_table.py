@@ -53,9 +53,14 @@ def cells(c: Comparison, row: MethodRow) -> list[str]:
         out += [number(c, v.difference, signed=True), _interval(c, v.low, v.high), p_value(v.p_adjusted)]
         if not c.pooled:
             out.append("–" if v.wins is None else "-".join(map(str, v.wins)))
-    ranks = (row.rank_best, row.rank_worst)
-    out.append(f"{ranks[0]}" if ranks[0] == ranks[1] else f"{ranks[0]}–{ranks[1]}")
-    return [*out, join_letters(row.letters)]
+    return [*out, rank_range(row), join_letters(row.letters)]
+
+
+def rank_range(row: MethodRow) -> str:
+    """The ranks the scenes leave open, ``3`` or ``3–5``; empty for a method that is not tested."""
+    if row.rank_best is None:
+        return ""
+    return f"{row.rank_best}" if row.rank_best == row.rank_worst else f"{row.rank_best}–{row.rank_worst}"
 
 
 def _interval(c: Comparison, low: float | None, high: float | None) -> str:
@@ -183,6 +188,7 @@ def _record(c: Comparison, r: MethodRow) -> dict[str, Any]:
         "rank_worst": r.rank_worst,
         "group": join_letters(r.letters),
         "identical_to": r.identical_to,
+        "tested": r.tested,
         "n_scenes": c.n_scenes,
     }
 

@@ -82,6 +82,10 @@ def title(c: Comparison) -> str:
     return ", ".join(x for x in (what or "comparison", score, unit, order) if x)
 
 
+def _methods(n: int) -> str:
+    return "1 method" if n == 1 else f"{n} distinct methods"
+
+
 def legend(c: Comparison) -> list[str]:
     """What the columns mean and how the numbers were made, then the notes."""
     level = f"{100 * c.level:g} %"
@@ -90,7 +94,10 @@ def legend(c: Comparison) -> list[str]:
         "t": "Student t on scenes within kinds",
         "none": "none below 6 scenes",
     }[c.interval_kind]
-    lines = [f"{scene_words(c)}, {c.n_methods} distinct methods; intervals: {level}, {how}."]
+    tested = sum(r.tested and r.identical_to is None for r in c.rows)
+    lines = [f"{scene_words(c)}, {_methods(tested)}; intervals: {level}, {how}."]
+    if not c.scenes:
+        lines = ["No scene values: no intervals, no tests."]
     if c.pairs:
         over = (
             f"over the {c.family_size} comparisons with {c.baseline}"

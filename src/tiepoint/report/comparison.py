@@ -47,7 +47,10 @@ class PairRow:
 
 @dataclass(frozen=True)
 class MethodRow:
-    """One method: its score, interval, difference to the baseline, letters and range of ranks."""
+    """One method: its score, interval, difference to the baseline, letters and range of ranks.
+
+    A method that is not `tested` has a value only: no interval, no letters, no ranks.
+    """
 
     method: str
     value: float
@@ -55,9 +58,10 @@ class MethodRow:
     high: float | None
     versus: PairRow | None
     letters: tuple[str, ...]
-    rank_best: int
-    rank_worst: int
+    rank_best: int | None
+    rank_worst: int | None
     identical_to: str | None = None
+    tested: bool = True
 
 
 @dataclass(frozen=True)
@@ -102,12 +106,14 @@ class Comparison:
 
         Raises:
             UnknownNameError: a method that is not in the comparison.
-            InputError: twice the same method.
+            InputError: twice the same method, or one without scene values.
         """
         known = {r.method: r.identical_to or r.method for r in self.rows}
         for name in (first, second):
             if name not in known:
                 raise UnknownNameError("method", name, known)
+            if not next(r.tested for r in self.rows if r.method == name):
+                raise InputError(f"{name} has no scene values, so its difference to others cannot be tested")
         a, b = known[first], known[second]
         for row in self.pairs:
             if (row.first, row.second) == (a, b):

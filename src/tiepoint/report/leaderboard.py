@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..model.errors import InputError
+from ..model.errors import InputError, ProblemsError
 from .collect import CANARIES, LOWER_IS_BETTER, Section
 from .columns import table_columns
 from .compare_runs import compare_runs
+from .compare_table import rank_range
 from .comparison import Comparison
 from .figures import scale_of
 
@@ -80,7 +81,9 @@ def leaderboard(section: Section) -> Leaderboard:
     columns = [head, *(c for c in table_columns(section.task, section.columns) if c != head)]
     best = [best_value(section, *c) for c in columns]
     comparison, notes = compared(section)
-    found = {} if comparison is None else {r.method: r for r in comparison.rows}
+    found = {}
+    if comparison is not None and _grouped(comparison):
+        found = {r.method: r for r in comparison.rows}
     rows = []
     for run in section.runs:
         name = section.names[run.id]
@@ -91,7 +94,7 @@ def leaderboard(section: Section) -> Leaderboard:
                 run.method,
                 run.id,
                 "" if row is None else " ".join(row.letters),
-                "" if row is None else _range(row.rank_best, row.rank_worst),
+                "" if row is None else rank_range(row),
                 tuple(
                     cell(c[0], section.score(run, *c), b, run.method)
                     for c, b in zip(columns, best, strict=True)
@@ -115,12 +118,29 @@ def compared(section: Section) -> tuple[Comparison | None, list[str]]:
             rescore=section.scored,
         )
     except InputError as e:
-        return None, [f"No groups: {e}"]
+        return None, [f"No groups: {one_line(e)}"]
     return found, list(found.notes)
 
 
+def one_line(error: InputError) -> str:
+    """An error as one sentence; of a list of problems, the first and how many more there are.
+
+    >>> one_line(ProblemsError("these runs differ (repeat them)", ["x has a", "y has b"]))
+    'these runs differ (repeat them): x has a; and 1 more'
+    """
+    if not isinstance(error, ProblemsError):
+        return str(error)
+    more = len(error.problems) - 1
+    return f"{error.where}: {error.problems[0]}" + (f"; and {more} more" if more else "")
+
+
+def _grouped(comparison: Comparison) -> bool:
+    """Whether letters say something: two methods have scene values."""
+    return sum(r.tested for r in comparison.rows) > 1
+
+
 def _wording(comparison: Comparison | None) -> str:
-    if comparison is None:
+    if comparison is None or not _grouped(comparison):
         return ""
     text = (
         f"Methods that share a letter are not separated by these {comparison.n_scenes} scenes "
@@ -129,10 +149,6 @@ def _wording(comparison: Comparison | None) -> str:
     if comparison.smallest_p > 0:
         text += f" The smallest p these scenes could give is {comparison.smallest_p:.2g}."
     return text
-
-
-def _range(best: int, worst: int) -> str:
-    return str(best) if best == worst else f"{best}–{worst}"
 
 
 def cell(metric: str, score: Any, best: float | None = None, method: str = "") -> Cell:

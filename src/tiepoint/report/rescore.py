@@ -11,6 +11,7 @@ from ..model.scores import Score
 from ..model.units import Task
 from ..run.engine import load_task
 from ..run.result import Run
+from .run_labels import is_imported
 
 
 def records_of(run: Run, task: Task, protocol: str) -> list[Records]:
@@ -35,15 +36,16 @@ def scores_of(run: Run, protocol: str) -> list[Score]:
 
 
 def shared_protocol(runs: Sequence[Run]) -> str:
-    """`exact` if any run was scored under it, else the first protocol that all runs have, else `exact`."""
+    """The protocol runs are compared under if none is named.
+
+    Imported results can be scored under theirs only, so it is that one where all of them share it. Else
+    `exact` if any run was scored under it, else the first protocol that all runs have, else `exact`.
+    """
     have = [{str(s["protocol"]) for s in r.stored.scores} for r in runs]
+    foreign = [h for h, r in zip(have, runs, strict=True) if is_imported(r)]
+    if foreign and (theirs := set.intersection(*foreign)):
+        return min(theirs)
     common = set.intersection(*have) if have else set()
     if any("exact" in h for h in have) or not common:
         return "exact"
     return min(common)
-
-
-def unique_names(runs: Sequence[Run]) -> list[str]:
-    """Method names; where two runs share one, the run's id is added."""
-    names = [r.method for r in runs]
-    return [n if names.count(n) == 1 else f"{n} ({r.id})" for n, r in zip(names, runs, strict=True)]

@@ -14,6 +14,7 @@ from tiepoint.cli.main import run as tiepoint
 from tiepoint.model.errors import FormatError, InputError
 from tiepoint.report.compare_runs import compare_runs
 from tiepoint.run.importers import import_files
+from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -230,6 +231,8 @@ def test_score_tables_of_the_matlab_tool(tmp_path):
         ("x_matching_full.p", pickle.dumps({"v_a": {"e": {1: {"ap": 0.5}}}}), "there is no"),
         ("x_matching_full.p", pickle.dumps({"v_a": 3}), "there is no 'e'"),
         ("x_verification_full.p", pickle.dumps([1, 2]), "there is no 'e'"),
+        ("x_retrieval_full.p", pickle.dumps({"v_a": {"e": {}}}), "by query number, found 'v_a'"),
+        ("x_retrieval_full.p", pickle.dumps({0: {"e": {"many": 1}}}), "by pool size"),
         ("results.p", pickle.dumps({}), "NAME_TASK_SPLIT"),
         ("x.json", b"{", "is not JSON"),
         ("x.json", b'{"full": {"sift": {"a": 1}}}', "no verification, matching or retrieval"),
@@ -249,6 +252,56 @@ def test_a_field_that_is_no_number_names_its_line(tmp_path):
     path.write_text(MATLAB_FILES["retrieval.csv"].replace("0.4,0.4", "0.4,n/a"))
     with Store.open(tmp_path / "s") as store, pytest.raises(FormatError, match="line 3"):
         import_files([path], store)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        (
+            "matching.csv",
+            "0.1;0.1;0.2",
+            "1.5;0.1;0.2",
+            r"matching.csv, line 2: ap: .* between 0 and 1, found 1.5",
+        ),
+        ("matching.csv", "0.1;0.1;0.2", "0.1;0.1;-1", "line 2: sr: .* found -1"),
+        ("verification.csv", "0.5,0.4,0.9", "0.5,40,0.9", "pr_ap: .* found 40"),
+        ("retrieval.csv", "0.4,0.4", "0.4,60.64", "line 3: map: .* found 60.64"),
+    ],
+)
+def test_a_score_table_with_a_value_that_cannot_be_names_its_line(tmp_path, name, old, new, message):
+    path = tmp_path / name
+    path.write_text(MATLAB_FILES[name].replace(old, new))
+    with Store.open(tmp_path / "s") as store:
+        with pytest.raises(FormatError, match=message):
+            import_files([path], store)
+        assert not load_runs(store)
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, 150])
+def test_results_with_a_value_that_cannot_be_name_file_and_place(tmp_path, value):
+    table = made_up_matching(sr=True)
+    table["v_c"]["h"][3]["ap"] = value
+    path = write_pickle(tmp_path / "x_matching_full.p", table)
+    collection = tmp_path / "x.json"
+    cell = {"imbalanced": {"ap": 0.5}}
+    odd = {"imbalanced": {"ap": value}}
+    collection.write_text(json.dumps({"a": {"x": {z: {"inter": cell, "intra": odd} for z in "eht"}}}))
+    with Store.open(tmp_path / "s") as store:
+        with pytest.raises(
+            FormatError, match=f"x_matching_full.p: v_c, h3: .* between 0 and 1, found {value}"
+        ):
+            import_files([path], store)
+        with pytest.raises(FormatError, match=f"x.json: .*e, intra: .* found {value}"):
+            import_files([collection], store)
+        assert not load_runs(store)
+
+
+def test_rounding_may_carry_a_fraction_a_little_beyond_one(tmp_path):
+    table = made_up_matching()
+    table["v_c"]["h"][3]["ap"] = 1.0000000000000002
+    with Store.open(tmp_path / "s") as store:
+        runs, _ = import_files([write_pickle(tmp_path / "x_matching_full.p", table)], store)
+    assert len(runs) == 1
 
 
 def test_the_command_imports_and_says_what_it_left_out(tmp_path, capsys):

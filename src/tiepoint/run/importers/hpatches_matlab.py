@@ -16,7 +16,7 @@ import numpy as np
 from ...formats.text_file import read_lines
 from ...model.errors import FormatError, InputError
 from .hpatches_tables import NEGATIVES
-from .result import NOISES, OFFICIAL_PAIRS, Imported, records_of
+from .result import NOISES, OFFICIAL_PAIRS, Imported, not_a_fraction, records_of
 
 PROTOCOL = "hpatches-matlab"
 COLUMNS = {
@@ -85,6 +85,13 @@ def _float(row: Row, column: str, path: Path) -> float:
     return value
 
 
+def _fraction(row: Row, column: str, path: Path) -> float:
+    value = _float(row, column, path)
+    if (wrong := not_a_fraction(value)) is not None:
+        raise FormatError(path, f"{column}: {wrong}", line=row["line"])
+    return value
+
+
 def _verification(rows: Sequence[Row], path: Path) -> Any:
     """AP of the imbalanced and AUC of the balanced list; `negs` names the negatives."""
     cells: dict[tuple[int, int], dict[str, float]] = {}
@@ -95,9 +102,9 @@ def _verification(rows: Sequence[Row], path: Path) -> Any:
             raise FormatError(path, f"unknown negatives {row['negs']!r}; inter or intra", line=row["line"])
         cell = cells.setdefault((_noise(row, path), kind), {})
         if "imbalanced" in str(row["method"]).lower():
-            cell["ap"] = _float(row, "pr_ap", path)
+            cell["ap"] = _fraction(row, "pr_ap", path)
         else:
-            cell["auc"] = _float(row, "roc_auc", path)
+            cell["auc"] = _fraction(row, "roc_auc", path)
     metrics = [m for m in ("ap", "auc") if all(m in c for c in cells.values())]
     if not metrics:
         raise FormatError(path, "the method must be balanced or imbalanced in every cell")
@@ -123,8 +130,8 @@ def _matching(rows: Sequence[Row], path: Path) -> Any:
         "scene": [place[str(r["sequence"])] for r in rows],
         "noise": [_noise(r, path) for r in rows],
         "image": [int(_float(r, "imb", path)) for r in rows],
-        "map": [_float(r, "ap", path) for r in rows],
-        "success_rate": [_float(r, "sr", path) for r in rows],
+        "map": [_fraction(r, "ap", path) for r in rows],
+        "success_rate": [_fraction(r, "sr", path) for r in rows],
     }
     seen = set(zip(columns["scene"], columns["noise"], columns["image"], strict=True))
     if len(seen) != len(rows):
@@ -137,5 +144,5 @@ def _retrieval(rows: Sequence[Row], path: Path) -> Any:
     noises = [_noise(r, path) for r in rows]
     if len(set(noises)) != len(rows):
         raise InputError(f"{path}: a noise level is listed twice; one table is one run of the tool")
-    columns = {"noise": noises, "pool": [0] * len(rows), "map": [_float(r, "map", path) for r in rows]}
+    columns = {"noise": noises, "pool": [0] * len(rows), "map": [_fraction(r, "map", path) for r in rows]}
     return records_of(PROTOCOL, columns, pools=["as-run"], task="hpatches/retrieval")

@@ -12,7 +12,7 @@ import numpy as np
 from ...formats.task_csv import read_patches_csv
 from ...model.errors import FormatError
 from ...model.records import Records
-from .result import NOISES, OFFICIAL_PAIRS, records_of
+from .result import NOISES, OFFICIAL_PAIRS, not_a_fraction, records_of
 
 PROTOCOL = "hpatches-python"
 NEGATIVES = ("inter", "intra")
@@ -25,6 +25,8 @@ SAME_AUC = (
 def _number(value: Any, where: str, path: Path) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
         raise FormatError(path, f"{where}: expected a number, found {value!r}")
+    if (wrong := not_a_fraction(float(value))) is not None:
+        raise FormatError(path, f"{where}: {wrong}")
     return float(value)
 
 
@@ -70,6 +72,8 @@ def verification_records(table: Any, path: Path) -> tuple[Records, list[str]]:
             cell = _level(_level(table, letter, "results", path), kind, where, path)
             ap = _level(_level(cell, "imbalanced", where, path), "ap", where, path)
             balanced = cell.get("balanced") or {}
+            if not isinstance(balanced, Mapping):
+                raise FormatError(path, f"{where}, balanced: expected results by name, found {balanced!r}")
             rows["noise"].append(z)
             rows["negatives"].append(k)
             rows["ap"].append(_number(ap, where, path))
@@ -90,9 +94,14 @@ def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Rec
     """``[query][e|h|t][pool]`` with `ap`; `queries` names the sequence of each query."""
     if not isinstance(table, Mapping) or not table:
         raise FormatError(path, "expected results by query")
+    for q in table:
+        if not str(q).isdigit():
+            raise FormatError(path, f"expected results by query number, found {q!r}")
     numbers = sorted(int(q) for q in table)
     by_query = {int(q): v for q, v in table.items()}
     first = _level(by_query[numbers[0]], "e", f"query {numbers[0]}", path)
+    if not isinstance(first, Mapping) or not all(str(k).isdigit() for k in first):
+        raise FormatError(path, f"query {numbers[0]}, e: expected results by pool size")
     pools = sorted(int(k) for k in first)
     rows: dict[str, list[Any]] = {k: [] for k in ("query", "noise", "pool", "map")}
     for q in numbers:

@@ -20,6 +20,8 @@ from ..scoring import score_rows
 
 NOISES = {"e": "easy", "h": "hard", "t": "tough"}
 DATASET = "HPatches 2017 (imported results)"
+NOT_KNOWN = "not known"
+"""The split of results whose file does not say it."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,21 @@ class Imported:
     records: Records
     source: Path
     notes: tuple[str, ...] = field(default=())
+
+
+SLACK = 1e-9
+"""How far rounding may carry a fraction beyond 0 or 1."""
+
+
+def not_a_fraction(value: float) -> str | None:
+    """Why a number cannot be a score, None where it can: scores of both tools are fractions.
+
+    >>> not_a_fraction(0.5), not_a_fraction(1.5)
+    (None, 'expected a fraction between 0 and 1, found 1.5')
+    """
+    if -SLACK <= value <= 1 + SLACK:
+        return None
+    return f"expected a fraction between 0 and 1, found {value:g}"
 
 
 def kind_of(scene: str) -> str:
@@ -57,7 +74,7 @@ def save(imported: Imported, store: Store) -> Run:
     """Store an imported result as a run; the same numbers, from whatever file, are one run."""
     task = load_task(imported.task)
     source = {"file": imported.source.name, "sha256": hash_file(imported.source)}
-    split = imported.split or "not known"
+    split = imported.split or NOT_KNOWN
     content = [[k, hash_array(v)] for k, v in imported.records.columns.items()]
     plain = [imported.name, imported.task, imported.protocol, split, content, dict(imported.records.meta)]
     key = hash_json(["imported", *plain])
