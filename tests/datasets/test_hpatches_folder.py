@@ -144,7 +144,10 @@ def test_lengths_without_patches(tmp_path, as_folder):
         ("{", "not JSON"),
         ("[]", "object of lengths"),
         ('{"a": 0}', "a: expected a number"),
-        ('{"a": [3, 4], "b": "x"}', "a: its length is not known exactly"),
+        ('{"a": 5, "b": "x"}', "b: expected a number"),
+        ('{"a": 5, "b": [4, 3]}', "b: expected a number"),
+        ('{"a": 5, "b": [3, 4, 5]}', "b: expected a number"),
+        ('{"a": [3, 4]}', "of no sequence"),
         ('{"lengths": {"a": 1}, "image": []}', "unknown key 'image'"),
         ('{"lengths": {"a": 1}, "images": ["e1"]}', "'ref'"),
     ],
@@ -153,6 +156,18 @@ def test_bad_lengths(tmp_path, value, words):
     (tmp_path / "l.json").write_text(value)
     with pytest.raises((FormatError, ProblemsError), match=words):
         HPatchesDataset(tmp_path / "l.json")
+
+
+def test_a_length_may_be_an_interval(tmp_path):
+    path = tmp_path / "l.json"
+    path.write_text(json.dumps({"v_b": [6, 6], "i_a": 4, "v_c": [7, 9]}))
+    data = HPatchesDataset(path)
+    assert data.lengths == LENGTHS
+    assert data.open_lengths == {"v_c": (7, 9)}
+    assert data.missing(["v_c"]) == [
+        "the number of patches of 'v_c' is not known exactly (7 to 9); give one number"
+    ]
+    assert "left out: v_c" in str(check_dataset(path))
 
 
 def test_check_says_what_is_there(folder):

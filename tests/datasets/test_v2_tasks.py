@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +22,12 @@ from tiepoint.datasets.hpatches_v2 import (
 )
 from tiepoint.datasets.legacy_stream import LegacyStream
 from tiepoint.datasets.v2_draws import draw_clean, draw_retrieval_lists, draw_verification, list_facts
+from tiepoint.datasets.v2_splits import scene_groups
 from tiepoint.datasets.v2_tasks import published_lengths, write_v2_tasks
 from tiepoint.formats.patch_strip import write_strip
-from tiepoint.formats.splits import read_splits
+from tiepoint.formats.splits import Split, read_splits
 from tiepoint.formats.task_csv import pairs_csv_chunks, patches_csv_chunks, read_pairs_csv, read_patches_csv
-from tiepoint.model.errors import InputError, ProblemsError
+from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TASKS = DATA / "hpatches_tasks"
@@ -82,6 +85,7 @@ def test_split_b_is_the_published_one():
         "distinct_positive_pairs": 397_414,
         "inter_rows_of_one_sequence": 25_132,
         "inter_rows_of_one_patch": 28,
+        "inter_rows_of_one_scene": 0,
         "images_used": 5,
     }
 
@@ -99,6 +103,7 @@ def test_clean_lists_have_none_of_the_traps():
         "distinct_positive_pairs": rows,
         "inter_rows_of_one_sequence": 0,
         "inter_rows_of_one_patch": 0,
+        "inter_rows_of_one_scene": 0,
         "images_used": 6,
     }
     assert (lists.pos.index1 == lists.pos.index2).all()
@@ -232,17 +237,100 @@ def test_other_lengths_are_told(tmp_path):
 def test_splits_that_cannot_be_made(tmp_path):
     with pytest.raises(ProblemsError) as e:
         write_v2_tasks(published_lengths(), tmp_path, names=["view"])
-    assert len(e.value.problems) == 11
-    assert any("v_beyus" in problem for problem in e.value.problems)
-    assert "view and full need them" in e.value.problems[-1]
+    (problem,) = e.value.problems
+    assert problem.startswith("split 'view': the number of patches is not known exactly of v_")
+    assert all(f"{s} ({low} to {high})" in problem for s, (low, high) in open_lengths().items())
+    for lengths in (published_lengths(), HPatchesDataset.from_lengths(official_lengths())):
+        with pytest.raises(UnknownNameError, match=r"'z'\. Known: a, all, b, c, full, illum, view"):
+            write_v2_tasks(lengths, tmp_path, names=["z"])
     data = HPatchesDataset.from_lengths({"i_a": 30, "i_b": 20})
-    with pytest.raises(InputError, match="unknown split 'a'"):
+    with pytest.raises(InputError, match=r"split 'a' is one of the published .* there are all, full, illum"):
         write_v2_tasks(data, tmp_path, names=["a"])
     (tmp_path / "splits.json").write_text('{"mine": {"test": ["i_a", "i_x"]}}')
     with pytest.raises(ProblemsError, match="split 'mine': unknown sequence 'i_x'"):
         write_v2_tasks(data, tmp_path, splits=tmp_path / "splits.json")
     with pytest.raises(InputError, match="two sequences"):
         write_v2_tasks(HPatchesDataset.from_lengths({"i_a": 30}), tmp_path)
+    twins = HPatchesDataset.from_lengths({"i_objects": 30, "i_table": 30})
+    with pytest.raises(ProblemsError, match="split 'all' is one scene"):
+        write_v2_tasks(twins, tmp_path, lists="clean")
+
+
+def test_part_of_the_release_has_its_own_name_and_not_that_of_a_published_split(tmp_path):
+    some = dict.fromkeys(official_splits()["a"].test[:3], 20)
+    data = HPatchesDataset.from_lengths(some, unsure={"v_wall": (3, 4)})
+    report = write_v2_tasks(data, tmp_path)
+    assert list(read_splits(tmp_path / "splits.json")) == ["all"]
+    assert "no published split is complete here: 'all' is the 3 sequences there are" in report.notes
+    assert any("not known exactly: v_wall" in n for n in report.notes)
+    assert write_v2_tasks(data, tmp_path, names=["all"]).files == report.files
+    with pytest.raises(ProblemsError, match="lacks 112 of its 116 sequences") as e:
+        write_v2_tasks(data, tmp_path, names=["full"])
+    assert len(e.value.problems) == 2
+
+
+def test_sequences_of_one_scene_are_not_paired_in_clean_lists(tmp_path):
+    lengths = {"i_objects": 30, "v_c": 20, "i_table": 30}
+    scenes = [("i_objects", "i_table")]
+    drawn = draw_clean(list(lengths), lengths)
+    assert list_facts(drawn, scenes)["inter_rows_of_one_scene"] > 0
+    clean = draw_clean(list(lengths), lengths, same_scene=scenes)
+    facts = list_facts(clean, scenes)
+    assert facts["inter_rows_of_one_scene"] == facts["inter_rows_of_one_sequence"] == 0
+    assert facts["rows"] == list_facts(drawn)["rows"]
+    assert np.array_equal(clean.pos.index1, drawn.pos.index1)
+    report = write_v2_tasks(HPatchesDataset.from_lengths(lengths), tmp_path, lists="clean")
+    assert any("inter rows of one scene" in n and "-> 0" in n for n in report.notes)
+
+
+def test_equal_strips_are_one_scene(tmp_path):
+    make_strips(tmp_path / "set", {"i_a": 30, "i_b": 20})
+    shutil.copytree(tmp_path / "set" / "i_b", tmp_path / "set" / "i_c")
+    data = HPatchesDataset(tmp_path / "set")
+    assert scene_groups(data, Split("x", ("i_c", "i_a", "i_b"))) == [("i_c", "i_b")]
+    report = write_v2_tasks(data, tmp_path / "t", names=["full"], lists="clean")
+    assert report.facts["full"]["official"]["inter_rows_of_one_scene"] > 0
+    assert report.facts["full"]["clean"]["inter_rows_of_one_scene"] == 0
+
+
+def test_the_lists_of_one_scene_are_another_definition(tmp_path):
+    from tiepoint.tasks.hpatches_verification import TASK
+
+    def definition(names, **options):
+        path = tmp_path / "l.json"
+        path.write_text(json.dumps(dict.fromkeys(names, 30)))
+        return TASK.open(path, {"split": "all", **options}).content
+
+    twins = definition(["i_objects", "v_c", "i_table"], lists="clean")
+    facts = list_facts(twins.lists, [("i_objects", "i_table")])
+    assert facts["inter_rows_of_one_scene"] == 0
+    without = replace(twins)
+    without.__dict__["same_scene"] = []
+    assert twins.definition != without.definition
+
+
+def test_retrieval_files_are_looked_at_before_anything_is_written(tmp_path):
+    lengths = {"i_a": 30, "i_b": 20, "v_c": 25, "v_d": 9}
+    data, given, out = HPatchesDataset.from_lengths(lengths), tmp_path / "tk", tmp_path / "out"
+    given.mkdir()
+    (given / "retr_queries_split-full.csv").write_text("s,idx\ni_a,1\n")
+    (given / "retr_queries_split-view.csv").write_text("s,idx\nv_c,25\n")
+    (given / "retr_distractors_split-view.csv").write_text("s,idx\nv_q,2\n")
+    with pytest.raises(ProblemsError) as e:
+        write_v2_tasks(data, out, retrieval=given)
+    assert len(e.value.problems) == 3
+    assert "has retr_queries_split-full.csv but not retr_distractors_split-full.csv" in e.value.problems[0]
+    assert not out.exists()
+    (given / "retr_distractors_split-full.csv").write_text("s,idx\ni_b,3\n")
+    report = write_v2_tasks(data, out, names=["full", "illum"], retrieval=given)
+    assert report.files["retr_distractors_split-full.csv"]["rows"] == 1
+    assert "verif_pos_split-illum.csv" in report.files
+    note = next(n for n in report.notes if n.startswith("split illum: no retrieval lists"))
+    assert "retr_queries_split-illum.csv and retr_distractors_split-illum.csv" in note
+    strips = make_strips(tmp_path / "set", lengths)
+    report = write_v2_tasks(strips, out, names=["full", "illum"], retrieval=given)
+    assert report.files["retr_queries_split-full.csv"]["rows"] == 1
+    assert report.files["retr_queries_split-illum.csv"]["rows"] > 1
 
 
 @needs_tasks

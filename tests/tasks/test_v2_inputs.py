@@ -160,8 +160,15 @@ def test_without_a_name_the_split_is_full_or_everything(world, tmp_path):
     assert opened.setting.split.name == "all"
     assert len(opened.units) == 5
     assert any("--split" in w for w in opened.warnings)
-    with pytest.raises(ProblemsError, match="unknown sequence"):
+    with pytest.raises(ProblemsError, match=r"lacks 35 of its 40 sequences .* the split 'all' is every"):
         MATCHING.open(path, {"split": "a"})
+    path.write_text(json.dumps(some | {"v_wall": [1777, 1781]}))
+    assert any("not known exactly: v_wall" in w for w in MATCHING.open(path, {}).warnings)
+
+
+def test_a_published_split_for_a_dataset_of_ones_own(world):
+    with pytest.raises(InputError, match=r"'b' is one of the published .* there are all, full, illum, view"):
+        MATCHING.open(world.data, {"split": "b"})
 
 
 def test_a_dataset_with_fewer_images_is_scored_with_what_it_has(world):

@@ -133,6 +133,7 @@ def with_zeros(descriptors):
     return out
 
 
+@pytest.mark.filterwarnings("ignore:.*descriptors failed")
 @pytest.mark.parametrize("distance", ["l2", "l1"])
 def test_zero_rows_that_are_kept_are_ordinary_vectors(world, tmp_path, distance):
     plain = with_zeros(make_descriptors("noisy"))

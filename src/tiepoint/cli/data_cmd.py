@@ -69,8 +69,8 @@ def tasks(
     suite: str = typer.Option(..., "--suite", help="hpatches-v1 (2016) or hpatches (2017)."),
     data: Path = typer.Option(..., "--data", help="Folder of patch strips, or a JSON file of lengths."),
     out: Path = typer.Option(..., "--out", help="Folder for the task files."),
-    seed: int = typer.Option(0, "--seed", help="Other draws of the same kind; the official lists have none."),
-    lists: str = typer.Option("official", "--lists", help="hpatches: official, or clean beside them."),
+    seed: int = typer.Option(None, "--seed", help="Other draws of hpatches-v1 or of clean lists; default 0."),
+    lists: str = typer.Option(None, "--lists", help="hpatches: official (default), or clean."),
     split: list[str] = typer.Option(None, "--split", help="hpatches: splits to write; default all that fit."),
     given: Path = typer.Option(None, "--tasks", help="hpatches: folder with splits.json or retrieval files."),
 ) -> None:
@@ -83,9 +83,17 @@ def tasks(
     from .task_files import write_v1, write_v2
 
     if suite == "hpatches-v1":
-        print(write_v1(data, out, seed=seed))
-    else:
-        print(write_v2(data, out, lists=lists, names=values(split), given=given, seed=seed))
+        only_v2 = {"--lists": lists, "--split": split, "--tasks": given}
+        for option in (name for name, value in only_v2.items() if value):
+            raise InputError(f"{option} has no effect on the suite hpatches-v1; leave it out")
+        print(write_v1(data, out, seed=seed or 0))
+        return
+    if seed is not None and lists != "clean":
+        raise InputError(
+            "--seed has no effect on the official lists, whose recipe has its own; leave it out, or draw "
+            "--lists clean"
+        )
+    print(write_v2(data, out, lists=lists or "official", names=values(split), given=given, seed=seed or 0))
 
 
 @app.command("check")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..datasets.hpatches import HPatchesDataset
+from ..model.errors import InputError
 
 
 def write_v1(data: Path, out: Path, *, seed: int) -> str:
@@ -19,14 +20,28 @@ def write_v1(data: Path, out: Path, *, seed: int) -> str:
     return "\n".join([*lines, *(f"note: {n}" for n in report.notes)])
 
 
+def _found(folder: Path | None) -> tuple[Path | None, Path | None]:
+    """The splits.json of a folder, and the folder itself if it has retrieval files."""
+    if folder is None:
+        return None, None
+    if not folder.is_dir():
+        raise InputError(f"the folder of task files {folder} does not exist; see --tasks")
+    splits = folder / "splits.json"
+    has_splits, has_lists = splits.is_file(), any(folder.glob("retr_*_split-*.csv"))
+    if not has_splits and not has_lists:
+        raise InputError(
+            f"{folder} has neither a splits.json nor a retr_*_split-*.csv; leave --tasks out or name another"
+        )
+    return splits if has_splits else None, folder if has_lists else None
+
+
 def write_v2(
     data: Path, out: Path, *, lists: str, names: Sequence[str], given: Path | None, seed: int
 ) -> str:
     """Write the 2017 task files; returns what was written and whether it is what was published."""
     from ..datasets.v2_tasks import write_v2_tasks
 
-    splits = given / "splits.json" if given is not None and (given / "splits.json").is_file() else None
-    retrieval = given if given is not None and any(given.glob("retr_*.csv")) else None
+    splits, retrieval = _found(given)
     report = write_v2_tasks(
         HPatchesDataset(data),
         out,

@@ -82,7 +82,11 @@ def check_patches(
         f"images: {', '.join(data.images(data.sequences[0]))}",
     ]
     if not data.has_patches:
-        return CheckReport(f"{root}: lengths of patch sequences, no pixels", tuple(facts))
+        unsure = f"not known exactly, left out: {', '.join(data.open_lengths)}"
+        return CheckReport(
+            f"{root}: lengths of patch sequences, no pixels",
+            (*facts, *([unsure] if data.open_lengths else [])),
+        )
     facts.append(f"patches of {data.side} x {data.side} pixels")
     problems = _damaged(root, progress) if deep else []
     warnings = _warnings(data) if deep and not problems else []

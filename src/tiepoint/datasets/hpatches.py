@@ -28,7 +28,8 @@ class HPatchesDataset:
     Opening reads the header of every strip and nothing else; all problems are listed at once before any
     work starts. `root` is a folder of sequences, or a JSON file of lengths (``{"v_wall": 1779, …}``, also as
     ``lengths.json`` in a folder without strips): then there are no pixels, but descriptors made elsewhere can
-    be scored.
+    be scored. A length may be an interval (``[1538, 1539]``): that sequence is left out, and named where a
+    split needs it (`open_lengths`).
 
     >>> data = HPatchesDataset.from_lengths({"i_a": 3, "v_b": 2}, images=["ref", "e1"])
     >>> data.sequences, data.count("v_b"), data.kind("i_a"), data.images("i_a"), data.has_patches
@@ -43,8 +44,9 @@ class HPatchesDataset:
         has_strips = path.is_dir() and any(path.glob("*/*.png"))
         self.root: Path | None = path
         self.warnings: tuple[str, ...] = ()
+        self.open_lengths: Mapping[str, tuple[int, int]] = {}
         if not has_strips and lengths.suffix == ".json" and lengths.is_file():
-            counts, images = _read_lengths(lengths)
+            counts, self.open_lengths, images = _read_lengths(lengths)
             self._set_lengths(counts, images)
             return
         layout = scan_folder(path)
@@ -57,12 +59,16 @@ class HPatchesDataset:
 
     @classmethod
     def from_lengths(
-        cls, lengths: Mapping[str, int], images: Iterable[str] = STANDARD_IMAGES
+        cls,
+        lengths: Mapping[str, int],
+        images: Iterable[str] = STANDARD_IMAGES,
+        unsure: Mapping[str, tuple[int, int]] | None = None,
     ) -> HPatchesDataset:
-        """A dataset of which only the number of patches of each sequence is known."""
+        """A dataset of which only the number of patches of each sequence is known, of some an interval."""
         self = cls.__new__(cls)
         self.root = None
         self.warnings = ()
+        self.open_lengths = dict(unsure or {})
         self._set_lengths(dict(lengths), tuple(images))
         return self
 
@@ -141,6 +147,13 @@ class HPatchesDataset:
         wanted = tuple(images)
         problems = []
         for sequence in sequences:
+            if sequence in self.open_lengths:
+                low, high = self.open_lengths[sequence]
+                problems.append(
+                    f"the number of patches of {sequence!r} is not known exactly ({low} to {high}); "
+                    "give one number"
+                )
+                continue
             if sequence not in self.lengths:
                 problems.append(
                     str(UnknownNameError("sequence", sequence, self.sequences)).split(" Known:")[0]
@@ -165,8 +178,8 @@ class HPatchesDataset:
         return sequence, image
 
 
-def _read_lengths(path: Path) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Lengths by sequence; or an object with the keys `lengths` and `images`."""
+def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]], tuple[str, ...]]:
+    """Exact lengths, intervals, images; of a table by sequence, or of one with `lengths` and `images`."""
     try:
         raw: Any = json.loads(read_bytes(path))
     except ValueError as e:
@@ -181,17 +194,26 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], tuple[str, ...]]:
     if not isinstance(raw, dict) or not raw:
         raise FormatError(path, "expected an object of lengths by sequence")
     problems = []
-    lengths = {}
+    lengths: dict[str, int] = {}
+    unsure: dict[str, tuple[int, int]] = {}
     for name, value in raw.items():
-        number = value[0] if isinstance(value, list) and len(value) == 1 else value
-        if isinstance(value, list) and len(value) > 1:
-            problems.append(f"{name}: its length is not known exactly ({value}); give one number")
-        elif not isinstance(number, int) or isinstance(number, bool) or number < 1:
-            problems.append(f"{name}: expected a number of patches, found {value!r}")
+        ends = value if isinstance(value, list) else [value]
+        if len(ends) not in (1, 2) or not all(_is_count(n) for n in ends) or ends[0] > ends[-1]:
+            problems.append(
+                f"{name}: expected a number of patches (or the lowest and highest), found {value!r}"
+            )
+        elif ends[0] == ends[-1]:
+            lengths[name] = ends[0]
         else:
-            lengths[str(name)] = number
+            unsure[name] = (ends[0], ends[1])
     if not isinstance(images, list | tuple) or "ref" not in images:
         problems.append("images must be a list of names with 'ref' in it")
+    if not lengths and not problems:
+        problems.append("of no sequence the number of patches is known exactly; give one number for each")
     if problems:
         raise ProblemsError(f"dataset {path}", problems)
-    return lengths, tuple(images)
+    return lengths, unsure, tuple(images)
+
+
+def _is_count(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number > 0

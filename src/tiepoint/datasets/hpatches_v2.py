@@ -12,6 +12,8 @@ from typing import Any
 
 from ..formats.splits import Split
 
+_SAME_SCENES = (("i_objects", "i_table"),)
+
 
 @cache
 def _known() -> Any:
@@ -45,6 +47,17 @@ def official_lengths() -> dict[str, int]:
 def open_lengths() -> dict[str, tuple[int, int]]:
     """Lowest and highest possible number of patches of the ten sequences that are not known exactly."""
     return {name: (v[0], v[1]) for name, v in _known()["lengths"].items() if len(v) == 2}
+
+
+def same_scenes(sequences: Iterable[str]) -> list[tuple[str, ...]]:
+    """Groups of sequences that the release cut from one and the same scene, of those that are given.
+
+    >>> same_scenes(["v_wall", "i_table", "i_objects"]), same_scenes(["i_table", "v_wall"])
+    ([('i_objects', 'i_table')], [])
+    """
+    given = set(sequences)
+    found = [tuple(s for s in group if s in given) for group in _SAME_SCENES]
+    return [group for group in found if len(group) > 1]
 
 
 def official_sha1(file: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,24 @@ KINDS = ("pos", "sameseq", "diffseq")
 
 @dataclass(frozen=True)
 class PatchSpace:
-    """Sequences with their numbers of patches, and how many images each has (reference included)."""
+    """Sequences with their numbers of patches, and how many images each has (reference included).
+
+    `same_scene` are groups of sequences of one scene: `diffseq` pairs are of different scenes.
+    """
 
     sequences: tuple[str, ...]
     lengths: NDArray[np.int64]
     n_images: int
+    same_scene: tuple[tuple[str, ...], ...] = ()
+
+    @cached_property
+    def scenes(self) -> NDArray[np.int64]:
+        """Number of the scene of each sequence.
+
+        >>> PatchSpace(("a", "b", "c"), np.array([2, 3, 4]), 3, (("a", "c"),)).scenes.tolist()
+        [0, 1, 0]
+        """
+        return scene_numbers(self.sequences, self.same_scene)
 
     def available(self, kind: str) -> int:
         """Distinct unordered pairs of a kind, of two different images.
@@ -34,12 +48,21 @@ class PatchSpace:
         pairs = self.n_images * (self.n_images - 1)
         n = self.lengths
         total = int(n.sum())
+        of_scene = np.bincount(self.scenes, weights=n).astype(np.int64)
         amount = {
             "pos": total * pairs // 2,
             "sameseq": int((n * (n - 1)).sum()) * pairs // 2,
-            "diffseq": (total * total - int((n * n).sum())) * pairs // 2,
+            "diffseq": (total * total - int((of_scene * of_scene).sum())) * pairs // 2,
         }
         return amount[kind]
+
+
+def scene_numbers(sequences: Sequence[str], same_scene: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+    """A number for each sequence, equal for those of one scene."""
+    first = {name: group[0] for group in same_scene for name in group}
+    heads = [first.get(s, s) for s in sequences]
+    number = {name: i for i, name in reversed(list(enumerate(heads)))}
+    return np.array([number[h] for h in heads], np.int64)
 
 
 def draw_pairs(
@@ -49,7 +72,7 @@ def draw_pairs(
 
     A sequence uniformly, a patch of it uniformly, two different images uniformly; the second patch is the
     same (`pos`), another of the sequence (`sameseq`) or one of another sequence (`diffseq`). A pair that was
-    drawn before, in either order, is drawn again.
+    drawn before, in either order, is drawn again; so is one of two sequences of one scene.
     """
     if size > space.available(kind):
         raise InputError(f"{size} {kind} pairs wanted, the dataset has {space.available(kind)}")
@@ -85,6 +108,7 @@ def _draw(space: PatchSpace, kind: str, size: int, rng: np.random.Generator) -> 
     elif kind == "diffseq":
         seq2 = (seq + rng.integers(1, n_sequences, size)) % n_sequences
         index2 = rng.integers(0, space.lengths[seq2])
+        good = space.scenes[seq] != space.scenes[seq2]
     return np.stack([seq, index, image, seq2, index2, image2], axis=1)[good]
 
 

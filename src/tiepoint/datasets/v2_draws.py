@@ -14,7 +14,7 @@ from ..formats.task_csv import PairTable, RefPatches
 from ..model.hashing import hash_json
 from .legacy_stream import LegacyStream
 from .seeding import named_generator
-from .v1_draws import PatchSpace, draw_pairs
+from .v1_draws import PatchSpace, draw_pairs, scene_numbers
 
 OFFICIAL_SEED = 42
 OFFICIAL_ROWS = 1_000_000
@@ -107,13 +107,16 @@ def draw_clean(
     rows: int = OFFICIAL_ROWS,
     images: int = 6,
     seed: int = 0,
+    same_scene: Sequence[Sequence[str]] = (),
 ) -> Verification:
-    """Pairs without the traps: every row once (in either order), all images, `inter` of different sequences.
+    """Pairs without the traps: every row once (in either order), all images, `inter` of different scenes.
 
     A sequence is drawn uniformly, as in the published lists. Each list has `rows` rows, or half of the
-    distinct positive pairs where that is less: else the small sequences would be used up.
+    distinct positive pairs where that is less: else the small sequences would be used up. `same_scene` are
+    groups of sequences of one scene, which `inter` rows do not pair.
     """
-    space = PatchSpace(tuple(test), np.array([lengths[s] for s in test], np.int64), images)
+    groups = tuple(tuple(group) for group in same_scene)
+    space = PatchSpace(tuple(test), np.array([lengths[s] for s in test], np.int64), images, groups)
     names = {"pos": "pos", "intra": "sameseq", "inter": "diffseq"}
     size = min([rows] + [space.available(kind) // 2 for kind in names.values()])
     key = hash_json([list(test), [lengths[s] for s in test], images])
@@ -137,11 +140,12 @@ def _pair_table(pairs: PairList, test: tuple[str, ...], images: int) -> PairTabl
     return PairTable(test, *(c.astype(np.int32) for c in columns))
 
 
-def list_facts(lists: Verification) -> dict[str, int]:
+def list_facts(lists: Verification, same_scene: Sequence[Sequence[str]] = ()) -> dict[str, int]:
     """What can be said against a set of lists.
 
     Repeated rows of each list, distinct positive pairs (in either order), inter rows of one sequence, inter
-    rows that are the same patch (false negatives), and how many of the six images occur.
+    rows that are the same patch (false negatives), inter rows of two sequences of one scene (`same_scene`
+    are groups of them), and how many of the six images occur.
     """
     facts = {"rows": len(lists.pos)}
     for name, table in (("pos", lists.pos), ("intra", lists.intra), ("inter", lists.inter)):
@@ -154,6 +158,8 @@ def list_facts(lists: Verification) -> dict[str, int]:
     same = inter.seq1 == inter.seq2
     facts["inter_rows_of_one_sequence"] = int(same.sum())
     facts["inter_rows_of_one_patch"] = int((same & (inter.index1 == inter.index2)).sum())
+    scene = scene_numbers(inter.sequences, same_scene)
+    facts["inter_rows_of_one_scene"] = int((~same & (scene[inter.seq1] == scene[inter.seq2])).sum())
     facts["images_used"] = len(np.union1d(np.unique(lists.pos.image1), np.unique(lists.pos.image2)))
     return facts
 

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.splits import Split, read_splits, write_splits
+from ..formats.splits import Split, write_splits
 from ..formats.task_csv import RefPatches, pairs_csv_chunks, patches_csv_chunks, read_patches_csv
 from ..formats.text_file import write_bytes
-from ..model.errors import InputError, ProblemsError, UnknownNameError
+from ..model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from .hpatches import HPatchesDataset
 from .hpatches_v2 import git_blob_sha1, official_lengths, official_sha1, official_splits, open_lengths
 from .v1_tasks import contrasty
@@ -32,6 +32,15 @@ from .v2_draws import (
     draw_retrieval_lists,
     draw_verification,
     list_facts,
+)
+from .v2_splits import (
+    WHOLE,
+    known_splits,
+    left_out,
+    named_split,
+    scene_groups,
+    shares_release,
+    split_problems,
 )
 
 LISTS = ("official", "clean")
@@ -66,11 +75,12 @@ def write_v2_tasks(
     Args:
         data: Strips, or lengths alone (`published_lengths` for the release).
         out: Folder for the files.
-        splits: A `splits.json`; None takes the published splits whose sequences the dataset has, or, for a
-            dataset of one's own, `full`, `illum` and `view` of its sequences.
+        splits: A `splits.json`; None takes the published splits whose sequences the dataset has. Where it has
+            none of them in full, all its sequences are one split, `all`; a dataset of one's own has `full`,
+            `illum` and `view`.
         names: Which splits; None all.
         lists: `official` (the published recipe) or `clean` (without its traps; facts of both are reported).
-        retrieval: Folder with `retr_*.csv` files to use; None draws them, which needs the patches.
+        retrieval: Folder with `retr_*.csv` files to use; what it has not is drawn, which needs the patches.
         rows: Verification pairs of each kind; None: a million for the published splits; for others ten a
             place, at most a million.
         seed: Of the clean lists; the recipe prescribes its own.
@@ -81,23 +91,30 @@ def write_v2_tasks(
     """
     if lists not in LISTS:
         raise UnknownNameError("kind of lists", lists, LISTS)
-    chosen = _splits(data, splits, names)
     report, root = V2Report(), Path(out)
+    chosen = _splits(data, None if splits is None else Path(splits), names, report)
+    problems = [p for split in chosen.values() for p in _verification_problems(data, split, lists)]
+    given = _given_lists(data, chosen, None if retrieval is None else Path(retrieval), problems)
+    if problems:
+        raise ProblemsError("these task files cannot be written", problems)
     say = progress or (lambda _: None)
+    drawn = [split for name, split in chosen.items() if name not in given]
+    usable = _usable(data, drawn)
+    for split in drawn if usable else ():
+        _retrieval_sizes(split, usable)  # raises before anything is written
     write_splits(root / "splits.json", chosen)
-    usable = _usable(data, chosen.values()) if retrieval is None else {}
     for name, split in chosen.items():
         say(f"verification pairs of split {name}")
         _write_verification(data, split, root, lists, rows, seed, report)
         say(f"retrieval lists of split {name}")
-        _write_retrieval(data, split, root, usable, retrieval, report)
+        _write_retrieval(data, split, root, usable, given.get(name), report)
     write_bytes(root / "tasks.json", (json.dumps(asdict(report), indent=1).encode(),))
     return report
 
 
 def published_lengths() -> HPatchesDataset:
     """The release as known without its files: 106 of 116 sequences, enough for a, b, c and illum."""
-    return HPatchesDataset.from_lengths(official_lengths())
+    return HPatchesDataset.from_lengths(official_lengths(), unsure=open_lengths())
 
 
 def verification_rows(split: Split, lengths: Mapping[str, int]) -> int:
@@ -115,35 +132,70 @@ def retrieval_lists(data: HPatchesDataset, split: Split) -> tuple[RefPatches, Re
     return draw_retrieval_lists(split.test, lengths, usable, queries=n_queries, distractors=n_distractors)
 
 
-def _splits(data: HPatchesDataset, path: str | Path | None, names: Sequence[str] | None) -> dict[str, Split]:
-    published = official_splits()
-    if path is not None:
-        found = read_splits(path)
-    else:
-        found = {n: s for n, s in published.items() if names is None or n in names}
-        if names is None:
-            found = {n: s for n, s in found.items() if not data.missing(s.test)} or _own_splits(data)
-        elif not any(set(s.test) & set(data.sequences) for s in found.values()):
-            found = _own_splits(data)
+def _splits(
+    data: HPatchesDataset, path: Path | None, names: Sequence[str] | None, report: V2Report
+) -> dict[str, Split]:
+    known = known_splits(data, path)
     if names is not None:
-        for name in names:
-            if name not in found:
-                raise UnknownNameError("split", name, found)
-        found = {name: found[name] for name in names}
-    problems = [f"split {n!r}: {p}" for n, s in found.items() for p in data.missing(s.test, ["ref"])]
+        found = {name: named_split(known, name) for name in names}
+    else:
+        found = {n: s for n, s in known.items() if n != WHOLE}
+        if path is None and shares_release(data):
+            found = {n: s for n, s in found.items() if not split_problems(data, s)}
+        elif path is None:
+            found = {n: s for n, s in found.items() if n == "full" or len(s.test) > 1}
+        if not found:
+            found = {WHOLE: known[WHOLE]}
+            n = len(data.sequences)
+            report.notes.append(
+                f"no published split is complete here: {WHOLE!r} is the {n} sequences there are"
+            )
+    problems = [p for s in found.values() for p in split_problems(data, s, ["ref"])]
     if problems:
-        open_ones = [s for s in open_lengths() if s not in data.lengths]
-        if not data.has_patches and open_ones and any(o in p for o in open_ones for p in problems):
-            problems.append("ten lengths are not known without the strips: view and full need them")
         raise ProblemsError("these splits cannot be made for the dataset", problems)
+    if WHOLE in found:
+        report.notes += left_out(data)
     return found
 
 
-def _own_splits(data: HPatchesDataset) -> dict[str, Split]:
-    kinds = {"illum": "i", "view": "v"}
-    chosen = {n: tuple(s for s in data.sequences if data.kind(s) == k) for n, k in kinds.items()}
-    found = {n: Split(n, test) for n, test in chosen.items() if len(test) > 1}
-    return {"full": Split("full", data.sequences), **found}
+def _verification_problems(data: HPatchesDataset, split: Split, lists: str) -> list[str]:
+    """Why no pairs can be drawn for a split, or nothing."""
+    small = [s for s in split.test if data.count(s) < 2]
+    if _images(data, split) < 2 or len(split.test) < 2 or small:
+        return [f"split {split.name!r} needs two sequences of two patches, and an image beside ref"]
+    if lists == "clean" and any(len(group) == len(split.test) for group in scene_groups(data, split)):
+        return [f"split {split.name!r} is one scene: there are no pairs of different ones"]
+    return []
+
+
+def _images(data: HPatchesDataset, split: Split) -> int:
+    """Images of a noise level, the reference among them."""
+    return 1 + max(sum(m[0] == z and m != "ref" for m in data.images(split.test[0])) for z in "eht")
+
+
+def _given_lists(
+    data: HPatchesDataset, chosen: Mapping[str, Split], folder: Path | None, problems: list[str]
+) -> dict[str, list[RefPatches]]:
+    """Retrieval lists of the splits for which the folder has both files; what is wrong is collected."""
+    found: dict[str, list[RefPatches]] = {}
+    if folder is None:
+        return found
+    for name in chosen:
+        paths = [folder / file for file in _retrieval_files(name)]
+        there = [p for p in paths if p.is_file()]
+        if len(there) == 1:
+            (lack,) = (p.name for p in paths if p not in there)
+            problems.append(f"{folder} has {there[0].name} but not {lack}; they belong together")
+        for path in there:
+            try:
+                found.setdefault(name, []).append(read_patches_csv(path, data.lengths))
+            except FormatError as e:
+                problems.append(str(e))
+    return found
+
+
+def _retrieval_files(name: str) -> list[str]:
+    return [f"retr_{kind}_split-{name}.csv" for kind in ("queries", "distractors")]
 
 
 def _usable(data: HPatchesDataset, splits: Iterable[Split]) -> dict[str, NDArray[np.bool_]]:
@@ -162,16 +214,17 @@ def _write_verification(
     data: HPatchesDataset, split: Split, root: Path, lists: str, rows: int | None, seed: int, report: V2Report
 ) -> None:
     lengths = {s: data.count(s) for s in split.test}
-    images = 1 + max(sum(m[0] == z and m != "ref" for m in data.images(split.test[0])) for z in "eht")
-    if images < 2 or len(split.test) < 2 or min(lengths.values()) < 2:
-        raise InputError(f"split {split.name!r} needs two sequences of two patches, and an image beside ref")
+    images = _images(data, split)
+    scenes = scene_groups(data, split)
     is_published = official_splits().get(split.name) == split
     size = rows or verification_rows(split, lengths)
     drawn = draw_verification(split.test, lengths, rows=size, images=min(OFFICIAL_IMAGES, images))
-    facts = {"official": list_facts(drawn)}
+    facts = {"official": list_facts(drawn, scenes)}
     if lists == "clean":
-        drawn = draw_clean(split.test, lengths, rows=size, images=min(6, images), seed=seed)
-        facts["clean"] = list_facts(drawn)
+        drawn = draw_clean(
+            split.test, lengths, rows=size, images=min(6, images), seed=seed, same_scene=scenes
+        )
+        facts["clean"] = list_facts(drawn, scenes)
         report.notes.append(_what_changed(split.name, facts))
     report.facts[split.name] = facts
     _write_lists(drawn, split, root, lists, is_published, report)
@@ -217,24 +270,22 @@ def _write_retrieval(
     split: Split,
     root: Path,
     usable: Mapping[str, NDArray[np.bool_]],
-    folder: str | Path | None,
+    given: Sequence[RefPatches] | None,
     report: V2Report,
 ) -> None:
-    files = [f"retr_{kind}_split-{split.name}.csv" for kind in ("queries", "distractors")]
-    if folder is not None:
-        given = [read_patches_csv(Path(folder) / file, data.lengths) for file in files]
-    elif usable:
-        lengths = {s: data.count(s) for s in split.test}
-        n_queries, n_distractors = _retrieval_sizes(split, usable)
-        given = list(
-            draw_retrieval_lists(split.test, lengths, usable, queries=n_queries, distractors=n_distractors)
-        )
-    else:
+    files = _retrieval_files(split.name)
+    if given is None and not usable:
         report.notes.append(
             f"split {split.name}: no retrieval lists, since drawing them needs the patches (contrast); "
-            "name a folder that has them"
+            f"give a folder with {' and '.join(files)} (--tasks)"
         )
         return
+    if given is None:
+        lengths = {s: data.count(s) for s in split.test}
+        n_queries, n_distractors = _retrieval_sizes(split, usable)
+        given = draw_retrieval_lists(
+            split.test, lengths, usable, queries=n_queries, distractors=n_distractors
+        )
     for file, table in zip(files, given, strict=True):
         chunks = list(patches_csv_chunks(table))
         write_bytes(root / file, chunks)

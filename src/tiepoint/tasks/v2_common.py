@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ..datasets.hpatches import HPatchesDataset
 from ..datasets.hpatches_layout import LEVEL_IMAGES, NOISES
-from ..datasets.hpatches_v2 import official_splits
-from ..formats.splits import Split, read_splits
+from ..datasets.v2_splits import WHOLE, known_splits, left_out, named_split, split_problems
+from ..formats.splits import Split
 from ..model.errors import InputError, ProblemsError, UnknownNameError
 from ..model.hashing import hash_json
 from ..model.records import Records
@@ -23,8 +23,6 @@ from ..model.units import Features, Item, Unit
 COMPARISON = "reference"
 LISTS = ("official", "clean")
 CHOICES = {"lists": LISTS, "sequences": ("split", "all")}
-WHOLE = "all"
-"""Name of the split of every sequence of a dataset."""
 
 
 @dataclass(frozen=True)
@@ -58,41 +56,24 @@ def checked_options(options: Mapping[str, Any], *more: str) -> Options:
     return Options(split, tasks, given.get("lists"), given.get("sequences", "split"))
 
 
-def known_splits(data: HPatchesDataset, tasks: Path | None) -> dict[str, Split]:
-    """Splits by name: those of ``splits.json`` among the task files, or the published ones; always `all`.
-
-    A dataset that shares no sequence with the published one has `full`, `illum` and `view` of its own.
-    """
-    path = None if tasks is None else tasks / "splits.json"
-    if path is not None and path.is_file():
-        found = read_splits(path)
-    else:
-        found = official_splits()
-        if not any(set(s.test) & set(data.sequences) for s in found.values()):
-            parts = {"illum": "i", "view": "v"}
-            chosen = {n: tuple(s for s in data.sequences if data.kind(s) == k) for n, k in parts.items()}
-            found = {"full": Split("full", data.sequences)}
-            found |= {n: Split(n, test) for n, test in chosen.items() if test}
-    return {WHOLE: Split(WHOLE, data.sequences), **found}
-
-
 def chosen_split(data: HPatchesDataset, options: Options) -> tuple[Split, list[str]]:
     """The split to use and what the user should know about it.
 
     Without a name it is `full` where the dataset has all of it, else every sequence of the dataset.
     """
-    known = known_splits(data, options.tasks)
+    path = None if options.tasks is None else options.tasks / "splits.json"
+    known = known_splits(data, path if path is not None and path.is_file() else None)
     if options.split is not None:
-        if options.split not in known:
-            raise UnknownNameError("split", options.split, known)
-        return known[options.split], []
+        split = named_split(known, options.split)
+        return split, left_out(data) if split.name == WHOLE else []
     full = known.get("full")
     if full is not None and not data.missing(full.test):
         return full, []
     n = len(data.sequences)
-    return known[WHOLE], [
+    notes = [
         f"the dataset is not the whole of HPatches: all its {n} sequences are used; name a split with --split"
     ]
+    return known[WHOLE], notes + left_out(data)
 
 
 @dataclass(frozen=True)
@@ -124,7 +105,7 @@ def setting_of(data: Path, options: Options, problems: list[str]) -> Setting:
     """
     opened = HPatchesDataset(data)
     split, notes = chosen_split(opened, options)
-    problems += [f"split {split.name!r}: {p}" for p in opened.missing(split.test)]
+    problems += split_problems(opened, split)
     there = tuple(s for s in split.test if s in opened.lengths)
     if not there:
         raise ProblemsError(f"dataset {data}", problems)

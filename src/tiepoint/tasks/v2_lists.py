@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..datasets.v2_draws import OFFICIAL_IMAGES, Verification, draw_clean, draw_verification
+from ..datasets.v2_splits import scene_groups
 from ..datasets.v2_tasks import VERIFICATION_FILES, retrieval_lists, verification_rows
 from ..formats.task_csv import PairTable, RefPatches, read_pairs_csv, read_patches_csv
 from ..model.errors import FormatError
@@ -47,7 +48,15 @@ class VerificationSource:
             return hash_json([hash_file(p) for p in self.files])
         s = self.setting
         lengths = [[name, n] for name, n in s.lengths.items()]
-        return hash_json(["drawn", s.options.lists or "official", lengths, self.rows, self.images])
+        kind = s.options.lists or "official"
+        # official lists pair what they pair; clean ones depend on which sequences are one scene
+        scenes = [self.same_scene] if kind == "clean" and self.same_scene else []
+        return hash_json(["drawn", kind, lengths, self.rows, self.images, *scenes])
+
+    @cached_property
+    def same_scene(self) -> list[tuple[str, ...]]:
+        """Groups of sequences of one scene, which clean lists do not pair."""
+        return scene_groups(self.setting.data, self.setting.split)
 
     @cached_property
     def lists(self) -> Verification:
@@ -56,7 +65,9 @@ class VerificationSource:
             return self.given
         s = self.setting
         if s.options.lists == "clean":
-            return draw_clean(s.split.test, s.lengths, rows=self.rows, images=self.images)
+            return draw_clean(
+                s.split.test, s.lengths, rows=self.rows, images=self.images, same_scene=self.same_scene
+            )
         return draw_verification(s.split.test, s.lengths, rows=self.rows, images=self.images)
 
 
@@ -74,6 +85,10 @@ def verification_source(setting: Setting, problems: list[str]) -> VerificationSo
         problems.append("verification compares patches of two sequences; the split has one")
     if not files and min(setting.lengths.values()) < 2:
         problems.append("verification needs at least two patches in every sequence")
+    source = VerificationSource(setting, files, None)
+    wants_clean = not files and setting.options.lists == "clean"
+    if wants_clean and any(len(group) == len(setting.lengths) for group in source.same_scene):
+        problems.append("the split is one scene: there are no pairs of different ones")
     given = Verification(*known) if files and len(known) == len(files) else None
     return VerificationSource(setting, files, given)
 
