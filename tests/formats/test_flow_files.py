@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 import tracemalloc
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from PIL import Image
 
 from tiepoint.formats.flo import read_flo, read_flo_size, write_flo
 from tiepoint.formats.flow_array import read_flow_array, write_flow_array
@@ -88,6 +90,19 @@ def test_kitti_is_within_half_a_step(tmp_path_factory: pytest.TempPathFactory, f
     path = tmp_path_factory.mktemp("kitti") / "a.png"
     write_kitti_flow(path, flow)
     assert np.abs(read_kitti_flow(path) - flow).max() <= 1 / 128
+
+
+def test_other_pngs_are_refused_with_the_reason(tmp_path: Path) -> None:
+    write_kitti_flow(tmp_path / "a.png", np.zeros((2, 3, 2)))
+    data = bytearray((tmp_path / "a.png").read_bytes())
+    data[28] = 1
+    data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
+    (tmp_path / "i.png").write_bytes(data)
+    with pytest.raises(FormatError, match="this 16-bit RGB PNG is interlaced, which is not read"):
+        read_kitti_flow(tmp_path / "i.png")
+    Image.fromarray(np.zeros((2, 3, 4), np.uint8)).save(tmp_path / "c.png")
+    with pytest.raises(FormatError, match="expected a 16-bit RGB PNG, found 8-bit RGBA"):
+        read_kitti_flow(tmp_path / "c.png")
 
 
 def test_kitti_refuses_what_does_not_fit(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tiepoint.formats.flo import read_flo, write_flo
 from tiepoint.formats.flow_array import read_flow_array, write_flow_array
+from tiepoint.formats.image import read_image, write_image
 from tiepoint.formats.kitti_flow import read_kitti_flow, write_kitti_flow
 from tiepoint.formats.mask import read_mask, read_mask_size, write_mask
 from tiepoint.formats.pf_willow import read_pf_keypoints
@@ -49,6 +50,10 @@ SEEDS: dict[str, tuple[Callable[[Path], object], Callable[[Path], object]]] = {
     "kitti.png": (lambda p: write_kitti_flow(p, flow()), read_kitti_flow),
     "mask.png": (lambda p: write_mask(p, flow()[..., 0] > 0), read_mask),
     "palette.png": (palette, read_mask),
+    "wide.png": (lambda p: write_kitti_flow(p, flow()), read_mask),
+    "image.png": (lambda p: write_image(p, np.zeros((7, 9, 3), np.uint8)), read_image),
+    "image.jpg": (lambda p: write_image(p, np.zeros((7, 9, 3), np.uint8)), read_image),
+    "image.ppm": (lambda p: write_image(p, np.zeros((7, 9, 3), np.uint8)), read_image),
     "size.png": (lambda p: write_mask(p, flow()[..., 0] > 0), read_mask_size),
     "flip_gt.txt": (lambda p: p.write_text("1\n"), read_flip),
     "pair.txt": (lambda p: p.write_text("Image1,Image2\na.jpg,b.jpg\n"), read_pair_names),
@@ -109,23 +114,32 @@ def test_only_the_documented_error(tmp_path: Path, name: str) -> None:
     assert peak < PEAK_BYTES
 
 
-def test_a_png_that_unpacks_to_much_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("read", [read_mask, read_image])
+def test_a_png_that_unpacks_to_much_is_refused(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    """10,000 x 10,000 pixels are within Pillow's own limit, and more than a thousand bytes can hold."""
     import struct
     import zlib
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
-    head = struct.pack(">IIBBBBB", 50_000, 50_000, 8, 0, 0, 0, 0)
-    data = (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", head)
-        + chunk(b"IDAT", zlib.compress(bytes(1000)))
-        + chunk(b"IEND", b"")
-    )
-    (tmp_path / "m.png").write_bytes(data)
-    with pytest.raises(FormatError, match="cannot come from"):
-        read_mask(tmp_path / "m.png")
+    for side in (10_000, 50_000):
+        head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+        data = (
+            b"\x89PNG\r\n\x1a\n"
+            + chunk(b"IHDR", head)
+            + chunk(b"IDAT", zlib.compress(bytes(1000)))
+            + chunk(b"IEND", b"")
+        )
+        (tmp_path / "m.png").write_bytes(data)
+        with pytest.raises(FormatError, match=r"cannot come from|exceeds limit"):
+            read(tmp_path / "m.png")
+
+
+def test_an_image_beyond_pillows_limit_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.ppm").write_bytes(b"P6 20000 20000 255 ")
+    with pytest.raises(FormatError, match="exceeds limit"):
+        read_image(tmp_path / "a.ppm")
 
 
 def test_a_matlab_file_that_unpacks_to_much_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from tiepoint.model.errors import FormatError, InputError
+
+from .png_plain import png_size
 
 SUFFIXES = (".ppm", ".png", ".jpg", ".jpeg", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
 """File name endings that count as images."""
@@ -22,7 +25,8 @@ def read_image(path: str | Path) -> NDArray[np.uint8]:
     Grey images get three equal channels, palettes are looked up, transparency is dropped, 16-bit grey is
     scaled by 1/257 and rounded. Stored pixels are returned as they lie in the file: an EXIF rotation is not
     applied, because homographies refer to stored pixels. A missing, truncated or unreadable file is a
-    `FormatError`.
+    `FormatError`; so is a PNG that announces more pixels than its bytes can hold, before any memory is taken,
+    and an image of another kind above Pillow's limit (about 179 million pixels).
     """
     with _opened(path) as image:
         if image.mode.startswith("I"):
@@ -76,14 +80,21 @@ def _opened(path: str | Path, *, load: bool = True) -> Image.Image:
         with warnings.catch_warnings():
             # Pillow warns about very large images, which is no reason to refuse one.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            image = Image.open(path)
-            if load:
-                image.load()
+            if not load:
+                return Image.open(path)
+            # From memory: of a file Pillow would reserve what a damaged chunk announces.
+            data = Path(path).read_bytes()
+            image = Image.open(BytesIO(data))
+            if image.format == "PNG":
+                png_size(path, data, len(data))
+            image.load()
             return image
+    except FormatError:
+        raise
     except FileNotFoundError:
         raise FormatError(path, "the image is missing") from None
     except UnidentifiedImageError:
         empty = Path(path).stat().st_size == 0
         raise FormatError(path, "the file is empty" if empty else "this is not an image") from None
-    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as e:
+    except Exception as e:  # Pillow's decoders raise many types; all mean an unreadable file
         raise FormatError(path, f"the image cannot be decoded, it may be truncated ({e})") from e

@@ -34,6 +34,45 @@ class PngKind(NamedTuple):
 
 GREY8 = PngKind(8, 0, 1)
 RGB16 = PngKind(16, 2, 3)
+RGBA16 = PngKind(16, 6, 4)
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+_COLOURS = {0: "grey", 2: "RGB", 3: "palette", 4: "grey with alpha", 6: "RGBA"}
+
+
+def png_size(path: str | Path, head: bytes, file_bytes: int) -> tuple[int, int]:
+    """(height, width) that the first bytes of a PNG of any kind announce, held against its `file_bytes`.
+
+    Raises:
+        FormatError: if it is no PNG, or the file is too short for so many pixels.
+    """
+    if not head.startswith(SIGNATURE) or head[12:16] != b"IHDR" or len(head) < 33:
+        raise FormatError(path, "not a PNG file")
+    width, height, depth, colour = struct.unpack_from(">IIBB", head, 16)
+    if colour not in _CHANNELS:
+        raise FormatError(path, f"damaged PNG: unknown colour type {colour}")
+    row_bytes = (width * depth * _CHANNELS[colour] + 7) // 8
+    if not width or not height or height * row_bytes > MAX_DEFLATE_RATIO * file_bytes:
+        raise FormatError(path, f"{width} x {height} pixels cannot come from {file_bytes} bytes")
+    return int(height), int(width)
+
+
+def png_gamma(data: bytes) -> int:
+    """The gamma a PNG states before its palette and data, times 100,000; 0 if it states none.
+
+    An ``sRGB`` chunk stands for 45455 and overrules ``gAMA``. Checksums are the business of the decoder.
+    """
+    found, at = 0, len(SIGNATURE)
+    while at + 12 <= len(data):
+        length, name = struct.unpack_from(">I4s", data, at)
+        body, end = data[at + 8 : at + 8 + length], at + 12 + length
+        if name in (b"PLTE", b"IDAT", b"IEND") or end > len(data):
+            break
+        if name == b"sRGB" and length == 1:
+            return 45_455
+        if name == b"gAMA" and length == 4 and not found:
+            found = struct.unpack(">I", body)[0]
+        at = end
+    return found if found < 2**31 else 0
 
 
 def is_plain(data: bytes, kind: PngKind) -> bool:
@@ -96,9 +135,12 @@ def _size(path: str | Path, name: bytes, body: bytes, file_bytes: int, kind: Png
     if name != b"IHDR" or len(body) != 13:
         raise FormatError(path, "damaged PNG: the first chunk is not a header")
     width, height, depth, colour, _, _, interlace = struct.unpack(">IIBBBBB", body)
-    if (depth, colour, interlace) != (kind.depth, kind.colour, 0):
-        wanted = {RGB16: "16-bit RGB", GREY8: "8-bit grey"}[kind]
-        raise FormatError(path, f"expected a plain {wanted} PNG, found depth {depth}, colour type {colour}")
+    wanted = f"{kind.depth}-bit {_COLOURS[kind.colour]}"
+    if (depth, colour) != (kind.depth, kind.colour):
+        named = _COLOURS.get(colour, f"colour type {colour}")
+        raise FormatError(path, f"expected a {wanted} PNG, found {depth}-bit {named}")
+    if interlace:
+        raise FormatError(path, f"this {wanted} PNG is interlaced, which is not read; save it without that")
     if not width or not height or height * (1 + kind.pixel_bytes * width) > MAX_DEFLATE_RATIO * file_bytes:
         raise FormatError(path, f"{width} x {height} pixels cannot come from {file_bytes} bytes")
     return int(width), int(height)
