@@ -87,6 +87,66 @@ def test_nan_makes_its_neighbours_unknown() -> None:
         assert unknown[1:5, 1:5].all()
 
 
+SIZES = [(6, 12), (12, 6), (6, 6), (6, 18), (18, 6), (12, 12), (9, 9), (3, 3), (4, 4), (2, 6), (5, 7)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("code", [np.nan, np.inf, -np.inf, -1e10, 3e38, 1.1e9])
+def test_every_code_for_unknown_gives_the_same_exact_flow(size: tuple[int, int], code: float) -> None:
+    """A neighbour of weight 0 is no contributor, be it NaN or a number."""
+    rng = np.random.default_rng(5)
+    for place in np.ndindex(6, 6):
+        flow = rng.normal(0, 3, (6, 6, 2)).astype(F)
+        flow[place] = 1e10
+        expected, _ = resize_flow_pair(flow, np.zeros((5, 5, 2), F), size, (10, 10))
+        flow[place] = code
+        found, _ = resize_flow_pair(flow, np.zeros((5, 5, 2), F), size, (10, 10))
+        assert np.array_equal(found, expected)
+
+
+def test_unknown_pixels_where_an_axis_keeps_its_size() -> None:
+    for code in (1e10, np.nan, np.inf):
+        flow = np.zeros((6, 6, 2), F)
+        flow[4, 4] = code
+        back = np.zeros((5, 5, 2), F)
+        exact, _ = resize_flow_pair(flow, back, (6, 12), (10, 10))
+        assert (exact == 1e10).all(axis=2).sum() == 4
+        for rule in ("exact", "tss-cpp"):
+            same, _ = resize_flow_pair(flow, back, (6, 6), (10, 10), rule=rule)
+            assert np.argwhere((same == 1e10).any(axis=2)).tolist() == [[4, 4]]
+            assert np.isfinite(same).all()
+
+
+@settings(deadline=None, max_examples=80)
+@given(sides, sides, sides, sides, st.sampled_from([1e10, np.nan, np.inf]), st.integers(0, 2**32 - 1))
+def test_cpp_rule_knows_what_opencv_knows(h, w, new_h, new_w, code, seed) -> None:
+    """The kit's steps with OpenCV itself: known iff all contributors are and the value is a number."""
+    cv2 = pytest.importorskip("cv2")
+    rng = np.random.default_rng(seed)
+    flow = rng.normal(0, 9, (h, w, 2)).astype(F)
+    flow[rng.random((h, w)) < 0.15] = code
+    other = (new_h + 1, new_w)
+    out, _ = resize_flow_pair(flow, np.zeros((3, 4, 2), F), (new_h, new_w), other, rule="tss-cpp")
+    good = np.isfinite(flow).all(axis=2) & (np.abs(flow) <= 1e9).all(axis=2)
+    whole = cv2.resize(good.astype(F), (new_w, new_h), interpolation=cv2.INTER_LINEAR).reshape(new_h, new_w)
+    values = cv2.resize(flow, (new_w, new_h), interpolation=cv2.INTER_LINEAR).reshape(new_h, new_w, 2)
+    expected = (whole == 1) & (np.abs(values) <= 1e9).all(axis=2)
+    assert np.array_equal((np.abs(out) <= 1e9).all(axis=2), expected)
+
+
+def test_flows_of_any_layout_and_type() -> None:
+    whole = np.random.default_rng(6).integers(-20, 20, (6, 8, 2))
+    back = np.zeros((5, 5, 2), F)
+    for rule in ("exact", "tss-cpp"):
+        expected, _ = resize_flow_pair(whole.astype(F), back, (9, 11), (10, 10), rule=rule)
+        for given_flow in (
+            whole.astype(np.int32), whole.astype(np.float16), whole.astype(">f4"), np.asfortranarray(whole),
+            whole[:, ::-1].astype(F)[:, ::-1], np.moveaxis(np.moveaxis(whole, 2, 0).astype(F).copy(), 0, 2),
+        ):  # fmt: skip
+            found, _ = resize_flow_pair(given_flow, back, (9, 11), (10, 10), rule=rule)
+            assert np.array_equal(found, expected)
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     st.integers(1, 40),

@@ -73,6 +73,15 @@ def test_twenty_pixels_are_background() -> None:
     assert consistency_masks(there, back, rule="tss-cpp")[0].tolist() == [[0, 255]]
 
 
+def test_exact_consistency_of_any_layout() -> None:
+    rng = np.random.default_rng(4)
+    flows = [rng.integers(-3, 4, (7, 9, 2)) for _ in range(2)]
+    expected = consistency_masks(*[f.astype(np.float64) for f in flows])
+    for kind in (">f4", np.float16, np.int32):
+        made = consistency_masks(*[np.asfortranarray(f.astype(kind)) for f in flows])
+        assert all(np.array_equal(a, b) for a, b in zip(made, expected, strict=True))
+
+
 def test_exact_threshold_grows_with_the_target() -> None:
     """2.5 % of the larger side of the target, strictly below."""
     for width in (40, 400):
@@ -139,6 +148,22 @@ flows = hnp.arrays(
 @given(flows, st.integers(1, 50))
 def test_unflip_twice_is_the_identity(flow: np.ndarray, width: int) -> None:
     assert np.array_equal(unflip(unflip(flow, width), width), flow)
+
+
+def test_unflip_twice_is_off_by_rounding_only() -> None:
+    """u' is up to the width of the image: float32 rounds it to 6e-5 px there."""
+    rng = np.random.default_rng(0)
+    x = np.arange(1000)
+    flow = np.stack([rng.uniform(0, 999, (20, 1000)) - x, rng.normal(0, 9, (20, 1000))], axis=2)
+    for kind, most in ((F, 6.2e-5), (np.float64, 3e-13)):
+        given_flow = flow.astype(kind)
+        there = unflip(given_flow, 1000)
+        assert there.dtype == kind
+        exact = 999 - 2 * x - given_flow[..., 0].astype(np.float64)
+        assert np.array_equal(there[..., 0], exact.astype(kind))  # rounded once
+        back = unflip(there, 1000)
+        assert np.array_equal(back[..., 1], given_flow[..., 1])
+        assert np.abs(back.astype(np.float64) - given_flow).max() <= most
 
 
 @given(flows)

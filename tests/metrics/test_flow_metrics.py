@@ -93,6 +93,47 @@ def test_kit_forgives_unknown_in_large_images() -> None:
     assert flow_counts(flow, truth, [1001.0]).correct[0] == 0
 
 
+LAYOUTS = {
+    "int32": lambda a: a.astype(np.int32),
+    "int64": lambda a: a.astype(np.int64),
+    "float16": lambda a: a.astype(np.float16),
+    "big-endian": lambda a: a.astype(">f4"),
+    "big-endian double": lambda a: a.astype(">f8"),
+    "long double": lambda a: a.astype(np.longdouble),
+    "Fortran order": lambda a: np.asfortranarray(a, F),
+    "channels first": lambda a: np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 2, 0), F), 0, 2),
+    "columns backwards": lambda a: np.ascontiguousarray(a[:, ::-1], F)[:, ::-1],
+    "part of a larger one": lambda a: np.pad(a.astype(F), ((1, 1), (1, 1), (0, 0)))[1:-1, 1:-1],
+    "not aligned": lambda a: np.frombuffer(b"-" + a.astype(F).tobytes(), F, offset=1).reshape(a.shape),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("rule", ["exact", "tss-cpp", "tss-matlab"])
+def test_every_type_and_layout_counts_the_same(layout: str, rule: str) -> None:
+    rng = np.random.default_rng(7)
+    flow, truth = (rng.integers(-40, 40, (4, 6, 2)).astype(np.float64) for _ in range(2))
+    flow[0, 0], limits = 300, [5.0, 30.0, 60.0, 250.0]
+    make = LAYOUTS[layout]
+    expected = flow_counts(flow, truth, limits, rule=rule)
+    assert (
+        flow_counts(make(flow), make(truth), limits, rule=rule).correct.tolist() == expected.correct.tolist()
+    )
+    assert flow_counts(make(flow), truth, limits, rule=rule).correct.tolist() == expected.correct.tolist()
+    assert flow_accuracy(make(flow), make(truth), 30.0) == flow_accuracy(flow, truth, 30.0)
+    if rule != "tss-matlab":
+        sizes = {"old_other": (4, 5), "other": (9, 7), "rule": rule}
+        small, large = flow, rng.integers(-40, 40, (7, 9, 2)).astype(np.float64)
+        whole = flow_counts_resized(small, large, limits, **sizes)
+        found = flow_counts_resized(make(small), make(large), limits, **sizes)
+        assert found.correct.tolist() == whole.correct.tolist()
+
+
+def test_whole_numbers_are_not_read_as_bits() -> None:
+    flow, truth = np.full((4, 6, 2), 300, np.int32), np.zeros((4, 6, 2), F)
+    assert flow_counts(flow, truth, [5.0], rule="tss-cpp").correct.tolist() == [0]
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["exact", "tss-cpp"]))
 def test_counting_while_resizing_changes_nothing(seed: int, rule: str) -> None:
@@ -154,3 +195,8 @@ def test_wrong_calls() -> None:
         flow_counts(zero, zero, [2.0, 1.0])
     with pytest.raises(ValueError, match="unknown rule"):
         flow_counts(zero, zero, [1.0], rule="kit")
+    with pytest.raises(ValueError, match="unknown rule 'tss-matlab'"):
+        flow_counts_resized(zero, zero, [1.0], old_other=(2, 2), other=(3, 3), rule="tss-matlab")
+    for other in (np.zeros((2, 2, 3)), np.zeros((2, 2, 2), complex)):
+        with pytest.raises(ValueError, match="real numbers"):
+            flow_counts(other, other, [1.0])

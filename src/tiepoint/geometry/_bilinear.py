@@ -18,7 +18,7 @@ def split(row: Array, first: Array, second: Array) -> None:
     """The two channels of a row (n, 2), each on its own, in the type of `first`."""
     n = row.shape[0]
     flat = row.reshape(-1)
-    if row.itemsize == 4 and first.itemsize == 4:
+    if row.dtype == first.dtype and row.itemsize == 4:
         # As halves of 64-bit words: six times faster than every other number.
         words, one, two = flat.view(np.uint64), first.view(np.uint32), second.view(np.uint32)
         for x in range(n):
@@ -31,8 +31,11 @@ def split(row: Array, first: Array, second: Array) -> None:
 
 
 @cached_njit(nogil=True)
-def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, line: Array) -> bool:
-    """Horizontal pass of one source row into `line`: u, v, known (0 or 1). True if all of it is known."""
+def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, blank: bool, line: Array) -> bool:
+    """Horizontal pass of one source row into `line`: u, v, known (0 or 1). True if all of it is known.
+
+    With `blank` unknown flow counts as 0, so that a weight of 0 leaves nothing of it, be it NaN or a number.
+    """
     limit = np.float32(1e9)
     zero, one = line.dtype.type(0), line.dtype.type(1)
     bad = 0
@@ -50,13 +53,18 @@ def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, line: Ar
             ka = one if abs(flow[a, 0]) <= limit and abs(flow[a, 1]) <= limit else zero
             kb = one if abs(flow[b, 0]) <= limit and abs(flow[b, 1]) <= limit else zero
             line[2, x] = ka * f0[x] + kb * f1[x]
+            if blank:
+                us[x] = (flow[a, 0] * f0[x] if ka else zero) + (flow[b, 0] * f1[x] if kb else zero)
+                vs[x] = (flow[a, 1] * f0[x] if ka else zero) + (flow[b, 1] * f1[x] if kb else zero)
     else:
         line[2, :] = one
     return bad == 0
 
 
 @cached_njit(nogil=True)
-def flow_lines(flow: Array, xs: Array, fx: Array, rows: Array, held: Array, lines: Array) -> bool:
+def flow_lines(
+    flow: Array, xs: Array, fx: Array, rows: Array, blank: bool, held: Array, lines: Array
+) -> bool:
     """Bring `lines` (2, 3, width) to two source rows; `held` remembers what they hold. True if all known.
 
     ``held[k] = 2 * row + (all known)``, so that a line is made once for all output rows it serves.
@@ -66,7 +74,7 @@ def flow_lines(flow: Array, xs: Array, fx: Array, rows: Array, held: Array, line
         held[0] = held[1]
     for k in range(2):
         if held[k] < 0 or held[k] >> 1 != rows[k]:
-            whole = _flow_line(flow[rows[k]], xs[0], xs[1], fx[0], fx[1], lines[k])
+            whole = _flow_line(flow[rows[k]], xs[0], xs[1], fx[0], fx[1], blank, lines[k])
             held[k] = 2 * rows[k] + (1 if whole else 0)
     return (held[0] & held[1] & 1) == 1
 
@@ -126,11 +134,12 @@ def resize_flow(
     to: Array,
     bx: Array,
     by: Array,
+    blank: bool,
 ) -> Array:
     """The whole flow on the new grid, in the type of the weights.
 
-    `xs`, `ys` (2, n) are the two contributors of every output column and row, `fx`, `fy` their weights; the
-    rest is the formula of `flow_row`.
+    `xs`, `ys` (2, n) are the two contributors of every output column and row, `fx`, `fy` their weights,
+    `blank` is that of `_flow_line`; the rest is the formula of `flow_row`.
     """
     height, width = ys.shape[1], xs.shape[1]
     out = np.empty((height, width, 2), fx.dtype)
@@ -138,7 +147,7 @@ def resize_flow(
     row = np.empty((2, width), fx.dtype)
     held = np.full(2, -1, np.int64)
     for y in range(height):
-        whole = flow_lines(flow, xs, fx, ys[:, y], held, lines)
+        whole = flow_lines(flow, xs, fx, ys[:, y], blank, held, lines)
         flow_row(lines, whole, fy[0, y], fy[1, y], ax, ay[y], to, bx, by[y], row, 0, width)
         for x in range(width):
             out[y, x, 0] = row[0, x]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .flow_validity import UNKNOWN, known
+from .flow_validity import UNKNOWN, known, loop_ready
 from .keys_cubic import interp2_cubic
 
 Flow = NDArray[Any]
@@ -40,7 +40,7 @@ def consistency_masks(
 def _exact(flow: Flow, back: Flow) -> NDArray[np.bool_]:
     from ._remap import sample_flow
 
-    closed = flow + sample_flow(back, flow)
+    closed = flow + sample_flow(loop_ready(back), loop_ready(flow))
     limit = EXACT_FRACTION * max(back.shape[:2])
     return np.hypot(closed[..., 0], closed[..., 1]) < limit
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bilinear import resize_u8, taps
-from .flow_validity import UNKNOWN, known_matlab_resize
+from .flow_validity import UNKNOWN, known, known_matlab_resize, loop_ready
 from .imresize import imresize
 
 RULES = ("exact", "tss-cpp", "tss-matlab")
@@ -31,8 +31,10 @@ def resize_flow_pair(
 
     `exact` keeps pixel areas where they are; the kit's rules are off by a constant of
     ``(w1/W1 * W2/w2 - 1)/2`` px where the two images are scaled differently, and agree where they are not.
-    A pixel with any unknown contributor is unknown (1e10). If both sizes fit already, the flows are returned
-    as they are; if one does not fit, both go through the formula.
+    A pixel with any unknown contributor is unknown (1e10), whatever its code; a neighbour of weight 0 is no
+    contributor. Quirk of `tss-cpp`, as in the kit: OpenCV multiplies by the weight 0, and 0 times NaN or
+    infinity is NaN, so such a neighbour makes a pixel unknown there, which 1e10 would not. If both sizes fit
+    already, the flows are returned as they are; if one does not fit, both go through the formula.
 
     >>> zoomed, _ = resize_flow_pair(np.full((2, 2, 2), 3.0), np.zeros((2, 2, 2)), (4, 4), (4, 4))
     >>> zoomed[0, 0].tolist()
@@ -69,21 +71,23 @@ def resize_plan(
     by = np.arange(new_h, dtype=dtype) + dtype(start)
     ax, ay = bx * dtype(w) / dtype(new_w), by * dtype(h) / dtype(new_h)
     to: NDArray[Any] = np.array([other[1], old_other[1], other[0], old_other[0]], dtype)
-    values: NDArray[Any] = np.ascontiguousarray(flow)
+    values = loop_ready(flow)
+    # OpenCV copies where the size stays, else it multiplies by 0 as well.
+    blank = rule != "tss-cpp" or (h, w) == size
     if rule == "tss-cpp":
         values = values.astype(np.float32, copy=False)
         if (h, w) == (2 * new_h, 2 * new_w):
             values, (h, w) = _halve(values), (new_h, new_w)
     xs, fx = taps(w, new_w, dtype=dtype)
     ys, fy = taps(h, new_h, dtype=dtype, keep_weight=True)
-    return values, (xs, fx, ys, fy, ax, ay, to, bx, by)
+    return values, (xs, fx, ys, fy, ax, ay, to, bx, by, blank)
 
 
 def _halve(flow: NDArray[np.float32]) -> NDArray[np.float32]:
     """OpenCV turns an exact halving into a 2 x 2 mean: ``(((a + b) + c) + d) / 4``."""
     a, b, c, d = flow[::2, ::2], flow[::2, 1::2], flow[1::2, ::2], flow[1::2, 1::2]
     mean = (((a + b) + c) + d) * np.float32(0.25)
-    inside = np.abs(flow).max(axis=2) <= 1e9
+    inside = known(flow)
     ok = inside[::2, ::2] & inside[::2, 1::2] & inside[1::2, ::2] & inside[1::2, 1::2]
     mean[~ok] = UNKNOWN
     return mean

@@ -44,3 +44,19 @@ def known_matlab_resize(flow: NDArray[Any]) -> NDArray[np.bool_]:
     [False, True]
     """
     return (np.abs(flow[..., 0]) < LIMIT) & (np.abs(flow[..., 1]) < LIMIT)
+
+
+def loop_ready(flow: Any) -> NDArray[Any]:
+    """A flow (h, w, 2) as compiled loops need it: native float32 or float64 that lies in one piece.
+
+    float16 and big-endian float32 become float32, everything else that is a real number float64. What fits
+    already is returned as it is.
+
+    >>> loop_ready(np.ones((2, 3, 2), ">f4")[:, ::-1]).dtype.name
+    'float32'
+    """
+    values = np.asarray(flow)
+    if values.ndim != 3 or values.shape[2] != 2 or values.dtype.kind not in "fiub":
+        raise ValueError(f"a flow is (height, width, 2) real numbers, found {values.dtype} {values.shape}")
+    small = values.dtype.kind == "f" and values.dtype.itemsize <= 4
+    return np.require(values, np.float32 if small else np.float64, ["C", "A"])

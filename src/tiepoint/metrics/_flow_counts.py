@@ -124,7 +124,7 @@ def resized_counts(
     flow: Array, plan: Any, truth: Array, thresholds: Array, unknown: Any
 ) -> tuple[Array, Array]:
     """`error_counts` of a flow resized by `plan`, only from the first to the last known truth of a row."""
-    xs, fx, ys, fy, ax, ay, to, bx, by = plan
+    xs, fx, ys, fy, ax, ay, to, bx, by, blank = plan
     height, width = truth.shape[0], truth.shape[1]
     spans = np.empty((height, 2), np.int64)
     left, right = width, 0
@@ -146,7 +146,7 @@ def resized_counts(
     for y in range(height):
         start, stop = spans[y, 0] - left, spans[y, 1] - left
         if start < stop:
-            whole = flow_lines(flow, xs, fx, ys[:, y], held, lines)
+            whole = flow_lines(flow, xs, fx, ys[:, y], blank, held, lines)
             flow_row(lines, whole, fy[0, y], fy[1, y], ax, ay[y], to, bx, by[y], row, start, stop)
             us, vs = row[0][start:stop], row[1][start:stop]
             known = truth[y][spans[y, 0] : spans[y, 1]]

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..geometry.flow_validity import known, loop_ready
+
 Flow = NDArray[Any]
 Size = tuple[int, int]
 RULES = ("exact", "tss-cpp", "tss-matlab")
@@ -32,8 +34,8 @@ def flow_counts(
     """Count pixels whose endpoint error is at most each threshold.
 
     ``e = |flow - truth|``; right iff ``e <= threshold``; only pixels with known truth count. `flow` and
-    `truth` are (h, w, 2), `thresholds_px` must not decrease. An unknown estimate (NaN, beyond 1e9) is wrong
-    at every threshold.
+    `truth` are (h, w, 2) of any real type, `thresholds_px` must not decrease. An unknown estimate (NaN,
+    beyond 1e9) is wrong at every threshold.
 
     The rules of the TSS tools differ: `tss-cpp` works in float32 and gives an unknown estimate an error of
     1000 px (right at T50 of images above 2000 px); `tss-matlab` asks only for ``u < 1e9`` of the truth and
@@ -52,9 +54,10 @@ def flow_counts(
     from ._flow_counts import error_counts, matlab_counts
 
     thresholds, unknown = _limits(thresholds_px, rule)
+    values, true = loop_ready(flow), loop_ready(truth)
     if rule == "tss-matlab":
-        return _counts(matlab_counts(flow, truth, thresholds))
-    return _counts(error_counts(flow, truth, thresholds, unknown))
+        return _counts(matlab_counts(values, true, thresholds))
+    return _counts(error_counts(values, true, thresholds, unknown))
 
 
 def flow_counts_resized(
@@ -76,12 +79,14 @@ def flow_counts_resized(
     >>> flow_counts_resized(flow, truth, [0.0], old_other=(2, 2), other=(4, 4)).correct
     array([16])
     """
+    if rule not in RULES[:2]:
+        raise ValueError(f"unknown rule {rule!r}; one of {RULES[:2]}")
     from ..geometry.flow_resize import resize_plan
     from ._flow_counts import resized_counts
 
     thresholds, unknown = _limits(thresholds_px, rule)
     values, plan = resize_plan(flow, (truth.shape[0], truth.shape[1]), old_other, other, rule)
-    return _counts(resized_counts(values, plan, truth, thresholds, unknown))
+    return _counts(resized_counts(values, plan, loop_ready(truth), thresholds, unknown))
 
 
 def _limits(thresholds_px: Sequence[float], rule: str) -> tuple[NDArray[Any], Any]:
@@ -117,8 +122,8 @@ def endpoint_error(flow: Flow, truth: Flow) -> NDArray[np.float64]:
     """
     a, b = np.asarray(flow, np.float64), np.asarray(truth, np.float64)
     error = np.hypot(a[..., 0] - b[..., 0], a[..., 1] - b[..., 1])
-    error[~(np.abs(a) <= 1e9).all(axis=-1)] = np.inf
-    error[~(np.abs(b) <= 1e9).all(axis=-1)] = np.nan
+    error[~known(a)] = np.inf
+    error[~known(b)] = np.nan
     return error
 
 
