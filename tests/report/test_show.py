@@ -3,19 +3,29 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from published_world import make_patches
 from report_world import HOSTILE, SCENE
 from rich.console import Console
 
 from tiepoint.cli.main import run as command
+from tiepoint.model.errors import InputError
 from tiepoint.model.records import Records
+from tiepoint.report.card import card_rows
 from tiepoint.report.rank_histogram import counted, rank_histogram
+from tiepoint.report.run_conventions import conventions_of
+from tiepoint.report.select import runs_of
 from tiepoint.report.show import card, histogram_table, notes, scene_table, scores_table
 from tiepoint.report.text import score_tables
+from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.result import Run
+from tiepoint.store.store import Store
 
 
 def printed(thing: object, width: int = 2000) -> str:
@@ -80,6 +90,101 @@ def test_the_command_and_what_it_writes(
     assert command(["show", odd.id, "--curves", str(tmp_path / "c.csv"), *store]) == 0
     assert (tmp_path / "c.csv").read_text().startswith("group,curve,x,y\n")
     assert command(["show", "nothing", *store]) == 2
+
+
+def answer(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert command([*words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_json_holds_what_the_text_shows(
+    report_store: Path, odd: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["show", odd.id, "--store", str(report_store)]
+    plain = answer(words, capsys)
+    assert plain["scores"] == json.loads(json.dumps(odd.rows()))
+    assert plain["card"]["method"] == HOSTILE
+    assert plain["notes"] == notes(odd)
+    assert sum(r["share"] for r in plain["ranks"]) == pytest.approx(1.0)
+    assert "conventions" not in plain
+    whole = answer([*words, "--conventions", "--curves", str(tmp_path / "c.csv")], capsys)
+    told = whole["conventions"]
+    by = {(s["protocol"], s["metric"]): s["value"] for s in told["protocols"]}
+    assert by["hbench-2016", "ap"] == odd.value("ap", protocol="hbench-2016")
+    (ap,) = [t["steps"] for t in told["steps"] if t["title"].endswith(" ap")]
+    assert ap[0]["value"] == pytest.approx(by["hbench-2016", "ap"])
+    assert ap[-1]["value"] == pytest.approx(by["exact", "ap"])
+    assert ap[0]["change"] is None
+    total = ap[0]["value"] + sum(step["change"] for step in ap[1:])
+    assert total == pytest.approx(ap[-1]["value"])
+    assert told["missing"] == []
+    assert whole["curves"]["points"] == len((tmp_path / "c.csv").read_text().splitlines()) - 1
+    assert command([*words, "--conventions"]) == 0
+    text = capsys.readouterr().out
+    for table in told["steps"]:
+        assert table["title"] in text
+        for step in table["steps"]:
+            assert f"{100 * step['value']:.2f}" in text
+
+
+def test_protocols_that_compare_by_rules_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = Path(__file__).parents[1] / "data" / "synthetic_tss"
+    words = ["score", "tss", "--results", str(world / "Results"), "--data", str(world / "Dataset")]
+    words += ["--missing", "skip", "--protocol", "exact,tss-cpp", "--store", str(tmp_path)]
+    assert command(words) == 0
+    with Store.open(tmp_path) as store:
+        (run,) = runs_of(store, None)
+    show = ["show", run.id, "--conventions", "--store", str(tmp_path)]
+    capsys.readouterr()
+    assert command(show) == 0
+    text = capsys.readouterr().out
+    assert "one convention only" not in text
+    assert "tss-matlab compares by rules of its own" in text
+    assert "--protocol exact,tss-cpp,tss-matlab" in text
+    row = next(line for line in text.splitlines() if "flow_accuracy" in line)
+    for protocol in ("exact", "tss-cpp"):
+        assert f"{100 * run.value('flow_accuracy', protocol=protocol):.2f}" in row
+    told = answer(show, capsys)["conventions"]
+    assert {s["protocol"] for s in told["protocols"]} == {"exact", "tss-cpp"}
+    assert [m["protocol"] for m in told["missing"]] == ["tss-matlab"]
+    assert "distance" not in dict(card_rows(run))
+
+
+def test_conventions_say_what_the_matlab_tool_would_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = make_patches(tmp_path / "made")
+    with Store.open(tmp_path / "s") as store:
+        run = evaluate(Request("pixels", "hpatches/matching", data, ("exact",), {"split": "view"}), store)
+    assert command(["show", run.id, "--conventions", "--store", str(tmp_path / "s")]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "note: hpatches-matlab: the split alone" in text
+    assert "-o sequences=all" in text
+
+
+def test_a_task_with_one_protocol_has_nothing_to_tell_apart(odd: Run) -> None:
+    alone = Run(replace(odd.stored, task="dense/pck"))
+    with pytest.raises(InputError, match="one protocol only, exact"):
+        conventions_of(alone)
+
+
+def test_the_card_names_every_fitted_transform(tmp_path: Path) -> None:
+    data = make_patches(tmp_path / "made")
+    other = make_patches(tmp_path / "other", count=40)
+    with Store.open(tmp_path / "s") as store:
+        request = Request(
+            "meanstd+zca", "hpatches/matching", data, ("exact",), {"split": "full"}, fit_on=other
+        )
+        run = evaluate(request, store)
+    (fit,) = run.manifest["method"]["fitted"]
+    rows = dict(card_rows(run))
+    assert fit["hash"][:12] in rows["fitted"]
+    assert rows["distance"] == "l2"
+    assert fit["hash"][:12] in printed(card(run))
 
 
 def test_lists_comparisons_and_queries_survive_hostile_names(

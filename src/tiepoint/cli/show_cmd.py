@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
-from .common import console, print_json
+from .common import console
 
 
 def show(
@@ -25,15 +27,8 @@ def show(
 
     Example: `tiepoint show 3f2a --conventions`
     """
-    from ..report.show import (
-        card,
-        convention_tables,
-        histogram_table,
-        notes,
-        scene_table,
-        scores_table,
-        write_curves,
-    )
+    from ..report.run_conventions import convention_tables, conventions_json, conventions_of
+    from ..report.show import card, histogram_table, json_of, notes, scene_table, scores_table, write_curves
     from ..run.engine import read_records
     from ..run.result import Run
     from ..store.runs import load_run
@@ -42,20 +37,32 @@ def show(
     with Store.open(store) as opened:
         stored = load_run(opened, run)
         found = Run(stored, read_records(opened, stored), stored.manifest.get("warnings", ()))
+    told = conventions_of(found) if conventions else None
+    points = None if curves is None else write_curves(found, curves)
     if json_:
-        print_json(found.rows(), list(found.warnings))
+        whole = json_of(found)
+        if told is not None:
+            whole["conventions"] = conventions_json(told)
+        if points is not None:
+            whole["curves"] = {"file": str(curves), "points": points}
+        print(json.dumps(whole, indent=1))
         return
     out = console()
-    if conventions:
-        for table in convention_tables(found):
+
+    def say(kind: str, lines: Sequence[str]) -> None:
+        for line in lines:
+            out.print(f"{kind}: {line}", markup=False, highlight=False)
+
+    if points is not None:
+        print(f"wrote {points} points to {curves}")
+    if told is not None:
+        for table in convention_tables(told, found.task):
             out.print(table)
-        return
-    if curves is not None:
-        n = write_curves(found, curves)
-        print(f"wrote {n} points to {curves}")
+        say("note", told.notes)
+        say("missing", list(told.missing.values()))
+    if told is not None or points is not None:
         return
     for part in (card(found), scores_table(found), scene_table(found), histogram_table(found)):
         if part is not None:
             out.print(part)
-    for note in notes(found):
-        out.print(f"note: {note}", markup=False, highlight=False)
+    say("note", notes(found))

@@ -10,12 +10,15 @@ from ..run.result import Run
 
 
 def card_rows(run: Run) -> list[tuple[str, str]]:
-    """Names and values, empty ones left out, warnings last."""
+    """Names and values, empty ones left out, warnings last.
+
+    A dense method compares no descriptors, so it has no distance. Every fitted transform has its own row.
+    """
     m = run.manifest
     machine = m.get("machine") or {}
     rows = {
         "method": run.method,
-        "distance": m["method"].get("distance"),
+        "distance": None if m["method"].get("family") == "dense" else m["method"].get("distance"),
         "task": run.task,
         "protocols": ", ".join(m.get("protocols") or ()),
         "dataset": f"{m['dataset']['name']} ({str(m['dataset']['hash'])[:12]})",
@@ -27,7 +30,21 @@ def card_rows(run: Run) -> list[tuple[str, str]]:
         "cost": cost(m.get("efficiency") or {}),
     }
     found = [(k, str(v)) for k, v in rows.items() if v not in (None, "")]
+    fits = [("fitted", fitted(f)) for f in m["method"].get("fitted", ())]
+    at = next((i for i, (k, _) in enumerate(found) if k == "task"), len(found))
+    found[at:at] = fits
     return found + [("warning", str(w)) for w in m.get("warnings", ())]
+
+
+def fitted(entry: Mapping[str, Any]) -> str:
+    """A fitted transform in words: its name, its hash, what it was fitted on.
+
+    >>> fitted({"transform": "pca", "hash": "0123456789abcdef", "images": "ref", "sequences": ["v_a", "v_b"]})
+    'pca 0123456789ab, on the ref images of 2 sequences'
+    """
+    n = len(entry.get("sequences", ()))
+    on = "on the ref images of " if entry.get("images") == "ref" else "on all images of "
+    return f"{entry['transform']} {str(entry['hash'])[:12]}, {on}{n} sequence{'' if n == 1 else 's'}"
 
 
 def cost(efficiency: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from ..model.scores import Score
 from ..model.units import Task
 from ..run.engine import load_task
 from ..run.result import Run
-from .rescore import records_of
+from .rescore import numbers_of, records_of
 from .run_labels import distinct_names
 
 HEADLINES: dict[str, tuple[str, str]] = {
@@ -82,7 +82,10 @@ class Section:
     @cached_property
     def _scored(self) -> dict[str, list[Score]]:
         task = self.definition
-        return {r.id: task.score(own, self.protocol) for r in self.runs if (own := self.records(r))}
+        return {
+            r.id: task.score(own, self.protocol) if (own := self.records(r)) else numbers_of(r, self.protocol)
+            for r in self.runs
+        }
 
     def records(self, run: Run) -> list[Records]:
         """Records of a run for this section's protocol."""

@@ -28,11 +28,24 @@ def scores_of(run: Run, protocol: str) -> list[Score]:
     if protocol not in task.protocols:
         raise InputError(f"{run.task} knows no protocol {protocol!r}; it has {', '.join(task.protocols)}")
     records = records_of(run, task, protocol)
+    if not records and (kept := numbers_of(run, protocol)):
+        return kept
     if not records:
         raise InputError(
             f"run {run.id} of {run.method} was not made under {protocol}; run it with --protocol {protocol}"
         )
     return task.score(records, protocol)
+
+
+def numbers_of(run: Run, protocol: str) -> list[Score]:
+    """The scores of imported results that came without records: numbers without scene values."""
+    if not is_imported(run) or any(run.unit_records.values()):
+        return []
+    return [
+        Score(str(s["metric"]), str(s["group"]), float(s["value"]), int(s["n"] or 0), protocol)
+        for s in run.stored.scores
+        if s["protocol"] == protocol and s["value"] is not None
+    ]
 
 
 def shared_protocol(runs: Sequence[Run]) -> str:

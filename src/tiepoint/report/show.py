@@ -78,6 +78,19 @@ def notes(run: Run) -> list[str]:
     return [f"{note} ({n} score{'' if n == 1 else 's'})" for note, n in count.items()]
 
 
+def json_of(run: Run) -> dict[str, Any]:
+    """What `show` prints as plain values: scores (scenes are groups of them), warnings, card, notes."""
+    protocol = next(iter(protocols_of(run)), "")
+    return {
+        "scores": run.rows(),
+        "warnings": list(run.warnings),
+        "run": run.id,
+        "card": {k: v for k, v in card_rows(run) if k != "warning"},
+        "notes": notes(run),
+        "ranks": [{"rank": rank, "share": share} for rank, share in rank_histogram(run, protocol)],
+    }
+
+
 def _rows(run: Run) -> list[tuple[str, str, list[str]]]:
     """(metric, name of the groups, groups): `all` first; a numeric key with three values on makes one row."""
     groups: dict[str, list[str]] = {}
@@ -199,34 +212,6 @@ def histogram_table(run: Run) -> Any:
     for rank, share in rows:
         table.add_row(Text(rank), f"{100 * share:.1f} %", "█" * round(BAR * min(share, 1.0)))
     return table
-
-
-def convention_tables(run: Run) -> Sequence[Any]:
-    """The run under every protocol, the gap attributed step by step."""
-    from rich.table import Table
-    from rich.text import Text
-
-    task = load_task(run.task)
-    explain = getattr(task, "conventions", None)
-    if explain is None:
-        raise InputError(f"task {task.name} has one convention only")
-    records = records_of(run, task, "exact")
-    if not records:
-        raise InputError(f"run {run.id} has no records under exact; run it with --protocol exact first")
-    tables = []
-    for title, steps in explain(records):
-        factor = scale_of(title.split()[-1])[0]
-        table = Table(title=title, title_justify="left")
-        table.add_column("step")
-        table.add_column("value", justify="right")
-        table.add_column("change", justify="right")
-        before: float | None = None
-        for name, value in steps:
-            change = "" if before is None else f"{factor * (value - before):+.2f}"
-            table.add_row(Text(name), f"{factor * value:.2f}", change)
-            before = value
-        tables.append(table)
-    return tables
 
 
 def write_curves(run: Run, path: Path) -> int:

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+import tiepoint as tp
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.model.errors import FormatError
 from tiepoint.run.importers.workbench import import_workbench, is_workbench
 from tiepoint.run.importers.workbench_scores import parse_metadata
 from tiepoint.run.keypoint_sets import load_keypoint_set
+from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store
 
 EXPERIMENTS = """create table experiments (id integer primary key, descriptor_type text, dataset_name text,
@@ -136,6 +138,41 @@ def test_csv_exports(tmp_path):
     assert [(r.method, r.stored.status) for r in runs] == [("sift", "done"), ("l2net", "error")]
     assert runs[0].value("true_map_micro", "all", "workbench") == 0.56
     assert any("random weights" in note for note in notes)
+
+
+def test_values_that_cannot_be_are_refused_with_their_place(database, tmp_path):
+    path = tmp_path / "experiment_summary_full.csv"
+    head = "experiment_id,descriptor_type,true_map_micro,precision_at_1,processing_time_s\n"
+    for row, message in (
+        ("1,sift,1.5,0.5,3\n", "line 3: true_map_micro: .* between 0 and 1, found 1.5"),
+        ("1,sift,0.5,-2,3\n", "line 3: precision_at_1: .* found -2"),
+        ("1,sift,many,0.5,3\n", "line 3: true_map_micro: expected a number, found 'many'"),
+    ):
+        path.write_text(head + "1,surf,0.4,0.4,0\n" + row)
+        with Store.open(tmp_path / "store") as store:
+            with pytest.raises(FormatError, match=message):
+                import_workbench(path, store)
+            assert not load_runs(store)
+    c = sqlite3.connect(database)
+    c.execute("update results set keypoint_verification_ap = 20 where experiment_id = 1")
+    c.commit()
+    c.close()
+    with Store.open(tmp_path / "store") as store:
+        with pytest.raises(FormatError, match=r"experiment 1, keypoint_verification_ap: .* found 20"):
+            import_workbench(database, store)
+        assert not load_runs(store)
+
+
+def test_imported_numbers_can_be_compared(database, tmp_path):
+    store = tmp_path / "store"
+    with Store.open(store) as opened:
+        import_workbench(database, opened)
+    found = tp.compare(task="keypoints/ranking", store=store)
+    assert [(r.method, r.value, r.tested) for r in found.rows] == [
+        ("sift", 0.35, False),
+        ("orb", 0.05, False),
+    ]
+    assert "shown without interval, no test" in str(found)
 
 
 def test_wrong_files_are_explained(tmp_path):

@@ -11,11 +11,13 @@ from typing import Any
 
 from ...model.errors import FormatError
 from ...model.hashing import hash_file, hash_json
+from ...model.metric_units import unit_of
 from ...store.runs import StoredRun, save_run
 from ...store.store import Store
 from ...store.views import WORKBENCH_COLUMNS
 from .. import manifest as about
 from ..result import Run
+from .result import not_a_fraction
 from .workbench_doubts import doubts, failed, without_sentinels
 from .workbench_scores import parse_metadata, score_rows_of
 
@@ -46,6 +48,9 @@ def import_workbench(path: Path, store: Store) -> tuple[list[Run], list[str]]:
         rows, notes = _csv_rows(path), ["a CSV export has no scenes, so its scores have no intervals"]
     else:
         rows, notes = _database_rows(path)
+    for row in rows:
+        _check_values(row, path)
+    if path.suffix != ".csv":
         from .workbench_sets import import_sets
 
         notes += import_sets(path, store)
@@ -55,6 +60,26 @@ def import_workbench(path: Path, store: Store) -> tuple[list[Run], list[str]]:
         runs += _runs(row, source, store)
     told = [f"{r.method}: {w}" for r in runs for w in r.warnings]
     return runs, list(dict.fromkeys(notes + told))
+
+
+def _check_values(row: Mapping[str, Any], path: Path) -> None:
+    """Refuse scores that are no numbers, and fractions outside 0 and 1; nothing is stored then."""
+    values = without_sentinels(row)
+    line = row.get("line")
+    where = "" if line is not None else f"experiment {row.get('experiment_id')}, "
+    for column, (_, metric) in WORKBENCH_COLUMNS.items():
+        value = values.get(column)
+        if value is None:
+            continue
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise FormatError(
+                path, f"{where}{column}: expected a number, found {value!r}", line=line
+            ) from None
+        wrong = not_a_fraction(number) if unit_of(metric) == "fraction" else None
+        if wrong is not None:
+            raise FormatError(path, f"{where}{column}: {wrong}", line=line)
 
 
 def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store) -> list[Run]:
