@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import v2_restatement as tool
 from v2_world import LETTERS, SPLITS, lists_of, make_descriptors, make_world
 
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.compat import hpatches_eval, hpatches_results
+from tiepoint.compat import hpatches_eval, hpatches_files, hpatches_results
 from tiepoint.tasks import v2_pools
 
 SMALL = (8, 12, 20)
@@ -133,8 +134,8 @@ def test_errors_come_at_once_and_with_exit_code_2(place, capsys):
         Path(f"data/descriptors/mine/{scene}/ref.csv").unlink()
     assert evaluate("--task=matching") == 2
     err = capsys.readouterr().err
-    assert "v_cat/ref.csv" in err
-    assert "v_dog/ref.csv" in err
+    assert "v_cat: ref.csv missing" in err
+    assert "v_dog: ref.csv missing" in err
     assert hpatches_results.main(["--descr-name=mine", "--task=matching"]) == 2
     assert "hpatches_eval first" in capsys.readouterr().err
 
@@ -142,6 +143,74 @@ def test_errors_come_at_once_and_with_exit_code_2(place, capsys):
 def test_pcapl_without_training_sequences_is_refused(place, capsys):
     assert evaluate("--task=matching", "--split=full", "--pcapl=yes") == 2
     assert "no training sequences" in capsys.readouterr().err
+
+
+def test_everything_wrong_is_told_before_any_work_in_words_of_the_script(place, capsys):
+    shutil.rmtree("data/descriptors/mine/v_dog")
+    for image in ("ref", "e1"):
+        Path(f"data/descriptors/mine/v_cat/{image}.csv").unlink()
+    short = Path("data/descriptors/mine/i_bee/h3.csv")
+    short.write_text("\n".join(short.read_text().splitlines()[1:]) + "\n")
+    narrow = Path("data/descriptors/mine/i_bee/t1.csv")
+    narrow.write_text(narrow.read_text().replace(";", ",", 1))
+    Path("tasks/retr_queries_split-a.csv").unlink()
+    Path("file").write_text("")
+    more = ("--pcapl=yes", "--dist=masked_L1", "--results-dir=file/out")
+    assert evaluate("--task=retrieval", *more) == 2
+    captured = capsys.readouterr()
+    for words in (
+        "mine on split a: 7 problems",
+        "results cannot be written to file/out: file is no folder; see --results-dir",
+        "--pcapl=yes has no meaning for descriptors with a mask",
+        "retrieval needs tasks/retr_queries_split-a.csv, which does not exist; see --tasks-dir",
+        "v_dog: no descriptors\n",
+        "v_cat: ref.csv, e1.csv missing",
+        "i_bee/h3.csv has 13 descriptors, but ref.csv has 14",
+        "i_bee/t1.csv has 7 columns, most files 8 (another delimiter than ';'?)",
+    ):
+        assert words in captured.err
+    assert not captured.out
+    assert not Path("results").exists()
+
+
+def test_a_wrong_delimiter_and_a_wrong_level(place, capsys):
+    assert hpatches_eval.main(["--descr-name=mine", "--task=matching"]) == 2
+    assert "the files have one column when split at ','; see --delimiter" in capsys.readouterr().err
+    assert hpatches_eval.main(["--descr-name=descriptors", "--descr-dir=data", "--task=matching"]) == 2
+    assert "v_cat: no descriptors there, but in data/descriptors/mine/v_cat" in capsys.readouterr().err
+
+
+def test_task_files_for_other_lengths_are_found_before_any_work(place, capsys):
+    Path("tasks/retr_queries_split-a.csv").write_text("s,idx\nv_cat,11\n")
+    assert evaluate("--task=matching", "--task=retrieval") == 2
+    captured = capsys.readouterr()
+    assert "retr_queries_split-a.csv" in captured.err
+    assert not captured.out
+
+
+def test_failed_rows_are_counted_aloud(place, capsys):
+    path = Path("data/descriptors/mine/v_cat/e1.csv")
+    lines = path.read_text().splitlines()
+    lines[2] = ";".join(["nan"] * 8)
+    path.write_text("\n".join(lines) + "\n")
+    assert evaluate("--task=matching", "--task=verification") == 0
+    err = capsys.readouterr().err
+    assert err.count("descriptors failed") == 1
+    assert "hpatches_eval: warning: mine: 1 of" in err
+
+
+def test_the_auc_of_a_fork_is_not_printed_without_a_word(place, capsys):
+    def cell(auc, ap):
+        return {"balanced": {"auc": auc}, "imbalanced": {"ap": ap}}
+
+    results = {z: {"inter": cell(0.8, 0.7), "intra": cell(0.8, 0.6)} for z in "eht"}
+    hpatches_files.write_results(Path("results"), "old", "verification", "a", results)
+    assert hpatches_results.main(["--descr-name=old", "--task=verification"]) == 0
+    assert "old: the balanced AUC of inter and intra is one number" in capsys.readouterr().err
+    results["e"]["inter"] = cell(0.9, 0.7)
+    hpatches_files.write_results(Path("results"), "old", "verification", "a", results)
+    assert hpatches_results.main(["--descr-name=old", "--task=verification"]) == 0
+    assert not capsys.readouterr().err
 
 
 def test_published_pickles_print_their_numbers(capsys):

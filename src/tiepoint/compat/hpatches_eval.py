@@ -5,24 +5,27 @@
 
 Descriptors are read from ``DESCR_DIR/NAME/SEQ/IM.csv``; no patches are needed. Results are written as JSON,
 not as pickles, and always computed anew. What the reference found after minutes (a missing or short file) is
-found at the start, and a wrong input ends with exit code 2.
+found at the start, and a wrong input ends with exit code 2. A row of zeros is an ordinary vector, as in the
+reference; how many rows hold NaN or infinity is said on standard error.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .._version import __version__
 from ..methods.checks import KEEP_ZEROS
-from ..model.errors import InputError, ProblemsError, TiepointError, UnknownNameError
+from ..model.errors import TiepointError
 from .hpatches_files import PROTOCOL, TASKS, results_of, write_results
+from .hpatches_inputs import DISTANCES, check_inputs, check_tasks, write_lengths
 
-DISTANCES = {"L2": "l2", "L1": "l1", "masked_L1": "masked_l1"}
+if TYPE_CHECKING:
+    from ..run.result import Run
 
 
 def parser() -> argparse.ArgumentParser:
@@ -57,68 +60,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def evaluate_descriptor(given: argparse.Namespace) -> int:
     """Evaluate the tasks that are asked for, plain and, with `--pcapl yes`, transformed."""
-    for task in given.task:
-        if task not in TASKS:
-            raise UnknownNameError("task", task, TASKS)
-    if given.dist not in DISTANCES:
-        raise UnknownNameError("distance", given.dist, DISTANCES)
+    lengths = check_inputs(given)
     folder = Path(given.descr_dir) / given.descr_name
-    if not folder.is_dir():
-        raise InputError(f"the folder of descriptors {folder} does not exist; see --descr-dir")
-    tasks = Path(given.tasks_dir)
     spec = f"files:{folder}?distance={DISTANCES[given.dist]}&delimiter={given.delimiter}"
     variants = {given.descr_name: spec}
     if given.pcapl == "yes":
-        variants[f"{given.descr_name}_pcapl"] = f"{spec}+hpatches-python"
+        variants[f"{given.descr_name}_pcapl"] = f"{spec}+{PROTOCOL}"
+    options = {"split": given.split}
+    if Path(given.tasks_dir).is_dir():
+        options["tasks"] = given.tasks_dir
+    told: set[str] = set()
     with tempfile.TemporaryDirectory(prefix="tiepoint-") as scratch:
-        lengths = write_lengths(folder, given.split, tasks, Path(scratch), train=given.pcapl == "yes")
+        data = write_lengths(lengths, Path(scratch))
+        check_tasks(given.task, data, options)
         for name, method in variants.items():
             for task in given.task:
                 print(f">> {name}: {task} on split {given.split}", flush=True)
-                path = _one(method, name, task, given, lengths, Path(scratch))
+                run = _run(method, task, data, options, Path(scratch))
+                for warning in (w for w in run.warnings if f"{name}: {w}" not in told):
+                    told.add(f"{name}: {warning}")
+                    print(f"hpatches_eval: warning: {name}: {warning}", file=sys.stderr)
+                records = [r for by in run.unit_records.values() for r in by.values()]
+                results = results_of(task, records)
+                path = write_results(Path(given.results_dir), name, task, given.split, results)
                 print(f">> results written to {path}", flush=True)
     return 0
 
 
-def write_lengths(folder: Path, split: str, tasks: Path, scratch: Path, *, train: bool) -> Path:
-    """A dataset of lengths, counted in the reference files of the split's sequences; all that lack listed."""
-    from ..datasets.hpatches_v2 import official_splits
-    from ..formats.descriptor_table import count_rows, find_descriptor_file
-    from ..formats.splits import read_splits
-
-    path = tasks / "splits.json"
-    known = read_splits(path) if path.is_file() else official_splits()
-    if split not in known:
-        raise UnknownNameError("split", split, known)
-    wanted = (*known[split].test, *((known[split].train or ()) if train else ()))
-    lengths, problems = {}, []
-    for sequence in dict.fromkeys(wanted):
-        file = find_descriptor_file(folder, sequence, "ref")
-        if file is None:
-            problems.append(f"{sequence}/ref.csv is missing")
-        else:
-            lengths[sequence] = count_rows(file)
-    if problems:
-        raise ProblemsError(f"descriptors in {folder}", problems)
-    out = scratch / "lengths.json"
-    out.write_text(json.dumps(lengths))
-    return out
-
-
-def _one(method: str, name: str, task: str, given: argparse.Namespace, lengths: Path, scratch: Path) -> Path:
+def _run(method: str, task: str, data: Path, options: dict[str, str], scratch: Path) -> Run:
     from ..run.engine import Request, evaluate
     from ..store.store import Store
 
-    options = {"split": given.split}
-    if Path(given.tasks_dir).is_dir():
-        options["tasks"] = given.tasks_dir
     with Store.open(scratch / "store") as store:
-        request = Request(method, f"hpatches/{task}", lengths, (PROTOCOL,), options, {"on_bad": KEEP_ZEROS})
-        run = evaluate(request, store)
-    for warning in run.warnings:
-        print(f"hpatches_eval: warning: {warning}", file=sys.stderr)
-    records = [r for by in run.unit_records.values() for r in by.values()]
-    return write_results(Path(given.results_dir), name, task, given.split, results_of(task, records))
+        # The tool takes a zero row for an ordinary vector.
+        request = Request(method, f"hpatches/{task}", data, (PROTOCOL,), options, {"on_bad": KEEP_ZEROS})
+        return evaluate(request, store)
 
 
 if __name__ == "__main__":

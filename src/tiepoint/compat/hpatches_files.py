@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..formats.restricted_pickle import read_plain_pickle
-from ..model.errors import FormatError, InputError
+from ..model.errors import FormatError, InputError, StoreError
 from ..model.records import Records
 from ..store.atomic import atomic_file
 from ..tasks import v2_matching_scores, v2_retrieval_scores, v2_verification_scores
@@ -65,8 +65,12 @@ def write_results(folder: Path, name: str, task: str, split: str, results: Mappi
     """Write results as JSON."""
     path = result_path(folder, name, task, split)
     plain = {"descriptor": name, "task": task, "split": split, "protocol": PROTOCOL, "results": results}
-    with atomic_file(path) as temporary:
-        temporary.write_text(json.dumps(plain))
+    try:
+        with atomic_file(path) as temporary:
+            temporary.write_text(json.dumps(plain))
+    except StoreError as e:
+        reason = e.__cause__ or e
+        raise InputError(f"cannot write {path} ({reason}); name another folder with --results-dir") from e
     return path
 
 

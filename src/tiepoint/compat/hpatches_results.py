@@ -22,6 +22,10 @@ from ..model.errors import FormatError, InputError, TiepointError, UnknownNameEr
 from .hpatches_files import TASKS, read_results
 
 ROWS = {"e": "Easy", "h": "Hard", "t": "Tough"}
+SAME_AUC = (
+    "the balanced AUC of inter and intra is one number at every noise; a fork of the tool stored the intra "
+    "one twice, so ignore the inter one"
+)
 Table = list[list[str]]
 
 
@@ -55,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     print(text_of(task, results))
                 except (KeyError, TypeError, ValueError) as e:
                     raise InputError(f"the {task} results of {name} are incomplete ({e!r})") from e
+                if task == "verification" and same_auc(results):
+                    print(f"hpatches_results: warning: {name}: {SAME_AUC}", file=sys.stderr)
     except (TiepointError, FormatError) as e:
         print(f"hpatches_results: {e}", file=sys.stderr)
         return e.exit_code
@@ -78,6 +84,20 @@ def verification_text(results: Mapping[str, Any]) -> str:
             table.append([label, *(_number(c) for c in cells)])
         parts.append(f"{variant.capitalize()} variant ({metric})\n{_layout(table)}")
     return "\n\n".join(parts)
+
+
+def same_auc(results: Mapping[str, Any]) -> bool:
+    """Whether inter and intra have the same balanced AUC, and yet not the same imbalanced AP.
+
+    >>> def cell(auc, ap): return {"balanced": {"auc": auc}, "imbalanced": {"ap": ap}}
+    >>> same_auc({z: {"inter": cell(0.8, 0.7), "intra": cell(0.8, 0.6)} for z in "eht"})
+    True
+    """
+
+    def equal(variant: str, metric: str) -> list[bool]:
+        return [results[z]["inter"][variant][metric] == results[z]["intra"][variant][metric] for z in ROWS]
+
+    return all(equal("balanced", "auc")) and not all(equal("imbalanced", "ap"))
 
 
 def matching_text(results: Mapping[str, Any]) -> str:

@@ -224,6 +224,24 @@ def test_score_tables_of_the_matlab_tool(tmp_path):
     assert retrieval.value("map", "all", p) == pytest.approx(0.4)
 
 
+def test_images_of_matlab_matching_tables_by_name(tmp_path):
+    path = tmp_path / "matching.csv"
+    text = MATLAB_FILES["matching.csv"]
+    with Store.open(tmp_path / "s") as store:
+        path.write_text(text)
+        ((numbers,), _) = import_files([path], store)
+        for z in ("easy", "hard", "tough"):
+            text = text.replace(f";{z};0;", f";{z};ref;{z[0]}")
+        assert ";hard;ref;h3;" in text
+        path.write_text(text)
+        ((names,), _) = import_files([path], store)
+        assert names.value("map", "all", "hpatches-matlab") == numbers.value("map", "all", "hpatches-matlab")
+        for wrong, words in ((";e3;", "image 'e3' is not of noise 'hard'"), (";2.5;", "a name like e1")):
+            path.write_text(text.replace(";h3;", wrong, 1))
+            with pytest.raises(InputError, match=words):
+                import_files([path], store)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

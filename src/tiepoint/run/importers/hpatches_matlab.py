@@ -75,6 +75,23 @@ def _noise(row: Row, path: Path) -> int:
     return letters.index(text[:1])
 
 
+def _image(row: Row, path: Path) -> int:
+    """Number of the second image: ``3``, or its name ``h3``, which must be of the row's noise level."""
+    text = str(row["imb"]).lower()
+    if text[:1] not in NOISES:
+        value = _float(row, "imb", path)
+        if not value.is_integer():
+            raise FormatError(
+                path, f"imb: expected a number or a name like e1, found {text!r}", line=row["line"]
+            )
+        return int(value)
+    if not text[1:].isdecimal():
+        raise FormatError(path, f"imb: expected a number or a name like e1, found {text!r}", line=row["line"])
+    if list(NOISES).index(text[0]) != _noise(row, path):
+        raise FormatError(path, f"image {text!r} is not of noise {row['geom_noise']!r}", line=row["line"])
+    return int(text[1:])
+
+
 def _float(row: Row, column: str, path: Path) -> float:
     try:
         value = float(row[column])
@@ -129,7 +146,7 @@ def _matching(rows: Sequence[Row], path: Path) -> Any:
     columns: dict[str, list[Any]] = {
         "scene": [place[str(r["sequence"])] for r in rows],
         "noise": [_noise(r, path) for r in rows],
-        "image": [int(_float(r, "imb", path)) for r in rows],
+        "image": [_image(r, path) for r in rows],
         "map": [_fraction(r, "ap", path) for r in rows],
         "success_rate": [_fraction(r, "sr", path) for r in rows],
     }
