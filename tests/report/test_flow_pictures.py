@@ -13,6 +13,7 @@ import pytest
 from tiepoint.datasets.tss import PairTruth, TssDataset
 from tiepoint.formats.image import read_image
 from tiepoint.formats.tss_results import read_pair_result
+from tiepoint.geometry.bilinear import resize_u8
 from tiepoint.geometry.flow_color import colour_wheel, flow_color, max_motion
 from tiepoint.model.errors import InputError
 from tiepoint.report.flow_pictures import (
@@ -22,6 +23,7 @@ from tiepoint.report.flow_pictures import (
     parse_colour,
     save_pictures,
     sheet,
+    target_image,
 )
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
@@ -80,7 +82,9 @@ def test_error_map_and_sheet() -> None:
     assert page.shape[1] == 3 * 22 + 2
 
 
-@pytest.mark.parametrize("text", ["1", "0002552", "abcdefghi", "300,0,0", "1,2"])
+@pytest.mark.parametrize(
+    "text", ["1", "0002552", "abcdefghi", "300,0,0", "1,2", "²,1,1", "٣٣٣٣٣٣٣٣٣", "-1,0,0"]
+)
 def test_wrong_colours(text: str) -> None:
     with pytest.raises(InputError, match="cannot read the colour"):
         parse_colour(text)
@@ -102,6 +106,31 @@ def test_what_is_missing_is_not_drawn() -> None:
     assert sorted(only_flows) == ["flow1", "flow2", "warped1", "warped2"]
     assert only_flows["warped1"].shape == (4, 5, 3)
     assert (only_flows["warped1"] == 7).all()
+
+
+def test_pictures_where_masks_and_flows_differ_in_size() -> None:
+    """Each picture has the size of what it shows, and the warp reads the image at the scale of the flow."""
+    rng = np.random.default_rng(0)
+    images = [np.repeat(rng.integers(0, 256, (1, 10, 3)), 8, 0).astype(np.uint8) for _ in range(2)]
+    flow, mask = np.zeros((4, 5, 2), np.float32), np.full((8, 10), 255, np.uint8)
+    mask[:, :4] = 0
+    result = {"flow1": flow, "flow2": flow, "mask1": mask, "mask2": mask}
+    made = kit_pictures((images[0], images[1]), result, made_truth(8, 10), background=(1, 2, 3))
+    assert made["foreground1"].shape == (8, 10, 3)
+    assert made["warped1"].shape == made["flow1"].shape == (4, 5, 3)
+    assert (made["warped1"][:, :2] == (1, 2, 3)).all()
+    assert np.array_equal(made["warped1"][:, 2:], resize_u8(images[1], 4, 5)[:, 2:])
+
+
+def test_at_which_scale_image_2_is_warped() -> None:
+    large, flow = np.zeros((6, 8, 3), np.uint8), np.zeros((3, 4, 2))
+    assert target_image(large, flow, (3, 4)) is large  # the flow is native: it counts image 2's pixels
+    assert target_image(large, flow, (6, 8)).shape == (3, 4, 3)  # both images were made smaller
+    assert target_image(large[:3, :4], flow, None).shape == (3, 4, 3)
+    with pytest.raises(InputError, match=r"the flow is 4 x 3 and image 2 is 8 x 6; give image 1 too"):
+        target_image(large, flow, None)
+    with pytest.raises(InputError, match=r"image 1 is 9 x 6: nothing tells in which scale"):
+        target_image(large, flow, (6, 9))
 
 
 def test_background_options_have_an_effect(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from ..datasets.tss import PairTruth
 from ..formats.image import write_image
 from ..geometry.bilinear import resize_u8
 from ..geometry.flow_color import GREY, flow_color, max_motion
-from ..geometry.flow_resize import resize_flow_pair
+from ..geometry.flow_resize import resize_flow_pair, resize_mask
 from ..geometry.flow_warp import warp_image
 from ..metrics.flow import endpoint_error
 from ..model.errors import InputError
@@ -31,11 +31,48 @@ def parse_colour(text: str) -> Colour:
     ((0, 255, 255), (10, 20, 30))
     """
     parts = text.split(",") if "," in text else [text[i : i + 3] for i in (0, 3, 6)]
-    if (len(text) == 9 or "," in text) and len(parts) == 3 and all(p.strip().isdigit() for p in parts):
+    if (len(text) == 9 or "," in text) and len(parts) == 3 and all(_number(p) for p in parts):
         r, g, b = (int(p) for p in parts)
         if max(r, g, b) <= 255:
             return r, g, b
     raise InputError(f"cannot read the colour {text!r}; write nine digits RRRGGGBBB or R,G,B, each 0 to 255")
+
+
+def _number(text: str) -> bool:
+    return text.isascii() and text.strip().isdigit()
+
+
+def target_image(image2: Image, flow: NDArray[Any], size1: tuple[int, int] | None) -> Image:
+    """Image 2 (h, w, 3) at the scale in which a flow (h, w, 2) counts its pixels, for warping.
+
+    The kit resizes either image to its own flow. With one flow only, `size1` (height, width) of image 1
+    tells: if it is the flow's, the flow counts image 2's own pixels; if both images have one size, image 2 is
+    resized to the flow as image 1 is. An image 2 of the flow's size is taken as it is.
+
+    Raises:
+        InputError: where sizes differ and nothing says how.
+
+    >>> target_image(np.zeros((6, 8, 3), np.uint8), np.zeros((3, 4, 2)), (6, 8)).shape
+    (3, 4, 3)
+    """
+    size, size2 = _size(flow), _size(image2)
+    if size in (size1, size2):
+        return image2
+    if size1 == size2:
+        return resize_u8(image2, *size)
+    found = f"the flow is {_wh(flow.shape)} and image 2 is {_wh(image2.shape)}"
+    if size1 is None:
+        raise InputError(
+            f"{found}; give image 1 too (--image1), whose size tells in which scale the flow counts"
+        )
+    raise InputError(
+        f"{found}, but image 1 is {_wh(size1)}: nothing tells in which scale the flow counts; "
+        "give images of one size, or image 1 at the flow's size and image 2 at the scale of the flow"
+    )
+
+
+def _wh(shape: tuple[int, ...]) -> str:
+    return f"{shape[1]} x {shape[0]}"
 
 
 def foreground(image: Image, mask: Image | None, *, background: Colour = CYAN) -> Image:
@@ -77,40 +114,38 @@ def kit_pictures(
 ) -> dict[str, Image]:
     """The pictures of the TSS kit's visualisation for one pair, by file name without suffix.
 
-    ``foreground1/2`` from masks; ``warped1/2`` and ``flow1/2`` from flows, background where the mask is not
-    255. They have the size of the masks, else of the flows; images are resized to it. Flow colours are scaled
-    by the longest ground-truth displacement of the pair at that size. Masks are not estimated for pictures.
-    Agrees with the pictures the C++ tool shipped, but for single pixels by one level.
+    ``foreground1/2`` from masks, in their size; ``warped1/2`` and ``flow1/2`` from flows, in their size,
+    background where the mask is not 255. Images are resized to either, and masks of another size than the
+    flow to the flow. Flow colours are scaled by the longest ground-truth displacement of the pair at the size
+    of the flows. Masks are not estimated for pictures. Agrees with the pictures the C++ tool shipped, but for
+    single pixels by one level.
     """
     flows = (result["flow1"], result["flow2"]) if "flow1" in result and "flow2" in result else None
     masks = [result.get(f"mask{i}") for i in (1, 2)]
     if flows is None and all(m is None for m in masks):
         return {}
-    sizes = [_size(masks[i], None if flows is None else flows[i]) for i in (0, 1)]
-    shown = [im if size is None else resize_u8(im, *size) for im, size in zip(images, sizes, strict=True)]
     out: dict[str, Image] = {}
     for i in (0, 1):
         mask = masks[i]
         if mask is not None:
-            out[f"foreground{i + 1}"] = foreground(shown[i], mask, background=background)
+            shown = resize_u8(images[i], *_size(mask))
+            out[f"foreground{i + 1}"] = foreground(shown, mask, background=background)
     if flows is None:
         return out
-    whole = [(s.shape[0], s.shape[1]) for s in shown]
-    scaled = resize_flow_pair(truth.flow1, truth.flow2, whole[0], whole[1], rule="tss-cpp")
-    longest = max_motion(*scaled)
+    sizes = [_size(f) for f in flows]
+    longest = max_motion(*resize_flow_pair(truth.flow1, truth.flow2, *sizes, rule="tss-cpp"))
     for i in (0, 1):
-        flow, mask = flows[i], masks[i]
-        coloured = flow_color(flow, longest=longest, background=flow_background)
-        warped = warp_image(shown[1 - i], flow, outside=background)
-        fits = mask is not None and mask.shape == flow.shape[:2]
-        out[f"warped{i + 1}"] = foreground(warped, mask if fits else None, background=background)
-        out[f"flow{i + 1}"] = foreground(coloured, mask if fits else None, background=flow_background)
+        mask = masks[i]
+        fitting = None if mask is None else resize_mask(mask, sizes[i], rule="tss-cpp")
+        coloured = flow_color(flows[i], longest=longest, background=flow_background)
+        warped = warp_image(resize_u8(images[1 - i], *sizes[1 - i]), flows[i], outside=background)
+        out[f"warped{i + 1}"] = foreground(warped, fitting, background=background)
+        out[f"flow{i + 1}"] = foreground(coloured, fitting, background=flow_background)
     return out
 
 
-def _size(mask: NDArray[Any] | None, flow: NDArray[Any] | None) -> tuple[int, int] | None:
-    array = mask if mask is not None else flow
-    return None if array is None else (int(array.shape[0]), int(array.shape[1]))
+def _size(array: NDArray[Any]) -> tuple[int, int]:
+    return int(array.shape[0]), int(array.shape[1])
 
 
 def save_pictures(folder: str | Path, pictures: Mapping[str, Image]) -> list[Path]:
