@@ -90,8 +90,8 @@ def _no_pcapl(split: Split, dist: str) -> list[str]:
     problems = []
     if not split.train:
         problems.append(
-            f"--pcapl=yes is fitted on training sequences, and split {split.name!r} has no training sequences; "
-            "use --split=a, b or c, or --pcapl=no"
+            f"--pcapl=yes is fitted on training sequences; split {split.name!r} has no training sequences, "
+            "so use --split=a, b or c, or --pcapl=no"
         )
     if dist == "masked_L1":
         problems.append(
