@@ -87,6 +87,15 @@ def test_all_problems_are_listed_at_once(folder):
     assert len(problems_of(folder)) == 6
 
 
+def test_missing_images_are_one_line_a_sequence(folder):
+    for image in ("e1", "e2", "h2", "ref"):
+        (folder / "i_a" / f"{image}.png").unlink()
+    assert problems_of(folder) == (
+        "i_a: image ref is missing (every sequence needs it)",
+        "i_a: images e1, e2, h2 are missing (other sequences have them)",
+    )
+
+
 def test_missing_reference_and_wrong_mode(folder):
     (folder / "i_a" / "ref.png").unlink()
     Image.new("RGB", (9, 54)).save(folder / "v_b" / "e1.png")
@@ -100,6 +109,10 @@ def test_wrong_level_is_named(folder):
     assert str(folder) in problems_of(folder.parent)[0]
     assert str(folder.resolve()) in problems_of(folder / "v_b")[0]
     assert problems_of(folder / "nothing") == ("the folder does not exist",)
+    (folder.parent / "outer").mkdir()
+    shutil.copytree(folder, folder.parent / "outer" / "inner" / "set")
+    found = problems_of(folder.parent / "outer")[0]
+    assert found == f"the sequences are two levels deeper; use {folder.parent / 'outer' / 'inner' / 'set'}"
     (folder.parent / "void").mkdir()
     assert "has no sequence" in problems_of(folder.parent / "void")[0]
 

@@ -86,6 +86,9 @@ def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]
     deeper = [p for p in folders if any(p.glob("*/ref.png"))]
     if deeper:
         return f"the sequences are one level deeper; use {deeper[0]}"
+    deeper = [q for p in folders for q in sorted(p.iterdir()) if q.is_dir() and any(q.glob("*/ref.png"))]
+    if deeper:
+        return f"the sequences are two levels deeper; use {deeper[0]}"
     return "has no sequence: expected folders SEQ with strips ref.png, e1.png, …"
 
 
@@ -97,10 +100,16 @@ def _compare(layout: Layout, present: dict[str, set[str]]) -> None:
     layout.side = widths.most_common(1)[0][0]
     everywhere = sorted(set().union(*present.values()) | {"ref"}, key=image_order)
     for sequence, strips in layout.strips.items():
-        for image in everywhere:
-            if image not in present[sequence]:
-                reason = "every sequence needs it" if image == "ref" else "other sequences have it"
-                layout.problems.append(f"{sequence}: image {image} is missing ({reason})")
+        lack = [image for image in everywhere if image not in present[sequence]]
+        if "ref" in lack:
+            layout.problems.append(f"{sequence}: image ref is missing (every sequence needs it)")
+            lack.remove("ref")
+        if len(lack) == 1:
+            layout.problems.append(f"{sequence}: image {lack[0]} is missing (other sequences have it)")
+        elif lack:
+            layout.problems.append(
+                f"{sequence}: images {', '.join(lack)} are missing (other sequences have them)"
+            )
         for image, header in strips.items():
             if header.side != layout.side:
                 layout.problems.append(
