@@ -97,9 +97,7 @@ def _family(tables: Sequence[tuple[Section, Leaderboard]]) -> dict[str, Any]:
         }
         for name in names
     ]
-    heads = [
-        {"task": s.task, "anchor": anchor(s.task), "score": heading(s.metric, s.group)} for s, _ in tables
-    ]
+    heads = [{"task": s.task, "anchor": anchor(s.task), "score": t.headings[0]} for s, t in tables]
     return {"heads": heads, "rows": sorted(rows, key=lambda r: bool(r["canary"]))}
 
 
@@ -113,8 +111,8 @@ def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
         "task": section.task,
         "anchor": anchor(section.task),
         "protocol": section.protocol,
-        "metric": section.metric,
-        "group": section.group,
+        "metric": table.columns[0][0],
+        "group": table.columns[0][1],
         "table": table,
         "short": short,
         "every": _every(section),

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..model.errors import InputError, ProblemsError
 from .collect import CANARIES, LOWER_IS_BETTER, Section
-from .columns import table_columns
+from .columns import full_name, spelled_out, table_columns
 from .compare_runs import compare_runs
 from .compare_table import rank_range
 from .comparison import Comparison
@@ -52,11 +52,12 @@ class Leaderboard:
     chance: tuple[str, ...]
     wording: str
     notes: tuple[str, ...]
+    task: str = ""
 
     @property
     def headings(self) -> list[str]:
         """Names of the columns, with units other than percent."""
-        return [heading(*c) for c in self.columns]
+        return [heading(*c, task=self.task) for c in self.columns]
 
     @property
     def grouped(self) -> bool:
@@ -64,21 +65,24 @@ class Leaderboard:
         return any(r.letters for r in self.rows)
 
 
-def heading(metric: str, group: str) -> str:
-    """Name of a column.
+def heading(metric: str, group: str, *, task: str = "") -> str:
+    """Name of a column; with its `task`, also the threshold that the name leaves out.
 
-    >>> heading("ap", "all"), heading("aepe", "subset=JODS")
-    ('ap', 'aepe (px) subset=JODS')
+    >>> heading("ap", "all"), heading("aepe", "subset=JODS"), heading("flow_accuracy", "all", task="tss")
+    ('ap', 'aepe (px) subset=JODS', 'flow_accuracy T5')
     """
     unit = scale_of(metric)[1]
-    name = metric if unit in ("%", "") else f"{metric.removesuffix('_' + unit)} ({unit})"
+    full = full_name(task, metric, group)
+    name = full if unit in ("%", "") else f"{full.removesuffix('_' + unit)} ({unit})"
     return name if group == "all" else f"{name} {group}"
 
 
 def leaderboard(section: Section) -> Leaderboard:
     """The table of a section; the headline score comes first."""
     head = (section.metric, section.group)
-    columns = [head, *(c for c in table_columns(section.task, section.columns) if c != head)]
+    scores = [s for run in section.runs for s in section.rows(run).values()]
+    asked = [head, *(c for c in table_columns(section.task, section.columns) if c != head)]
+    columns = list(dict.fromkeys(c for column in asked for c in spelled_out(column, scores)))
     best = [best_value(section, *c) for c in columns]
     comparison, notes = compared(section)
     found = {}
@@ -102,7 +106,8 @@ def leaderboard(section: Section) -> Leaderboard:
             )
         )
     chance = tuple(chance_text(section, *c) for c in columns)
-    return Leaderboard(tuple(columns), tuple(rows), chance, _wording(comparison), tuple(notes))
+    wording = _wording(comparison)
+    return Leaderboard(tuple(columns), tuple(rows), chance, wording, tuple(notes), section.task)
 
 
 def compared(section: Section) -> tuple[Comparison | None, list[str]]:

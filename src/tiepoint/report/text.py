@@ -7,18 +7,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..run.result import Run
-from .columns import table_columns
+from .columns import full_name, spelled_out, table_columns
 from .figures import scale_of
+from .tss_tables import subset_table
+
+TITLES = {
+    "tss": "; flow_accuracy is T5, within 5 % of the target's larger side, the mean of the subsets' means",
+    "dense/flow": "; flow_accuracy is within 5 px",
+}
+"""By task, what the names of its columns leave out."""
 
 
 def shown_columns(runs: Sequence[Run], task: str, protocol: str) -> list[tuple[str, str]]:
     """The (metric, group) columns of a table of one task and protocol."""
-    seen: dict[tuple[str, str], None] = {}
-    for run in runs:
-        for s in run.stored.scores:
-            if s["protocol"] == protocol and "scene=" not in s["group"] and "pair=" not in s["group"]:
-                seen[(s["metric"], s["group"])] = None
-    return table_columns(task, list(seen))
+    scores = [s for run in runs for s in run.stored.scores if s["protocol"] == protocol]
+    seen = dict.fromkeys(
+        (s["metric"], s["group"]) for s in scores if "scene=" not in s["group"] and "pair=" not in s["group"]
+    )
+    return [c for column in table_columns(task, list(seen)) for c in spelled_out(column, scores)]
 
 
 def cell(score: Any) -> str:
@@ -37,7 +43,7 @@ def cell(score: Any) -> str:
 
 
 def score_tables(runs: Sequence[Run]) -> list[Any]:
-    """One rich table a task and protocol; 95 % intervals by scene, chance below."""
+    """One rich table a task and protocol, for `tss` its subsets too; intervals by scene, chance below."""
     from rich.table import Table
     from rich.text import Text
 
@@ -47,10 +53,11 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
         for protocol in dict.fromkeys(s["protocol"] for r in mine for s in r.stored.scores):
             columns = shown_columns(mine, task, protocol)
             title = f"{task}, protocol {protocol} (percent unless a unit is given, 95 % interval)"
+            title += TITLES.get(task, "")
             table = Table(title=title, title_justify="left")
             table.add_column("method")
             for metric, group in columns:
-                table.add_column(_heading(metric, group), justify="right")
+                table.add_column(_heading(task, metric, group), justify="right")
             by = {
                 (r.id, s["metric"], s["group"]): s
                 for r in mine
@@ -64,12 +71,15 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
                 table.add_section()
                 table.add_row("chance", *chance, style="dim")
             tables.append(table)
+            if task == "tss":
+                tables.append(subset_table(mine, protocol))
     return tables
 
 
-def _heading(metric: str, group: str) -> str:
+def _heading(task: str, metric: str, group: str) -> str:
     _, unit = scale_of(metric)
-    name = metric if unit in ("%", "") else f"{metric.removesuffix('_' + unit)} ({unit})"
+    full = full_name(task, metric, group)
+    name = full if unit in ("%", "") else f"{full.removesuffix('_' + unit)} ({unit})"
     name = name.replace("_by_scene", "").replace("_including_zeros", "_with_zeros").replace("_", "_\u200b")
     return name if group == "all" else f"{name}\n{group}"
 
