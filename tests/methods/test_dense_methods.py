@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -213,3 +215,28 @@ def test_interpolation_is_linear_between_matches() -> None:
     assert np.allclose(flow[..., 1], 0.5 * y + 2, atol=1e-5)
     on_a_line = interpolated_flow(start[[0, 1, 1]], moved[[0, 1, 1]], (3, 3))
     assert np.isfinite(on_a_line).all()
+
+
+def test_sparse_without_opencv(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    with pytest.raises(InputError, match=r"pip install 'tiepoint\[opencv\]'"):
+        resolve("sparse", family="dense")
+
+
+def test_on_bad_is_refused() -> None:
+    with pytest.raises(InputError, match="--on-bad miss is about descriptors"):
+        resolve("zero", family="dense", on_bad="miss")
+
+
+def test_a_folder_is_not_taken_apart(tmp_path: Path) -> None:
+    """Nothing in the name of a results folder is a parameter or a transform, here and in a worker."""
+    from tiepoint.methods.keypoint_places import located
+    from tiepoint.methods.spec import FilesSpec
+
+    folder = tmp_path / "a?b=1+l2@set:x"
+    folder.mkdir()
+    spec = located(FilesSpec(f"files:{folder}"), tmp_path)
+    method = resolve(spec, family="dense")
+    again = resolve(pickle.loads(pickle.dumps(method.spec)), family="dense")
+    assert method.name == again.name == f"files:{folder}"
+    assert method.spec == f"files:{folder}"

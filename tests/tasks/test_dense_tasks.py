@@ -13,7 +13,7 @@ from tiepoint.formats.flow_file import write_flow
 from tiepoint.formats.image import write_image
 from tiepoint.formats.tss_results import PairResult
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError, UnknownNameError
+from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.model.units import Features
 from tiepoint.tasks import TASKS
 
@@ -211,3 +211,144 @@ def test_scene_values_give_the_scores(flows: Path) -> None:
         weights = score.scenes.weights
         assert weights is not None
         assert np.average(score.scenes.cells[0], weights=weights[0]) == pytest.approx(score.value)
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Path:
+    """Two pairs of subset S in the layout of the kit, with keypoints."""
+    for k in (1, 2):
+        folder = tmp_path / "kit" / "S" / f"p{k}"
+        folder.mkdir(parents=True)
+        for i, shape in ((1, (20, 30)), (2, (25, 35))):
+            write_image(folder / f"image{i}.png", picture(*shape))
+            mask = np.zeros(shape, np.uint8)
+            mask[5:15, 8:20] = 255
+            write_image(folder / f"mask{i}.png", mask)
+            write_flow(folder / f"flow{i}.flo", np.where(np.dstack([mask, mask]) > 0, 0.0, 1e10))
+        (folder / "corr.txt").write_text(f"{11 / 30}\t{11 / 20}\t{14 / 35}\t{11 / 25}\n")
+    return tmp_path / "kit"
+
+
+def test_a_changed_mask_is_other_truth(kit: Path) -> None:
+    """The box comes from the mask: the point is 3 px off, and the box of 12 px becomes one of 31 px."""
+    task = TASKS.load("dense/pck")
+    before = task.open(kit, {"scale": "box"})
+    zero = of_method("zero", "dense/pck", kit)
+    assert run("dense/pck", kit, zero, scale="box")["pck", "all"] == 0.0
+    for k in (1, 2):
+        for i, (h, w) in ((1, (20, 30)), (2, (25, 35))):
+            mask = np.zeros((h, w), np.uint8)
+            mask[2 : h - 2, 1 : w - 3] = 255
+            write_image(kit / "S" / f"p{k}" / f"mask{i}.png", mask)
+    assert run("dense/pck", kit, zero, scale="box")["pck", "all"] == 0.5
+    after = task.open(kit, {"scale": "box"})
+    assert before.data_hash != after.data_hash
+    assert {u.definition for u in before.units}.isdisjoint({u.definition for u in after.units})
+
+
+@pytest.mark.parametrize("task", ["dense/flow", "dense/pck"])
+@pytest.mark.parametrize("broken", ["flow1.flo", "mask2.png", "image1.png", "image2.png"])
+def test_broken_pairs_follow_missing(kit: Path, task: str, broken: str) -> None:
+    file = kit / "S" / "p1" / broken
+    if broken.endswith(".flo"):
+        file.write_bytes(file.read_bytes()[:100])
+    else:
+        file.unlink()
+    with pytest.raises(ProblemsError, match=broken):
+        TASKS.load(task).open(kit, {})
+    for missing in ("skip", "zero"):
+        opened = TASKS.load(task).open(kit, {"missing": missing})
+        assert [u.key for u in opened.units] == ["S/p2:1to2", "S/p2:2to1"]
+        assert broken in opened.warnings[0]
+    (kit / "S" / "p2" / "mask1.png").unlink()
+    with pytest.raises(ProblemsError, match=r"no pair in .* can be used"):
+        TASKS.load(task).open(kit, {"missing": "skip"})
+
+
+def test_a_pair_without_any_truth_is_broken_too(kit: Path) -> None:
+    for name in ("flow1.flo", "flow2.flo", "mask1.png", "mask2.png"):
+        (kit / "S" / "p1" / name).unlink()
+    with pytest.raises(ProblemsError, match=r"S/p1: flow1\.flo is missing"):
+        TASKS.load("dense/flow").open(kit, {})
+
+
+def test_a_flow_folder_that_lacks_an_image(flows: Path) -> None:
+    (flows / "x" / "one" / "image1.png").unlink()
+    with pytest.raises(ProblemsError, match="x/one: image1 is missing"):
+        TASKS.load("dense/flow").open(flows, {})
+    opened = TASKS.load("dense/flow").open(flows, {"missing": "skip"})
+    assert [u.key for u in opened.units] == ["x/two:1to2"]
+
+
+@pytest.mark.parametrize("size", [(1, 1), (20, 31), (21, 30)])
+def test_true_flow_of_another_size(flows: Path, size: tuple[int, int]) -> None:
+    (flows / "x" / "one" / "flow.png").unlink()
+    write_flow(flows / "x" / "one" / "flow.flo", np.zeros((*size, 2), np.float32))
+    arrays = of_method("zero", "dense/flow", flows)
+    with pytest.raises(InputError, match=r"x/one.*the true flow is .*its image is \(20, 30\)"):
+        run("dense/flow", flows, arrays)
+    assert run("dense/flow", flows, arrays, missing="skip")["aepe", "all"] == 10.0
+    opened = TASKS.load("dense/flow").open(flows, {"missing": "skip"})
+    records = [opened.compare(u, Features(arrays), "x") for u in opened.units]
+    words = TASKS.load("dense/flow").warnings(records)
+    assert words[0].startswith("ground truth cannot be used, pair left out: 1 of 2 directed pairs")
+
+
+def test_empty_mask_matters_only_for_the_box(kit: Path) -> None:
+    write_image(kit / "S" / "p1" / "mask2.png", np.zeros((25, 35), np.uint8))
+    arrays = of_method("zero", "dense/pck", kit)
+    found = run("dense/pck", kit, arrays)
+    assert found["pck", "alpha=0.1,per=pair,scale=image"] == 1.0
+    assert ("pck", "alpha=0.1,per=pair,scale=box") not in found  # not all pairs have one
+    with pytest.raises(InputError, match=r"mask2.png: has no foreground"):
+        run("dense/pck", kit, arrays, scale="box")
+    assert run("dense/pck", kit, arrays, scale="box", missing="skip")["pck", "all"] == 0.0
+
+
+def test_keypoint_files_of_different_length(willow: Path) -> None:
+    from scipy.io import savemat
+
+    savemat(willow / "car(S)" / "im1.mat", {"pts_coord": np.full((2, 7), 5.0)})
+    arrays = of_method("zero", "dense/pck", willow)
+    with pytest.raises(InputError, match=r"im1.mat: has 7 keypoints, im0.mat has 4"):
+        run("dense/pck", willow, arrays)
+    assert run("dense/pck", willow, arrays, missing="skip")["pck", "alpha=0.1,per=pair,scale=image"] == 1.0
+
+
+def test_repeated_numbers_and_the_headline(flows: Path, willow: Path) -> None:
+    arrays = of_method("zero", "dense/flow", flows)
+    for task, data, options in (
+        ("dense/flow", flows, {"thresholds_px": "2,2", "alphas": "0.1,0.1"}),
+        ("dense/flow", flows, {"thresholds_px": 2}),
+        ("dense/pck", willow, {"alphas": [0.05, 0.05]}),
+    ):
+        opened = TASKS.load(task).open(data, options)
+        made = arrays if task == "dense/flow" else of_method("zero", task, data)
+        records = [opened.compare(u, Features(made), "x") for u in opened.units]
+        names = [(s.metric, s.group) for s in TASKS.load(task).score(records, "exact")]
+        assert len(names) == len(set(names))
+        assert ("flow_accuracy" if task == "dense/flow" else "pck", "all") in names
+    with pytest.raises(InputError, match="expected numbers"):
+        TASKS.load("dense/flow").open(flows, {"thresholds_px": "two"})
+
+
+def test_nothing_left_is_said(flows: Path, willow: Path) -> None:
+    """With every flow missing the scores are there and have no value."""
+    for task, data in (("dense/flow", flows), ("dense/pck", willow)):
+        found = run(task, data, lambda _: PairResult({}).to_arrays(), missing="skip")
+        assert found
+        assert all(np.isnan(v) for v in found.values())
+
+
+def test_results_folder_is_checked(kit: Path, tmp_path: Path) -> None:
+    task = TASKS.load("dense/flow")
+    opened = task.open(kit, {"missing": "skip"})
+    (tmp_path / "out").mkdir()
+    with pytest.raises(InputError, match="no folder for any of the 2 pairs"):
+        task.check_results(opened, tmp_path / "out")
+    for name in ("p1", "p9"):
+        (tmp_path / "out" / "S" / name).mkdir(parents=True)
+    assert task.check_results(opened, tmp_path / "out") == [
+        "no results folder: 1 of 2 pairs (S/p2)",
+        "results folder S/p9 has no ground truth and is not scored",
+    ]

@@ -11,11 +11,17 @@ import pytest
 
 from tiepoint.formats.flo import write_flo
 from tiepoint.formats.mask import write_mask
-from tiepoint.formats.tss_results import read_pair_result, write_pair_result
+from tiepoint.formats.tss_results import PairResult, read_pair_result, write_pair_result
 from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
+from tiepoint.model.records import Records
 from tiepoint.model.scores import Score
 from tiepoint.tasks.tss import TASK
-from tiepoint.tasks.tss_results import score_results, write_subset_scores
+from tiepoint.tasks.tss_results import (
+    score_results,
+    subsets_without_results,
+    write_results,
+    write_subset_scores,
+)
 from tiepoint.tasks.tss_rows import score_rows
 
 PROTOCOLS = ("exact", "tss-cpp", "tss-matlab")
@@ -143,7 +149,8 @@ def test_a_pair_without_folder(results: Path, data: Path) -> None:
     assert zero["iou", "subset=A"] == pytest.approx(skip["iou", "subset=A"] * 2 / 3)
     assert kit["iou", "subset=A"] == pytest.approx(skip["iou", "subset=A"])  # the kit never looks at it
     records, warnings = score_results(results, data, "tss-cpp", {"missing": "zero"})
-    assert warnings == ["no results for pair A/p1"]
+    assert warnings == ["no results folder: 1 of 4 pairs (A/p1)"]
+    assert TASK.warnings(records)[0] == warnings[0]  # said once, not twice
     assert [r.row for r in score_rows(records, "tss-cpp")["A"]][:2] == ["p2_1to2", "p2_1to2"]
     assert score_rows(records, "tss-matlab")["A"][1].row == "p2_2to1"
 
@@ -283,3 +290,168 @@ def test_nan_of_the_kit_is_printed_as_such(results: Path, data: Path) -> None:
 
     rows = score_rows(records, "tss-cpp")["B"]
     assert format_scores(rows).splitlines()[-1].startswith("w/o flip,-,-,-nan,0,-nan,")
+
+
+def alone(results: Path, subset: str) -> Path:
+    """The results of one subset, its pairs directly below the folder."""
+    return Path(shutil.copytree(results / subset, results.parent / f"alone-{subset}"))
+
+
+def test_results_of_one_subset_are_not_scored_as_another(results: Path, data: Path) -> None:
+    shutil.copytree(data / "A" / "p1", data / "B" / "p1")
+    own = alone(results, "A")
+    for missing in ("error", "skip", "zero"):
+        with pytest.raises(InputError, match="could be of any of the subsets A, B"):
+            scored(own, data, missing=missing)
+    whole = scored(results, data, missing="skip")
+    found = scored(own, data, subsets="A")
+    assert found["iou", "subset=A"] == whole["iou", "subset=A"]
+    assert ("iou", "subset=B") not in found
+    shutil.copytree(own / "p1", results / "p1")  # beside folders of subsets that do have their own
+    assert scored(results, data, missing="skip") == pytest.approx(whole, nan_ok=True)
+    shutil.rmtree(results / "B")
+    with pytest.raises(InputError, match="could be of any"):
+        scored(results, data, missing="skip")
+
+
+def test_files_method_refuses_an_unclear_subset(results: Path, data: Path) -> None:
+    from tiepoint.methods.resolve import resolve
+
+    shutil.copytree(data / "A" / "p1", data / "B" / "p1")
+    method = resolve(f"files:{alone(results, 'A')}", family="dense")
+    assert method.check is not None
+    with pytest.raises(InputError, match="could be of any of the subsets A, B"):
+        method.check(TASK.open(data, {}).items)
+    method.check(TASK.open(data, {"subsets": "A"}).items)
+
+
+def test_extra_folder_of_a_subset_alone_is_named(results: Path, data: Path) -> None:
+    own = alone(results, "A")
+    (own / "p8").mkdir()
+    _, warnings = score_results(own, data / "A")
+    assert warnings == ["results folder p8 has no ground truth and is not scored"]
+    (own / "p9").mkdir()
+    _, warnings = score_results(own, data / "A")
+    assert warnings == ["2 results folders have no ground truth and are not scored: p8, p9"]
+
+
+def by_unit(records: list[Records], protocol: str) -> dict[str, dict[str, Records]]:
+    return {r.meta["scene"]: {protocol: r} for r in records}
+
+
+def test_scores_of_a_subset_alone_lie_beside_its_pairs(results: Path, data: Path) -> None:
+    own = alone(results, "A")
+    for _ in range(2):  # a second call finds the same
+        records, _ = score_results(own, data / "A", "tss-cpp")
+        assert write_subset_scores(by_unit(records, "tss-cpp"), own, ["tss-cpp"]) == [own / "scores.csv"]
+    assert not (own / "A").exists()
+    (own / "A").mkdir()
+    (own / "A" / "scores.csv").touch()  # what an earlier version left there
+    assert scored(own, data / "A")["iou", "subset=A"] > 0
+
+
+@pytest.mark.parametrize("missing", ["skip", "zero"])
+def test_no_scores_for_a_subset_without_results(results: Path, data: Path, missing: str) -> None:
+    shutil.rmtree(results / "B")
+    for protocol in PROTOCOLS:
+        records, _ = score_results(results, data, protocol, {"missing": missing})
+        units = by_unit(records, protocol)
+        assert write_subset_scores(units, results, [protocol]) == [results / "A" / "scores.csv"]
+        assert subsets_without_results(units) == ["B"]
+    assert not (results / "B").exists()
+
+
+def test_scores_that_cannot_be_written(results: Path, data: Path) -> None:
+    records, _ = score_results(results, data, "tss-cpp")
+    (results / "A" / "scores.csv").mkdir()
+    with pytest.raises(InputError, match=r"cannot write .*scores.csv"):
+        write_subset_scores(by_unit(records, "tss-cpp"), results, ["tss-cpp"])
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_skipped_rows_are_out_of_the_summary(results: Path, data: Path, protocol: str) -> None:
+    (results / "A" / "p1" / "flow2.flo").unlink()
+    records, _ = score_results(results, data, protocol, {"missing": "skip"})
+    average, plain = score_rows(records, protocol)["A"][-2:]
+    found = table(TASK.score(records, protocol))
+    assert average.accuracy[4] == pytest.approx(found["flow_accuracy", "subset=A"])
+    assert plain.accuracy[4] == pytest.approx(found["flow_accuracy", "flip=0,subset=A"])
+    assert average.seg == pytest.approx(found["iou", "subset=A"])
+    zero, _ = score_results(results, data, protocol, {"missing": "zero"})
+    assert score_rows(zero, protocol)["A"][-2].accuracy[4] == pytest.approx(average.accuracy[4] * 2 / 3)
+
+
+@pytest.mark.parametrize("name", ["auto_flip", "use_prec"])
+def test_words_for_on_and_off(data: Path, name: str) -> None:
+    for value in ("False", "no", "OFF", "0", 0, False, "false"):
+        assert TASK.open(data, {name: value}).options[name] is False, value
+    for value in ("True", "yes", "On", "1", 1, True, "TRUE"):
+        assert TASK.open(data, {name: value}).options[name] is True, value
+    for value in ("maybe", "", 2, 0.5, []):
+        with pytest.raises(InputError, match=f"{name} is on or off"):
+            TASK.open(data, {name: value})
+
+
+def damage(path: Path) -> None:
+    """Leave the header of a PNG and break its pixels."""
+    raw = bytearray(path.read_bytes())
+    at = raw.index(b"IDAT")
+    raw[at + 6 : at + 12] = b"\xff" * 6
+    path.write_bytes(bytes(raw))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_ground_truth_that_breaks_past_its_header(results: Path, data: Path, protocol: str) -> None:
+    damage(data / "A" / "p1" / "mask1.png")
+    with pytest.raises(InputError, match=r"mask1.png.*missing=skip or zero leaves this pair out"):
+        scored(results, data, protocol)
+    for missing in ("skip", "zero"):
+        records, _ = score_results(results, data, protocol, {"missing": missing})
+        found = table(TASK.score(records, protocol))
+        rest = [found["iou", f"direction={d},pair=A/{p}"] for p in ("p2", "p3") for d in ("1to2", "2to1")]
+        assert found["iou", "subset=A"] == pytest.approx(np.mean(rest))
+        assert ("iou", "direction=1to2,pair=A/p1") not in found
+        assert len(score_rows(records, protocol)["A"]) == 6
+        assert "ground truth cannot be used, pair left out: 1 of 4 pairs" in TASK.warnings(records)
+
+
+def test_records_are_not_shared_between_names(data: Path) -> None:
+    """The same pair under another subset's name is another unit: its records bear the name."""
+    before = {u.key: u.definition for u in TASK.open(data / "B", {}).units}
+    (data / "B").rename(data / "C")
+    after = {u.key: u.definition for u in TASK.open(data / "C", {}).units}
+    assert before["B/q1"] != after["C/q1"]
+
+
+def test_many_problems_of_ground_truth_become_few_words(data: Path, results: Path) -> None:
+    for k in range(12):
+        (data / "A" / f"x{k}").mkdir()
+        (data / "A" / f"x{k}" / "pair.txt").touch()
+    warnings = TASK.open(data, {"missing": "skip"}).warnings
+    assert len(warnings) == 6
+    assert warnings[-1] == "and 43 more problems of ground truth"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_written_masks_are_those_the_task_scores(results: Path, data: Path, protocol: str) -> None:
+    """A method without masks: what is written scores as what was estimated, whatever its flows' size."""
+    opened = TASK.open(data, {})
+    flows = {k: v for k, v in read_pair_result(results / "A" / "p2").arrays.items() if k.startswith("flow")}
+    from tiepoint.tasks.tss_open import compare_result
+
+    own = compare_result(opened.dataset["A/p2"], PairResult(flows), protocol, opened.options)
+    assert own.meta["estimated_masks"]
+    out = results.parent / "written"
+    folder = write_results(out, "A/p2", flows, sizes=opened.sizes("A/p2"), rule=protocol)
+    written = read_pair_result(folder)
+    assert sorted(written.arrays) == ["flow1", "flow2", "mask1", "mask2"]
+    again = compare_result(opened.dataset["A/p2"], written, protocol, opened.options)
+    for name in ("intersection", "union", "differing"):
+        assert (again[name] == own[name]).all(), name
+
+
+def test_masks_of_a_method_are_written_as_they_are(tmp_path: Path) -> None:
+    mask = np.zeros((4, 5), np.uint8)
+    arrays = {f"flow{i}": np.zeros((4, 5, 2), np.float32) for i in (1, 2)} | {"mask1": mask, "mask2": mask}
+    folder = write_results(tmp_path, "A/p", arrays, sizes=((4, 5), (4, 5)))
+    assert not read_pair_result(folder).arrays["mask1"].any()

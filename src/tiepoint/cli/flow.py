@@ -113,19 +113,19 @@ def _wh(array: Any) -> str:
 def _show_results(results: Path, data: Path, vis_dir: str, colours: tuple[Any, Any]) -> None:
     from ..datasets.tss import TssDataset
     from ..formats.tss_results import read_pair_result
+    from ..methods.dense_layout import check_layout, pair_folder
     from ..report.flow_pictures import kit_pictures, save_pictures
-    from ..tasks.tss_results import results_folder
 
-    pairs = [
-        p for p in TssDataset(data).pairs if results_folder(results, p.key).is_dir() and not p.problems()
-    ]
+    found = TssDataset(data).pairs
+    check_layout(results, [p.key for p in found])
+    pairs = [p for p in found if pair_folder(results, p.key).is_dir() and not p.problems()]
     if not pairs:
         raise InputError(f"{results} has no folder for any pair of {data}; expected SUBSET/PAIR/flow1.flo, …")
     count = 0
     with progress_bars() as progress:
         for k, pair in enumerate(pairs):
             progress("pictures", k, len(pairs))
-            folder = results_folder(results, pair.key)
+            folder = pair_folder(results, pair.key)
             made = kit_pictures(
                 pair.images(),
                 read_pair_result(folder).arrays,

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from .common import key_values, print_json, print_tables, progress_bars, values
+from ..model.errors import InputError
+from .common import console, key_values, notice, print_json, print_tables, progress_bars, values
+
+FEW_PAIRS = 20
+"""With at most so many pairs their rows are printed without being asked for."""
 
 
 def score(
@@ -18,7 +23,7 @@ def score(
     tasks: Path = typer.Option(None, "--tasks", help="Folder with definition files."),
     benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use; NAME or NAME*."),
     protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; default exact."),
-    on_bad: str = typer.Option(None, "--on-bad", help="NaN distances: error or miss."),
+    on_bad: str = typer.Option(None, "--on-bad", help="NaN distances: error or miss; not for flows."),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
     auto_flip: bool = typer.Option(
         False, "--auto-flip", help="tss: swap mask labels where that scores more."
@@ -26,8 +31,13 @@ def score(
     use_prec: bool = typer.Option(
         False, "--use-prec", help="tss: pixel accuracy instead of IoU in scores.csv."
     ),
-    missing: str = typer.Option(None, "--missing", help="tss: error, skip or zero for missing files."),
+    missing: str = typer.Option(
+        None, "--missing", help="tss and dense tasks: error, skip or zero for missing files."
+    ),
     scores_csv: bool = typer.Option(False, "--scores-csv", help="tss: write RESULTS/SUBSET/scores.csv."),
+    pairs: bool = typer.Option(
+        None, "--pairs/--no-pairs", help="tss: print both rows of every pair; default with 20 pairs or fewer."
+    ),
     jobs: int = typer.Option(0, "--jobs", help="Worker processes; 0 means one per core."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -40,6 +50,10 @@ def score(
     from ..run.results_files import score_results
     from ..store.store import Store
 
+    if task != "tss":
+        for name, asked in (("--scores-csv", scores_csv), ("--pairs", pairs is not None)):
+            if asked:
+                raise InputError(f"{name} is for the task tss only; {task} has no such rows, use --json")
     options: dict[str, Any] = key_values(option)
     given = {
         "tasks": tasks,
@@ -62,13 +76,30 @@ def score(
             progress=progress,
         )
     if scores_csv:
-        from ..tasks.tss_results import write_subset_scores
-
-        for run in runs:
-            for path in write_subset_scores(run.unit_records, results, values(protocol), use_prec=use_prec):
-                typer.echo(f"wrote {path}", err=True)
+        _write_scores_csv(runs, results, values(protocol))
     warnings = list(dict.fromkeys(w for r in runs for w in r.warnings))
     if json_:
         print_json([row for r in runs for row in r.rows()], warnings)
-    else:
-        print_tables(runs, warnings)
+        return
+    print_tables(runs, warnings)
+    if task == "tss":
+        _print_pairs(runs, pairs)
+
+
+def _write_scores_csv(runs: Sequence[Any], results: Path, protocols: Sequence[str]) -> None:
+    from ..tasks.tss_results import subsets_without_results, write_subset_scores
+
+    for run in runs:
+        for path in write_subset_scores(run.unit_records, results, protocols):
+            typer.echo(f"wrote {path}", err=True)
+        for subset in subsets_without_results(run.unit_records):
+            notice(f"{results} has no results of {subset}: no scores.csv for it")
+
+
+def _print_pairs(runs: Sequence[Any], wanted: bool | None) -> None:
+    from ..report.tss_tables import pair_tables
+
+    few = max((len(r.unit_records) for r in runs), default=0) <= FEW_PAIRS
+    if wanted if wanted is not None else few:
+        for table in pair_tables(runs):
+            console().print(table)

@@ -19,10 +19,10 @@ from ..formats.mask import read_mask
 from ..formats.pf_willow import read_pf_keypoints
 from ..geometry.flow_homography import homography_flow, lands_inside
 from ..geometry.flow_validity import UNKNOWN
-from ..model.errors import InputError
+from ..model.errors import FormatError, InputError, ProblemsError
 from ..model.hashing import hash_file, hash_json
 from .sequences import ImageSequences
-from .tss import TssDataset
+from .tss import TRUTH_FILES, TssDataset
 
 Flow = NDArray[np.float32]
 Points = NDArray[np.float64]
@@ -81,7 +81,16 @@ def homography_truth(h: NDArray[np.float64], size1: tuple[int, int], size2: tupl
     return flow.astype(np.float32)
 
 
-def find_pairs(root: str | Path) -> list[DensePair]:
+@dataclass(frozen=True)
+class BrokenPair:
+    """A pair that cannot be used because a file of it is missing or unreadable, and why, in words."""
+
+    item: str
+    kind: str
+    reason: str
+
+
+def find_pairs(root: str | Path, broken: list[BrokenPair] | None = None) -> list[DensePair]:
     """The pairs of a folder, whatever its layout.
 
     * TSS kit (``SUBSET/PAIR/flow1.flo``): flow truth both ways, boxes of the masks, and keypoints where
@@ -90,46 +99,59 @@ def find_pairs(root: str | Path) -> list[DensePair]:
     * PF-WILLOW (``CLASS/*.png`` with ``*.mat``): every pair of a class, both ways, keypoint truth;
     * flow pairs (``PAIR/image1.*``, ``image2.*``, ``flow.flo|png|npy|npz``): flow truth.
 
+    Pairs that lack a file or have one that cannot be read are left out; their reasons are added to `broken`.
+
     Raises:
         InputError: if none of these is found.
     """
     path = Path(root)
     if not path.is_dir():
         raise InputError(f"{path} is not a folder; give a folder of image pairs")
+    found: list[BrokenPair] = [] if broken is None else broken
     for finder in (_tss, _willow, _flow_folders, _sequences):
-        pairs = finder(path)
+        pairs = finder(path, found)
         if pairs:
             return pairs
+        if found:
+            raise ProblemsError(f"no pair in {path} can be used", [b.reason for b in found])
     raise InputError(
         f"{path} holds no pairs; expected the TSS layout, image sequences with homographies, PF-WILLOW "
         "classes with .mat keypoints, or folders with image1, image2 and flow"
     )
 
 
-def _tss(root: Path) -> list[DensePair]:
+def _tss(root: Path, broken: list[BrokenPair]) -> list[DensePair]:
     try:
         found = TssDataset(root).pairs
     except InputError:
         return []
+    # Folders with image1, image2 and flow look alike: they have none of the kit's truth.
+    if not any((p.folder / name).exists() for p in found for name in TRUTH_FILES):
+        return []
     out: list[DensePair] = []
     for p in found:
-        if p.problems() or not (p.folder / "image1.png").exists():
+        images = [p.folder / f"image{i}.png" for i in (1, 2)]
+        why = p.problems() + [f"{p.key}: {i.name} is missing" for i in images if not i.exists()]
+        if why:
+            broken += [BrokenPair(p.key, p.subset, reason) for reason in why]
             continue
         corr = p.folder / "corr.txt"
         for d in (1, 2):
-            files = [p.folder / f"flow{d}.flo", *([corr] if corr.exists() else [])]
+            # The box is that of the target's mask.
+            mask = p.folder / f"mask{3 - d}.png"
+            files = [p.folder / f"flow{d}.flo", mask, *([corr] if corr.exists() else [])]
             out.append(
                 DensePair(
                     p.key,
                     d,
                     p.key,
                     p.subset,
-                    p.folder / "image1.png",
-                    p.folder / "image2.png",
+                    images[0],
+                    images[1],
                     hash_json([hash_file(f) for f in files]),
                     _reader(p.folder / f"flow{d}.flo"),
                     _turned(p.points, d) if corr.exists() else None,
-                    _mask_box(p.folder / f"mask{3 - d}.png"),
+                    _mask_box(mask),
                 )
             )
     return out
@@ -138,6 +160,8 @@ def _tss(root: Path) -> list[DensePair]:
 def _mask_box(path: Path) -> Callable[[], Box]:
     def box() -> Box:
         y, x = np.nonzero(read_mask(path))
+        if not len(x):
+            raise FormatError(path, "has no foreground, so that there is no box; use another scale")
         return float(x.min()), float(y.min()), float(x.max() + 1), float(y.max() + 1)
 
     return box
@@ -155,7 +179,7 @@ def _turned(points: Callable[[], tuple[Points, Points]], first: int) -> Callable
     return turned
 
 
-def _sequences(root: Path) -> list[DensePair]:
+def _sequences(root: Path, _broken: list[BrokenPair]) -> list[DensePair]:
     try:
         data = ImageSequences(root)
     except InputError as e:
@@ -186,7 +210,7 @@ def _homography_reader(h: Any, size1: tuple[int, int], size2: tuple[int, int]) -
     return lambda: homography_truth(h, size1, size2)
 
 
-def _willow(root: Path) -> list[DensePair]:
+def _willow(root: Path, _broken: list[BrokenPair]) -> list[DensePair]:
     out: list[DensePair] = []
     folders = [root, *sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))]
     for folder in folders:
@@ -210,17 +234,29 @@ def _willow(root: Path) -> list[DensePair]:
 
 
 def _keypoint_reader(a: Path, b: Path) -> Callable[[], tuple[Points, Points]]:
-    return lambda: (read_pf_keypoints(a), read_pf_keypoints(b))
+    def read() -> tuple[Points, Points]:
+        source, target = read_pf_keypoints(a), read_pf_keypoints(b)
+        if len(source) != len(target):
+            raise FormatError(
+                b, f"has {len(target)} keypoints, {a.name} has {len(source)}; files of a class must agree"
+            )
+        return source, target
+
+    return read
 
 
-def _flow_folders(root: Path) -> list[DensePair]:
+def _flow_folders(root: Path, broken: list[BrokenPair]) -> list[DensePair]:
     out = []
     for folder in sorted({p.parent for p in root.rglob("flow.*") if p.suffix in SUFFIXES}):
         images = [_image(folder, i) for i in (1, 2)]
         flows = sorted(p for p in folder.glob("flow.*") if p.suffix in SUFFIXES)
-        if images[0] is None or images[1] is None:
-            continue
         key = folder.relative_to(root).as_posix() if folder != root else root.resolve().name
+        if images[0] is None or images[1] is None:
+            # Without any image it is some other folder that has a flow.
+            if images != [None, None]:
+                lacking = "image1" if images[0] is None else "image2"
+                broken.append(BrokenPair(key, "other", f"{key}: {lacking} is missing"))
+            continue
         truth = hash_file(flows[0])
         out.append(DensePair(key, 1, key, "other", images[0], images[1], truth, _reader(flows[0])))
     return out

@@ -68,11 +68,14 @@ class TssPair:
         """The two images, RGB uint8."""
         return read_image(self.folder / "image1.png"), read_image(self.folder / "image2.png")
 
+    def sizes(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(height, width) of the true flows of image 1 and image 2, from their headers."""
+        return read_flo_size(self.folder / "flow1.flo"), read_flo_size(self.folder / "flow2.flo")
+
     def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Hand-marked correspondences in pixels of image 1 and image 2, (n, 2) each."""
         corr = read_corr(self.folder / "corr.txt")
-        sizes = [read_flo_size(self.folder / f"flow{i}.flo") for i in (1, 2)]
-        return corr_pixels(corr, sizes[0], sizes[1])
+        return corr_pixels(corr, *self.sizes())
 
     def problems(self) -> list[str]:
         """What is wrong with the ground truth, from headers alone: missing, unreadable, sizes that differ."""

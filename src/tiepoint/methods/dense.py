@@ -28,8 +28,14 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     * ``extract(image)``: keypoints and descriptors, matched and interpolated into a flow.
 
     Images are uint8, RGB. A flow may have another size than its image; tasks resize it. Unknown flow is
-    NaN or 1e10 and counts as wrong. `distance` and `on_bad` have no meaning here.
+    NaN or 1e10 and counts as wrong. `distance` has no meaning here. An `on_bad` other than
+    ``error`` would have no effect and is refused.
     """
+    if on_bad != "error":
+        raise InputError(
+            f"--on-bad {on_bad} is about descriptors and has no effect on flows; for missing results use the "
+            "option missing=skip or missing=zero"
+        )
     if hasattr(thing, "lookup_item"):
         return lambda item, _: dict(thing.lookup_item(item))
     if hasattr(thing, "match_both"):

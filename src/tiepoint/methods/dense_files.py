@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from ..formats.tss_results import read_pair_result
 from ..model.errors import InputError
 from ..model.hashing import hash_file, hash_json
 from ..model.units import Arrays, Item
+from .dense_layout import check_layout, pair_folder
 
 _FILES = ("flow1.flo", "flow2.flo", "mask1.png", "mask2.png")
 
@@ -18,8 +20,8 @@ class DenseFiles:
     """Results by pair: ``DIR/KEY/flow1.flo, flow2.flo, mask1.png, mask2.png``, KEY as the dataset names it.
 
     If DIR has no folder for the first part of the key (the subset), the rest of the key is looked up, so that
-    one subset's results can stand alone. What is missing or unreadable is noted, not raised: the task decides
-    by its option `missing`.
+    one subset's results can stand alone; with several subsets that is refused. What is missing or unreadable
+    is noted, not raised: the task decides by its option `missing`.
     """
 
     def __init__(self, path: str) -> None:
@@ -38,13 +40,13 @@ class DenseFiles:
                 found.append([file.relative_to(self.root).as_posix(), stat.st_size, stat.st_mtime_ns])
         return {"path": str(self.root), "files": hash_json(found)}
 
+    def check_items(self, items: Sequence[Item]) -> None:
+        """Refuse results of which nobody can tell the subset."""
+        check_layout(self.root, [item.key for item in items])
+
     def folder(self, key: str) -> Path:
         """Where the results of a pair are."""
-        nested = self.root / key
-        rest = self.root / key.partition("/")[2]
-        if not nested.parent.is_dir() and rest != self.root and rest.is_dir():
-            return rest
-        return nested
+        return pair_folder(self.root, key)
 
     def item_key(self, item: Item) -> str:
         """Contents of the files of a pair."""

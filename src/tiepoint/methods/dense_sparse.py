@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,8 @@ class Sparse(MatchedFeatures):
     def __init__(self, features: str = "sift", limit: int = 2000) -> None:
         if features not in _OPENCV:
             raise InputError(f"sparse: unknown features {features!r}; one of {', '.join(_OPENCV)}")
+        if find_spec("cv2") is None:
+            raise InputError("method 'sparse' needs the package 'cv2': pip install 'tiepoint[opencv]'")
         super().__init__(_OpenCVFeatures(features, limit))
         self.name = "sparse"
         self.config = {"features": features, "limit": limit}

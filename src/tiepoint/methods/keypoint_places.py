@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from .spec import FilesSpec
+
 _SET = re.compile(r"@set:(?P<name>[^/,?+@\s]+)")
 
 
@@ -16,7 +18,7 @@ def located(spec: Any, root: Path) -> Any:
     >>> located("sift@set:mine+l2", Path("nowhere"))
     'sift@set:mine+l2'
     """
-    if not isinstance(spec, str):
+    if not isinstance(spec, str) or isinstance(spec, FilesSpec):
         return spec
 
     def place(match: re.Match[str]) -> str:

@@ -18,7 +18,7 @@ from .base import Method
 from .checks import check_on_bad
 from .registry import FAMILIES
 from .sources import library_versions, source_hash
-from .spec import Stage, arguments, parameters_of, parse_spec
+from .spec import FilesSpec, Stage, arguments, parameters_of, parse_spec
 from .user_code import load_from_file, plain_state, source_file
 
 BINDERS: dict[str, str] = {
@@ -72,7 +72,8 @@ def resolve(
         method = _bound(thing, Stage(_short(str(parsed.base))), family, device, on_bad, str(parsed.base))
     else:
         thing = _made(parsed.base, parsed.is_python_file, family, device)
-        method = _bound(thing, parsed.base, family, device, on_bad, str(parsed.base))
+        named = spec if isinstance(spec, FilesSpec) else str(parsed.base)
+        method = _bound(thing, parsed.base, family, device, on_bad, named)
     if parsed.transforms:
         from .chain import transformed
 

@@ -45,10 +45,21 @@ class Spec:
     transforms: tuple[Stage, ...]
 
 
+class FilesSpec(str):
+    """``files:DIR`` with DIR taken as it is: no ``?`` or ``+`` in it begins a parameter or a transform.
+
+    >>> parse_spec(FilesSpec("files:out?a=1+l2")).base.argument
+    'out?a=1+l2'
+    """
+
+    __slots__ = ()
+
+
 def parse_spec(text: str) -> Spec:
     """Take a specification apart.
 
-    Transforms are split off from the right as long as they are known, so a path may contain ``+``.
+    Transforms are split off from the right as long as they are known, so a path may contain ``+``. A
+    `FilesSpec` is not taken apart.
 
     >>> parse_spec("resize?size=6+l2").base
     Stage(name='resize', params={'size': 6}, argument=None)
@@ -58,6 +69,8 @@ def parse_spec(text: str) -> Spec:
     Traceback (most recent call last):
     tiepoint.model.errors.UnknownNameError: unknown transform 'rootsfit'; did you mean 'rootsift'? ...
     """
+    if isinstance(text, FilesSpec):
+        return Spec(Stage("files", {}, str(text).removeprefix("files:")), False, ())
     rest, found = text.strip(), []
     while "+" in rest:
         head, _, tail = rest.rpartition("+")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..formats.hbench_find import result_folders
+from ..methods.spec import FilesSpec
 from ..model.errors import InputError
 from ..model.hashing import hash_file, hash_json
 from ..model.records import Records
@@ -40,7 +41,8 @@ def score_results(
     """
     task = load_task(task_name)
     if not results.is_dir():
-        raise InputError(f"the results folder {results} does not exist")
+        why = "is a file, not a folder" if results.exists() else "does not exist"
+        raise InputError(f"the results folder {results} {why}")
     if not hasattr(task, "records_from_results"):
         return [_files_run(task, results, data, store, protocols, dict(options or {}), jobs, progress)]
     given = dict(options or {})
@@ -87,7 +89,7 @@ def _files_run(
     check = getattr(task, "check_results", None)
     if check is not None:
         warnings = check(task.open(data, options), results)
-    request = Request(f"files:{results}", task.name, data, tuple(protocols), options, bad, jobs)
+    request = Request(FilesSpec(f"files:{results}"), task.name, data, tuple(protocols), options, bad, jobs)
     run = evaluate(request, store, progress)
     return replace(run, warnings=list(dict.fromkeys([*run.warnings, *warnings])))
 
@@ -161,10 +163,15 @@ def write_result_files(request: Request, run: Run, store: Store, folder: Path) -
 
 def _write_dense(request: Request, task: Task, store: Store, folder: Path) -> list[Path]:
     from ..methods.resolve import resolve
-    from ..tasks.tss_results import write_results
+    from ..tasks.tss_results import chosen_protocol, write_results
     from .context import Context
 
     opened = task.open(request.data, request.options)
     method = resolve(request.method, family=task.family, **request.method_options)
     context = Context(task, opened, method, store.features, store.records)
-    return [write_results(folder, item.key, context.arrays(item.key)) for item in opened.items]
+    rule = chosen_protocol(checked_protocols(task, request.protocols))
+    sizes: Any = getattr(opened, "sizes")  # noqa: B009  (dense tasks have it, the protocol of all does not)
+    return [
+        write_results(folder, item.key, context.arrays(item.key), sizes=sizes(item.key), rule=rule)
+        for item in opened.items
+    ]

@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 
 from ..datasets.dense_pairs import DensePair
 from ..metrics.flow import endpoint_error
-from ..model.errors import InputError, UnknownNameError
+from ..model.errors import FormatError, InputError, UnknownNameError
 from ..model.records import Records
-from ..model.scores import Score
+from ..model.scores import Score, group_name
 from .dense_means import ratio_score
-from .dense_open import OpenDense, meta_of, numbers
+from .dense_open import OpenDense, check_dense_results, dense_warnings, meta_of, usable
+from .dense_options import numbers
 
 DEFAULTS = {"thresholds_px": (1, 3, 5, 10), "alphas": (0.01, 0.05, 0.1)}
 HEADLINE_PX = 5.0
+METRICS = ("aepe", "fl", "flow_accuracy")
 
 
 def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[str, Any]) -> Records:
@@ -28,10 +30,15 @@ def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[st
     if pair.flow is None:
         raise InputError(f"{pair.key} has no flow as ground truth")
     truth = pair.flow()
-    limits = [
-        *numbers(options["thresholds_px"]),
-        *(a * max(pair.sizes()[1]) for a in numbers(options["alphas"])),
-    ]
+    source, target = pair.sizes()
+    if truth.shape[:2] != source:
+        raise FormatError(
+            pair.key,
+            f"the true flow is {truth.shape[:2]}, its image is {source} (height, width); they must agree",
+        )
+    # The headline is always among them, whatever is asked for.
+    pixels = numbers([*options["thresholds_px"], HEADLINE_PX])
+    limits = [*pixels, *(a * max(target) for a in options["alphas"])]
     if flow is None:
         flow = np.full(truth.shape, np.nan)
         absent = True
@@ -49,8 +56,8 @@ def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[st
         "error_sum_px": np.array([finite.sum()]),
         "outliers": np.array([int(((error_valid > 3) & (error_valid > 0.05 * length)).sum())], np.int64),
     }
-    labels = [{"threshold_px": int(t) if t == int(t) else t} for t in numbers(options["thresholds_px"])]
-    labels += [{"alpha": a} for a in numbers(options["alphas"])]
+    labels = [{"threshold_px": int(t) if t == int(t) else t} for t in pixels]
+    labels += [{"alpha": a} for a in options["alphas"]]
     return Records("pixel", columns, meta_of(pair, options, absent=absent, labels=labels))
 
 
@@ -87,14 +94,20 @@ class DenseFlow:
             scores += flow_scores([r for r in records if r.meta["kind"] == kind], {"kind": kind})
         return scores
 
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """What was missing, with counts."""
+        return dense_warnings(records)
+
+    def check_results(self, opened: OpenDense, results: Path) -> list[str]:
+        """Warnings about a folder of results; what makes it unusable is an error."""
+        return check_dense_results(opened, results)
+
 
 def flow_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
     """Scores of one group of records."""
-    used = [r for r in records if not (r.meta["absent"] and r.meta["missing"] == "skip")]
-    left = len(records) - len(used)
-    note = f"{left} of {len(records)} pairs without a flow left out" if left else None
+    used, note = usable(records)
     if not used:
-        return []
+        return [Score(m, group_name(**parts), float("nan"), 0, note=note) for m in METRICS]
     scenes = [str(r.meta["scene"]) for r in used]
     kinds = [str(r.meta["kind"]) for r in used]
     columns = {

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..datasets.dense_pairs import DensePair, find_pairs
+from ..datasets.dense_pairs import BrokenPair, DensePair, find_pairs
 from ..formats.tss_results import PairResult
 from ..geometry.flow_resize import resize_flow_pair
-from ..model.errors import InputError, UnknownNameError
+from ..methods.dense_layout import absent_words, check_folders, extra_folders
+from ..model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.units import Features, Item, Unit
+from .dense_options import left_out, names, numbers, with_defaults
 
-MISSING = ("error", "skip", "zero")
 Flow = NDArray[Any]
 Compare = Callable[[DensePair, Flow | None, Mapping[str, Any]], Records]
 
@@ -42,19 +43,25 @@ class OpenDense:
     ) -> None:
         self.options = checked_options(task, options, defaults)
         self._compare = compare
-        found = find_pairs(data)
-        self.pairs = [p for p in found if getattr(p, needs) is not None]
-        if not self.pairs:
-            raise InputError(f"{task}: no pair in {data} has {needs} as ground truth")
-        kinds = sorted({p.kind for p in self.pairs})
+        broken: list[BrokenPair] = []
+        self.pairs = [p for p in find_pairs(data, broken) if getattr(p, needs) is not None]
+        kinds = sorted({p.kind for p in self.pairs} | {b.kind for b in broken})
         for kind in self.options["kinds"]:
             if kind not in kinds:
                 raise UnknownNameError("kind", kind, kinds)
         if self.options["kinds"]:
             self.pairs = [p for p in self.pairs if p.kind in self.options["kinds"]]
+            broken = [b for b in broken if b.kind in self.options["kinds"]]
+        if broken and self.options["missing"] == "error":
+            raise ProblemsError(
+                f"pairs in {data} (missing=skip or zero leaves these out)", [b.reason for b in broken]
+            )
+        if not self.pairs:
+            raise InputError(f"{task}: no pair in {data} has {needs} as ground truth")
         self._items = {p.item: p for p in self.pairs}
         self._units = {p.key: p for p in self.pairs}
-        self.warnings: list[str] = []
+        self.known = sorted({*self._items, *(b.item for b in broken)})
+        self.warnings: list[str] = left_out([b.reason for b in broken])
 
     @cached_property
     def items(self) -> Sequence[Item]:
@@ -66,7 +73,7 @@ class OpenDense:
         """One per directed pair."""
         options = {k: v for k, v in self.options.items() if k != "kinds"}
         return [
-            Unit(p.key, (p.item,), hash_json([p.truth_content, p.direction, p.content(), options]))
+            Unit(p.key, (p.item,), hash_json([p.key, p.scene, p.kind, p.truth_content, p.content(), options]))
             for p in self.pairs
         ]
 
@@ -79,43 +86,34 @@ class OpenDense:
         """Both images of a pair, RGB uint8."""
         return self._items[item].images()
 
+    def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(height, width) of image 1 and image 2."""
+        pair = self._items[item]
+        source, target = pair.sizes()
+        return (source, target) if pair.direction == 1 else (target, source)
+
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """Records of one directed pair."""
+        """Records of one directed pair; without readable truth it is left out unless ``missing=error``."""
         pair = self._units[unit.key]
-        flow = oriented_flow(
-            pair, PairResult.from_arrays(features.arrays(unit.items[0])), self.options["missing"]
-        )
-        return self._compare(pair, flow, self.options)
+        result = PairResult.from_arrays(features.arrays(unit.items[0]))
+        try:
+            flow = oriented_flow(pair, result, self.options["missing"])
+            return self._compare(pair, flow, self.options)
+        except FormatError as e:
+            if self.options["missing"] == "error":
+                raise InputError(f"{e} (missing=skip or zero leaves this pair out)") from e
+            meta = meta_of(pair, self.options, absent=False, no_truth=str(e))
+            return Records("pixel", {"valid": np.zeros(1, np.int64)}, meta)
 
 
 def checked_options(task: str, options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """All options with their values; unknown names are errors with near ones."""
-    known = {"missing": "error", "kinds": (), **defaults}
-    for name in options:
-        if name not in known:
-            raise UnknownNameError(f"option of {task}", name, known)
-    full = {**known, **{k: v for k, v in options.items() if v is not None}}
-    if full["missing"] not in MISSING:
-        raise UnknownNameError("value of missing", str(full["missing"]), MISSING)
-    kinds = full["kinds"]
-    full["kinds"] = tuple(kinds.split(",")) if isinstance(kinds, str) else tuple(kinds)
+    """All options with their values; unknown names are errors with near ones. Lists of numbers are sorted."""
+    full = with_defaults(task, options, {"kinds": (), **defaults})
+    full["kinds"] = names(full["kinds"])
+    for name, default in defaults.items():
+        if isinstance(default, tuple):
+            full[name] = numbers(full[name])
     return full
-
-
-def numbers(value: Any) -> tuple[float, ...]:
-    """Numbers given as a list or as text with commas, ascending.
-
-    >>> numbers("5,1"), numbers([0.1])
-    ((1.0, 5.0), (0.1,))
-    """
-    parts = value.split(",") if isinstance(value, str) else list(value) if np.iterable(value) else [value]
-    try:
-        found = tuple(sorted(float(p) for p in parts))
-    except (TypeError, ValueError):
-        raise InputError(f"expected numbers separated by commas, found {value!r}") from None
-    if not found or not all(np.isfinite(f) and f > 0 for f in found):
-        raise InputError(f"expected positive numbers, found {value!r}")
-    return found
 
 
 def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | None:
@@ -143,3 +141,47 @@ def meta_of(pair: DensePair, options: Mapping[str, Any], **extra: Any) -> dict[s
     """What scoring must know about a pair."""
     base = {"scene": pair.scene, "kind": pair.kind, "pair": pair.key, "missing": options["missing"]}
     return {**base, **extra}
+
+
+def usable(records: Sequence[Records]) -> tuple[list[Records], str | None]:
+    """The records that enter the means, and a note about those that do not."""
+    used = [r for r in records if "no_truth" not in r.meta and not _skipped(r)]
+    flows = sum("no_truth" not in r.meta and _skipped(r) for r in records)
+    truths = sum("no_truth" in r.meta for r in records)
+    notes = [f"{flows} of {len(records)} pairs without a flow left out"] if flows else []
+    notes += [f"{truths} of {len(records)} pairs without usable ground truth left out"] if truths else []
+    return used, "; ".join(notes) or None
+
+
+def _skipped(record: Records) -> bool:
+    return bool(record.meta["absent"]) and record.meta["missing"] == "skip"
+
+
+def dense_warnings(records: Sequence[Records]) -> list[str]:
+    """What was missing, with counts; directed pairs are counted."""
+    found = []
+    truths = [r for r in records if "no_truth" in r.meta]
+    if truths:
+        found.append(
+            f"ground truth cannot be used, pair left out: {len(truths)} of {len(records)} directed pairs "
+            f"(the first: {truths[0].meta['no_truth']})"
+        )
+    for missing, words in (("skip", "left out"), ("zero", "counts as wrong")):
+        n = sum(bool(r.meta["absent"]) and r.meta["missing"] == missing for r in records)
+        if n:
+            found.append(f"no flow, {words}: {n} of {len(records)} directed pairs")
+    return found
+
+
+def check_dense_results(opened: OpenDense, results: str | Path) -> list[str]:
+    """Warnings about a results folder: pairs without a folder, folders without ground truth.
+
+    Raises:
+        InputError: if it is no folder, has none for any pair, or has pairs of which the subset is unclear.
+    """
+    keys = [item.key for item in opened.items]
+    subsets = sorted({key.partition("/")[0] for key in opened.known})
+    there = set(check_folders(results, keys, subsets))
+    absent = [key for key in keys if key not in there]
+    warnings = [absent_words(absent, len(keys))] if absent else []
+    return [*warnings, *extra_folders(results, opened.known, subsets)]

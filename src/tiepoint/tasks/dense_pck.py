@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..datasets.dense_pairs import DensePair
+from ..datasets.dense_pairs import Box, DensePair
 from ..geometry.flow_transfer import transfer
 from ..metrics.pck import SCALES, pck_length
-from ..model.errors import InputError, UnknownNameError
+from ..model.errors import FormatError, InputError, UnknownNameError
 from ..model.records import Records
-from ..model.scores import Score
+from ..model.scores import Score, group_name
 from .dense_means import ratio_score
-from .dense_open import OpenDense, meta_of, numbers
+from .dense_open import OpenDense, check_dense_results, dense_warnings, meta_of, usable
+from .dense_options import numbers
 
 ALPHAS = (0.01, 0.03, 0.05, 0.1, 0.15)
 HEADLINE_ALPHA = 0.1
@@ -38,7 +39,7 @@ def compare_points(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[
     delta = found[real] - target[real]
     distance = np.hypot(delta[:, 0], delta[:, 1])
     distance[np.isnan(distance)] = np.inf
-    box = None if pair.box is None else pair.box()
+    box = _box(pair, wanted=options["scale"] == "box")
     size = pair.sizes()[1]
     lengths = {
         scale: pck_length(scale, size=size, points=target[real], box=box)
@@ -56,10 +57,22 @@ def compare_points(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[
         absent=flow is None,
         lengths=lengths,
         padded=int((~real).sum()),
-        alphas=list(numbers(options["alphas"])),
+        alphas=list(numbers([*options["alphas"], HEADLINE_ALPHA])),
         scale=options["scale"],
     )
     return Records("pixel", columns, meta)
+
+
+def _box(pair: DensePair, *, wanted: bool) -> Box | None:
+    """The object's box; None where the dataset has none, or none that can be read and nobody asked for it."""
+    if pair.box is None:
+        return None
+    try:
+        return pair.box()
+    except FormatError:
+        if wanted:
+            raise
+        return None
 
 
 @dataclass(frozen=True)
@@ -98,36 +111,48 @@ class DensePck:
             scores += pck_scores([r for r in records if r.meta["kind"] == kind], {"kind": kind})
         return scores
 
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """What was missing, with counts."""
+        return dense_warnings(records)
+
+    def check_results(self, opened: OpenDense, results: Path) -> list[str]:
+        """Warnings about a folder of results; what makes it unusable is an error."""
+        return check_dense_results(opened, results)
+
 
 def pck_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
-    """Scores of one group of records."""
-    used = [r for r in records if not (r.meta["absent"] and r.meta["missing"] == "skip")]
-    left = len(records) - len(used)
+    """Scores of one group of records, in every scale that all of them have."""
+    used, left = usable(records)
     if not used:
-        return []
+        return [Score("pck", group_name(**parts), float("nan"), 0, note=left)]
     scenes = [str(r.meta["scene"]) for r in used]
     kinds = [str(r.meta["kind"]) for r in used]
     points = np.array([len(r["distance_px"]) for r in used], np.float64)
     headline = str(used[0].meta["scale"])
     scores: list[Score] = []
-    for scale in used[0].meta["lengths"]:
+    for scale in (s for s in SCALES if all(s in r.meta["lengths"] for r in used)):
         for alpha in used[0].meta["alphas"]:
             right = np.array(
                 [int((r["distance_px"] <= alpha * r.meta["lengths"][scale]).sum()) for r in used], np.float64
             )
             for per in ("pair", "point"):
                 labels = {"alpha": alpha, "scale": scale, "per": per}
-                notes = [f"{left} of {len(records)} pairs without a flow left out"] if left else []
+                notes = [left] if left else []
                 named = [labels]
                 if (alpha, scale, per) == (HEADLINE_ALPHA, headline, "pair"):
                     named.insert(0, {})
-                    notes.append(f"alpha {alpha}, scale {scale}, mean over pairs")
+                    notes.append(headline_words(alpha, scale))
                 for label in named:
                     note = "; ".join(notes) or None
                     all_parts = {**parts, **label}
                     score = ratio_score("pck", all_parts, scenes, kinds, right, points, per=per, note=note)
                     scores.append(score)
     return scores
+
+
+def headline_words(alpha: float, scale: str) -> str:
+    """What the headline PCK is, in words."""
+    return f"alpha {alpha}, scale {scale}, mean over pairs"
 
 
 TASK = DensePck()

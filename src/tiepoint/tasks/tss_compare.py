@@ -19,6 +19,7 @@ from ..metrics.masks import MaskCounts, mask_counts
 THRESHOLDS = tuple(range(1, 51))
 """Percent of the larger side of the target image."""
 
+_MASK_COUNTS = ("intersection", "union", "differing", "pixels")
 Masks = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 Flows = tuple[NDArray[Any], NDArray[Any]]
 
@@ -80,6 +81,25 @@ def compare_pair(
     )
 
 
+def no_counts() -> dict[str, NDArray[Any]]:
+    """The columns of a pair that cannot be compared: no flow, no mask, no pixels."""
+    return {**_no_flow(), **_no_mask()}
+
+
+def _no_flow() -> dict[str, NDArray[Any]]:
+    return {
+        "correct": np.zeros((2, len(THRESHOLDS)), np.int64),
+        "valid": np.zeros(2, np.int64),
+        "known": np.zeros(2, np.int64),
+        "error_sum_px": np.zeros(2),
+        "has_flow": np.zeros(2, bool),
+    }
+
+
+def _no_mask() -> dict[str, NDArray[Any]]:
+    return {**{name: np.zeros(2, np.int64) for name in _MASK_COUNTS}, "has_mask": np.zeros(2, bool)}
+
+
 def _both(result: PairResult, first: str, second: str) -> tuple[Any, Any] | None:
     if first in result.arrays and second in result.arrays:
         return result.arrays[first], result.arrays[second]
@@ -119,12 +139,10 @@ def _mask_counts(truth: PairTruth, masks: Masks, rule: str) -> tuple[MaskCounts,
 
 
 def _mask_columns(truth: PairTruth, masks: Masks | None, rule: str) -> dict[str, NDArray[Any]]:
-    names = ("intersection", "union", "differing", "pixels")
     if masks is None:
-        empty = {name: np.zeros(2, np.int64) for name in names}
-        return {**empty, "has_mask": np.zeros(2, bool)}
+        return _no_mask()
     counts = _mask_counts(truth, masks, rule)
-    columns = {name: np.array([getattr(c, name) for c in counts], np.int64) for name in names}
+    columns = {name: np.array([getattr(c, name) for c in counts], np.int64) for name in _MASK_COUNTS}
     return {**columns, "has_mask": np.ones(2, bool)}
 
 
@@ -139,13 +157,7 @@ def thresholds_px(target_shape: tuple[int, ...]) -> list[float]:
 
 def _flow_columns(truth: PairTruth, flows: Flows | None, rule: str) -> dict[str, NDArray[Any]]:
     if flows is None:
-        return {
-            "correct": np.zeros((2, len(THRESHOLDS)), np.int64),
-            "valid": np.zeros(2, np.int64),
-            "known": np.zeros(2, np.int64),
-            "error_sum_px": np.zeros(2),
-            "has_flow": np.zeros(2, bool),
-        }
+        return _no_flow()
     truths = truth.flow1, truth.flow2
     fits = all(f.shape == t.shape for f, t in zip(flows, truths, strict=True))
     counts = []

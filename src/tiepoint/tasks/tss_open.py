@@ -12,15 +12,15 @@ import numpy as np
 
 from ..datasets.tss import PairTruth, TssDataset, TssPair
 from ..formats.tss_results import PairResult, read_pair_result
+from ..methods.dense_layout import NO_FOLDER
 from ..metrics.masks import between
-from ..model.errors import InputError, ProblemsError, UnknownNameError
+from ..model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.units import Features, Item, Unit
 from ..model.workspace import thread_workspace
-from .tss_compare import PairCounts, compare_pair
-
-MISSING = ("error", "skip", "zero")
+from .dense_options import flag, left_out, names, with_defaults
+from .tss_compare import PairCounts, compare_pair, no_counts
 
 
 class OpenTss:
@@ -33,14 +33,14 @@ class OpenTss:
     def __init__(self, data: Path, options: Mapping[str, Any]) -> None:
         self.options = checked_options(options)
         self.dataset = TssDataset(data)
-        wanted = self.options["subsets"] or self.dataset.subsets
-        for name in wanted:
+        self.subsets: tuple[str, ...] = tuple(sorted(self.options["subsets"] or self.dataset.subsets))
+        for name in self.subsets:
             if name not in self.dataset.subsets:
                 raise UnknownNameError("subset", name, self.dataset.subsets)
         problems: list[str] = []
         self.pairs: list[TssPair] = []
         for pair in self.dataset.pairs:
-            if pair.subset in wanted:
+            if pair.subset in self.subsets:
                 found = pair.problems()
                 problems += found
                 if not found:
@@ -51,7 +51,7 @@ class OpenTss:
             )
         if not self.pairs:
             raise ProblemsError(f"no pair in {data} has complete ground truth", problems)
-        self.warnings: list[str] = [f"pair left out: {p}" for p in problems]
+        self.warnings: list[str] = left_out(problems)
 
     @cached_property
     def items(self) -> Sequence[Item]:
@@ -62,7 +62,8 @@ class OpenTss:
     def units(self) -> Sequence[Unit]:
         """One per pair; the definition is its ground truth and the options."""
         options = {k: v for k, v in self.options.items() if k != "subsets"}
-        return [Unit(p.key, (p.key,), hash_json([p.truth_content(), options])) for p in self.pairs]
+        # The key is in it, too: records know the subset and the pair, and outlive a renamed folder.
+        return [Unit(p.key, (p.key,), hash_json([p.key, p.truth_content(), options])) for p in self.pairs]
 
     @cached_property
     def data_hash(self) -> str:
@@ -72,6 +73,10 @@ class OpenTss:
     def read(self, item: str) -> Any:
         """The two images of a pair, RGB uint8."""
         return self.dataset[item].images()
+
+    def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(height, width) of the ground truth of image 1 and image 2."""
+        return self.dataset[item].sizes()
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """Pixel counts of one pair under the rules of `comparison` (a protocol's name)."""
@@ -85,28 +90,21 @@ class OpenTss:
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """All options with their values; unknown names and values are errors."""
-    defaults: dict[str, Any] = {"missing": "error", "auto_flip": False, "use_prec": False, "subsets": ()}
-    for name in options:
-        if name not in defaults:
-            raise UnknownNameError("option of tss", name, defaults)
-    full = {**defaults, **{k: v for k, v in options.items() if v is not None}}
-    if full["missing"] not in MISSING:
-        raise UnknownNameError("value of missing", str(full["missing"]), MISSING)
-    subsets = full["subsets"]
-    full["subsets"] = tuple(subsets.split(",")) if isinstance(subsets, str) else tuple(subsets)
-    full["auto_flip"], full["use_prec"] = bool(full["auto_flip"]), bool(full["use_prec"])
+    full = with_defaults("tss", options, {"auto_flip": False, "use_prec": False, "subsets": ()})
+    full["subsets"] = names(full["subsets"])
+    for name in ("auto_flip", "use_prec"):
+        full[name] = flag(name, full[name])
     return full
 
 
 def compare_result(pair: TssPair, result: PairResult, rule: str, options: Mapping[str, Any]) -> Records:
-    """Records of one pair from its results, however they were read."""
+    """Records of one pair from its results, however they were read.
+
+    Ground truth that turns out to be unreadable stops with ``missing=error``; else the pair is left out.
+    """
     missing = missing_parts(result)
     if missing and options["missing"] == "error":
         raise InputError(f"{pair.key}: {'; '.join(missing)}; allow it with missing=skip or missing=zero")
-    truth = pair.truth(thread_workspace())
-    counts = compare_pair(
-        truth, result, rule=rule, auto_flip=options["auto_flip"], use_prec=options["use_prec"]
-    )
     src, ref = pair.names
     meta = {
         "scene": pair.key,
@@ -118,6 +116,18 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: Mappin
         "missing": options["missing"],
         "use_prec": options["use_prec"],
         "absent": not result.present,
+    }
+    try:
+        truth = pair.truth(thread_workspace())
+    except FormatError as e:
+        if options["missing"] == "error":
+            raise InputError(f"{e} (ground truth; missing=skip or zero leaves this pair out)") from e
+        said = [["ground truth cannot be used, pair left out", None]]
+        return Records("pixel", no_counts(), {**meta, "no_truth": str(e), "warnings": said})
+    counts = compare_pair(
+        truth, result, rule=rule, auto_flip=options["auto_flip"], use_prec=options["use_prec"]
+    )
+    meta |= {
         "flipped": counts.flipped,
         "estimated_masks": counts.estimated_masks,
         "warnings": [[text, None] for text in missing] + notices(truth, result) + _done(counts),
@@ -133,7 +143,7 @@ def compare_files(pair: TssPair, folder: str | Path, rule: str, options: Mapping
 def missing_parts(result: PairResult) -> list[str]:
     """What a pair lacks to be scored, in words; masks alone may be absent (they are estimated)."""
     if not result.present:
-        return ["no results folder"]
+        return [NO_FOLDER]
     parts = list(result.problems)
     for name in ("flow1", "flow2"):
         if name not in result.arrays and not any(f"{name}.flo" in p for p in result.problems):

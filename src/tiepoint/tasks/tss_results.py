@@ -7,25 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..formats.tss_results import read_pair_result, write_pair_result
-from ..model.errors import InputError, ProblemsError
+from ..geometry.flow_consistency import consistency_masks
+from ..geometry.flow_resize import resize_flow_pair
+from ..methods.dense_layout import absent_words, check_folders, extra_folders, pair_folder
+from ..model.errors import ProblemsError
 from ..model.records import Records
 from ..model.units import Arrays
 from .tss_open import OpenTss, compare_files, missing_parts
 from .tss_rows import write_scores_csv
-
-
-def results_folder(root: str | Path, key: str) -> Path:
-    """Where the results of a pair ``SUBSET/PAIR`` are: ``ROOT/SUBSET/PAIR``, or ``ROOT/PAIR`` of one subset.
-
-    >>> results_folder("out", "JODS/car_01_02").as_posix()
-    'out/JODS/car_01_02'
-    """
-    subset, _, pair = key.partition("/")
-    nested = Path(root) / subset / pair
-    if not nested.parent.is_dir() and (Path(root) / pair).is_dir():
-        return Path(root) / pair
-    return nested
 
 
 def check_results(opened: OpenTss, results: str | Path) -> list[str]:
@@ -35,33 +27,26 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
     without ground truth are named in a warning, as are pairs without a folder.
 
     Raises:
-        InputError: if the folder is not there, or holds no pair of the dataset.
+        InputError: if the folder is not there, holds no pair of the dataset, or has pairs directly below it
+            that could be of several subsets.
         ProblemsError: with ``missing=error``, if anything is missing or unreadable.
     """
-    root = Path(results)
-    if not root.is_dir():
-        raise InputError(f"{root} is not a folder; expected results as SUBSET/PAIR/flow1.flo, flow2.flo, …")
-    keys = {p.key for p in opened.pairs}
-    there = {key for key in keys if results_folder(root, key).is_dir()}
-    if not there:
-        raise InputError(
-            f"{root} has no folder for any of the {len(keys)} pairs; expected for example {sorted(keys)[0]}"
-        )
+    keys = sorted(p.key for p in opened.pairs)
+    there = set(check_folders(results, keys, opened.subsets))
     if opened.options["missing"] == "error":
         problems = [
             f"{key}: {part}"
-            for key in sorted(keys)
-            for part in missing_parts(read_pair_result(results_folder(root, key)))
+            for key in keys
+            for part in missing_parts(read_pair_result(pair_folder(results, key)))
         ]
         if problems:
-            raise ProblemsError(f"results in {root} (allow it with missing=skip or missing=zero)", problems)
-    warnings = [f"no results for pair {key}" for key in sorted(keys - there)]
-    known = {p.key for p in opened.dataset.pairs}
-    for folder in sorted(p for p in root.glob("*/*") if p.is_dir()):
-        key = folder.relative_to(root).as_posix()
-        if key not in known and folder.parent.name in opened.dataset.subsets:
-            warnings.append(f"results folder {key} has no ground truth and is not scored")
-    return warnings
+            raise ProblemsError(
+                f"results in {results} (allow it with missing=skip or missing=zero)", problems
+            )
+    absent = [key for key in keys if key not in there]
+    warnings = [absent_words(absent, len(keys))] if absent else []
+    known = [p.key for p in opened.dataset.pairs if p.subset in opened.subsets]
+    return [*warnings, *extra_folders(results, known, opened.subsets)]
 
 
 def score_results(
@@ -74,30 +59,57 @@ def score_results(
     opened = OpenTss(Path(data), options or {})
     warnings = [*opened.warnings, *check_results(opened, results)]
     records = [
-        compare_files(pair, results_folder(results, pair.key), protocol, opened.options)
-        for pair in opened.pairs
+        compare_files(pair, pair_folder(results, pair.key), protocol, opened.options) for pair in opened.pairs
     ]
     return records, warnings
 
 
-def write_results(root: str | Path, key: str, arrays: Arrays) -> Path:
-    """Write what a method made of a pair, in the kit's layout; returns the folder."""
+def write_results(
+    root: str | Path,
+    key: str,
+    arrays: Arrays,
+    *,
+    sizes: tuple[tuple[int, int], tuple[int, int]] | None = None,
+    rule: str = "exact",
+) -> Path:
+    """Write what a method made of a pair, in the kit's layout; returns the folder.
+
+    Of a method without masks (or with one only) those are written that the task scores: estimated from the
+    consistency of the two flows, resized to `sizes` (height, width) first, by the rule of a protocol.
+    """
     folder = Path(root) / key
-    write_pair_result(folder, arrays)
+    made = dict(arrays)
+    if not {"mask1", "mask2"} <= made.keys() and {"flow1", "flow2"} <= made.keys():
+        flows = np.asarray(made["flow1"]), np.asarray(made["flow2"])
+        if sizes is not None:
+            flows = resize_flow_pair(*flows, *sizes, rule=rule)
+        made["mask1"], made["mask2"] = consistency_masks(*flows, rule=rule)
+    write_pair_result(folder, made)
     return folder
 
 
+def chosen_protocol(protocols: Sequence[str]) -> str:
+    """The protocol whose files are written: `tss-cpp` if it is among them, as others read its files.
+
+    >>> chosen_protocol(["exact", "tss-cpp"]), chosen_protocol([])
+    ('tss-cpp', 'exact')
+    """
+    return "tss-cpp" if "tss-cpp" in protocols else next(iter(protocols), "exact")
+
+
 def write_subset_scores(
-    unit_records: Mapping[str, Mapping[str, Records]],
-    folder: str | Path,
-    protocols: Sequence[str] = (),
-    *,
-    use_prec: bool = False,
+    unit_records: Mapping[str, Mapping[str, Records]], folder: str | Path, protocols: Sequence[str] = ()
 ) -> list[Path]:
     """Write ``FOLDER/SUBSET/scores.csv`` from the records of a run, by unit and comparison.
 
-    Of several protocols `tss-cpp` is written, as its file is the one others read; else the first of them.
+    Of several protocols one is written, that of `chosen_protocol`.
     """
-    del use_prec  # the records know it
-    chosen = "tss-cpp" if "tss-cpp" in protocols else next(iter(protocols), "exact")
+    chosen = chosen_protocol(protocols)
     return write_scores_csv([by[chosen] for by in unit_records.values()], folder, protocol=chosen)
+
+
+def subsets_without_results(unit_records: Mapping[str, Mapping[str, Records]]) -> list[str]:
+    """Names of the subsets of which no pair has a results folder."""
+    records = [r for by in unit_records.values() for r in by.values()]
+    there = {str(r.meta["subset"]) for r in records if not r.meta["absent"]}
+    return sorted({str(r.meta["subset"]) for r in records} - there)

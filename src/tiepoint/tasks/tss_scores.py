@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..methods.dense_layout import NO_FOLDER, absent_words
 from ..model.curves import SceneCurves
 from ..model.records import Records
 from ..model.scores import SceneValues, Score, group_name
@@ -158,7 +159,10 @@ def tss_warnings(records: Sequence[Records]) -> list[str]:
         for text, count in r.meta.get("warnings", ()):
             pairs[text] = pairs.get(text, 0) + 1
             pixels[text] = pixels.get(text, 0) + int(count or 0)
-    return [
+    pairs.pop(NO_FOLDER, None)
+    absent = sorted(str(r.meta["scene"]) for r in records if r.meta.get("absent"))
+    found = [absent_words(absent, len(records))] if absent else []
+    return found + [
         f"{text}: {n} of {len(records)} pairs" + (f", {pixels[text]} pixels" if pixels[text] else "")
         for text, n in sorted(pairs.items())
     ]

@@ -41,6 +41,7 @@ def pair_table(records: Sequence[Records], protocol: str) -> PairTable:
     """The values of all pairs, in the order of subset and name.
 
     Missing flows or masks count 0 where the records were made with ``missing=zero``, else they are left out.
+    A pair whose ground truth could not be read is left out always.
     A pair without any results folder is never looked at by the kit, so under its protocols it is left out,
     under `exact` it counts 0 with ``missing=zero``.
     """
@@ -57,12 +58,17 @@ def pair_table(records: Sequence[Records], protocol: str) -> PairTable:
         np.stack([r[3] for r in rows]),
         np.array([r[4] for r in rows], bool),
         np.array([r[5] for r in rows], bool),
-        np.array([not (r.meta["absent"] and protocol in KIT) for r in ordered], bool),
+        np.array([_listed(r, protocol) for r in ordered], bool),
     )
 
 
+def _listed(r: Records, protocol: str) -> bool:
+    """Whether a pair has rows at all: not without ground truth, nor where the kit never looks at it."""
+    return "no_truth" not in r.meta and not (r.meta["absent"] and protocol in KIT)
+
+
 def _pair(r: Records, protocol: str) -> tuple[Values, Values, Values, Values, bool, bool]:
-    zero = r.meta["missing"] == "zero" and not (r.meta["absent"] and protocol in KIT)
+    zero = r.meta["missing"] == "zero" and _listed(r, protocol)
     has_flow, has_mask = bool(r["has_flow"].all()), bool(r["has_mask"].all())
     empty = 0.0 if zero else np.nan
     accuracy, aepe_px = np.full((2, len(THRESHOLDS)), empty), np.full(2, np.nan)
