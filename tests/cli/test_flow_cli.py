@@ -15,18 +15,25 @@ from tiepoint.formats.flow_file import read_flow, write_flow
 from tiepoint.formats.image import read_image, write_image
 from tiepoint.formats.mask import write_mask
 from tiepoint.formats.tss_results import write_pair_result
+from tiepoint.geometry.bilinear import resize_u8
 from tiepoint.model.errors import InputError
+from tiepoint.report.flow_pictures import sheet
 
 ROOT = typer.Typer()
 ROOT.add_typer(app, name="flow")
 
 
-def call(*arguments: object) -> str:
+def both(*arguments: object) -> tuple[str, str]:
+    """What a call says on standard output and on standard error."""
     result = CliRunner().invoke(ROOT, ["flow", *map(str, arguments)])
     if isinstance(result.exception, InputError):
         raise result.exception
     assert result.exit_code == 0, result.output
-    return result.output
+    return result.stdout, result.stderr
+
+
+def call(*arguments: object) -> str:
+    return both(*arguments)[0]
 
 
 @pytest.fixture
@@ -71,11 +78,110 @@ def test_colours_of_the_background(folder: Path) -> None:
     assert np.array_equal(warped[1:, :12], read_image(folder / "image2.png")[1:, 2:])
 
 
+FILES = ("image1.png", "image2.png", "mask1.png", "mask2.png", "flow1.flo", "flow2.flo")
+
+
+def dataset(folder: Path, *pairs: str) -> Path:
+    """A dataset ``FOLDER/data`` of equal pairs in the subset S; the results are to go to what it returns."""
+    for pair in pairs:
+        data = folder / "data" / "S" / pair
+        data.mkdir(parents=True)
+        for name in FILES:
+            (data / name).write_bytes((folder / name).read_bytes())
+    return folder / "results"
+
+
+def whole_results(folder: Path, *pairs: str) -> Path:
+    results = dataset(folder, *pairs)
+    for pair in pairs:
+        (results / "S" / pair).mkdir(parents=True)
+        for name in FILES[2:]:
+            (results / "S" / pair / name).write_bytes((folder / name).read_bytes())
+    return results
+
+
+def test_unreadable_results_are_named(folder: Path) -> None:
+    results = whole_results(folder, "a", "b", "c", "d", "e")
+    (results / "S" / "a" / "mask1.png").write_bytes(b"\x89PNG")
+    (results / "S" / "b" / "flow1.flo").write_bytes(b"")
+    for name in FILES[2:]:
+        (results / "S" / "c" / name).unlink()
+    (folder / "data" / "S" / "d" / "image2.png").write_bytes(b"no")
+    (folder / "data" / "S" / "e" / "mask2.png").unlink()
+    out, err = both("show", "--results", results, "--data", folder / "data")
+    assert out.startswith("7 pictures of 2 pairs")
+    lines = err.splitlines()
+    assert len(lines) == 6
+    assert all(line.startswith("tiepoint: warning: ") for line in lines)
+    assert lines[0].endswith("a/mask1.png: not a PNG file")
+    assert "b/flow1.flo: truncated" in lines[1]
+    assert "S/b: one of the two flows" in lines[2]
+    assert "S/c is left out" in lines[3]
+    assert "neither a mask nor both flows" in lines[3]
+    assert "image2.png: this is not an image" in lines[4]
+    assert "S/e is left out: S/e: mask2.png is missing" in lines[5]
+
+
+def test_nothing_to_draw_is_an_error(folder: Path) -> None:
+    results = dataset(folder, "a")
+    (results / "S" / "a").mkdir(parents=True)
+    with pytest.raises(InputError, match="nothing could be drawn of the 1 pairs"):
+        call("show", "--results", results, "--data", folder / "data")
+
+
+def test_pairs_do_not_overwrite_each_other(folder: Path) -> None:
+    results, place = whole_results(folder, "a", "b"), folder / "pictures"
+    words = call("show", "--results", results, "--data", folder / "data", "--vis-dir", place)
+    assert words.startswith(f"12 pictures of 2 pairs in {place}/SUBSET/PAIR")
+    assert len(list(place.glob("S/?/*.png"))) == 12
+    with pytest.raises(InputError, match="leaves the folder of a pair"):
+        call("show", "--results", results, "--data", folder / "data", "--vis-dir", "../vis")
+
+
+def test_images_of_another_size_are_resized_to_the_flow(folder: Path) -> None:
+    """The kit does so; a flow that is zero then shows image 2 as the flow's grid sees it."""
+    rng = np.random.default_rng(1)
+    large = [rng.integers(0, 256, (20, 28, 3)).astype(np.uint8) for _ in range(2)]
+    for i in (0, 1):
+        write_image(folder / f"large{i + 1}.png", large[i])
+    write_flow(folder / "zero.flo", np.zeros((10, 14, 2)))
+    images = ["--image1", folder / "large1.png"]
+    call("warp", folder / "large2.png", folder / "zero.flo", "--out", folder / "w.png", *images)
+    assert np.array_equal(read_image(folder / "w.png"), resize_u8(large[1], 10, 14))
+    show = ["show", folder / "zero.flo", "--out", folder / "s.png"]
+    call(*show, *images, "--image2", folder / "large2.png", "--mask", folder / "mask1.png")
+    panels = [read_image(folder / "s.png")[:, 4 + 324 * k : 324 * (k + 1)] for k in range(5)]
+    small = [resize_u8(image, 10, 14) for image in large]
+    assert np.array_equal(panels[3], sheet([[small[1]]], width=320)[:, 4:-4])
+    assert np.array_equal(panels[4], sheet([[small[0]]], width=320)[:, 4:-4])
+    # A native flow between images of two sizes counts image 2's own pixels.
+    call(
+        "warp", folder / "large2.png", folder / "zero.flo",
+        "--out", folder / "n.png", "--image1", folder / "image1.png",
+    )  # fmt: skip
+    assert np.array_equal(read_image(folder / "n.png"), large[1][:10, :14])
+
+
+def test_a_scale_that_cannot_be_known_is_asked_for(folder: Path) -> None:
+    write_image(folder / "large.png", np.zeros((20, 28, 3), np.uint8))
+    with pytest.raises(InputError, match=r"the flow is 14 x 10 and image 2 is 28 x 20; give image 1 too"):
+        call("warp", folder / "large.png", folder / "flow1.flo", "--out", folder / "w.png")
+    with pytest.raises(InputError, match="--image1"):
+        call("show", folder / "flow1.flo", "--image2", folder / "large.png")
+
+
+def test_masked_flow_has_the_colour_of_the_flow_background(folder: Path) -> None:
+    write_mask(folder / "none.png", np.zeros((10, 14), bool))
+    call(
+        "show", folder / "flow1.flo", "--mask", folder / "none.png",
+        "--flow-bg-color", "255000000", "--out", folder / "s.png",
+    )  # fmt: skip
+    masked = read_image(folder / "s.png")[4:-4, 4 + 324 : 648]
+    assert (masked == (255, 0, 0)).all()
+
+
 def test_pictures_of_a_results_folder(folder: Path) -> None:
-    data, results = folder / "data" / "S" / "p", folder / "results"
-    data.mkdir(parents=True)
-    for name in ("image1.png", "image2.png", "mask1.png", "mask2.png", "flow1.flo", "flow2.flo"):
-        (data / name).write_bytes((folder / name).read_bytes())
+    results = dataset(folder, "p")
     flow = read_flow(folder / "flow1.flo")
     write_pair_result(results / "S" / "p", {"flow1": flow, "flow2": flow})
     words = call("show", "--results", results, "--data", folder / "data", "--vis-dir", "pictures")
@@ -92,6 +198,7 @@ def test_pictures_of_a_results_folder(folder: Path) -> None:
         (["show", "x.tif"], "ends in .flo"),
         (["show", "nowhere.flo"], "No such file"),
         (["show", "x.flo", "--bg-color", "red"], "cannot read the colour"),
+        (["show", "x.flo", "--bg-color", "²,1,1"], "cannot read the colour"),
         (["convert", "nowhere.flo", "a.npy"], "No such file"),
         (["show", "--results", ".", "--data", "nowhere"], "is not a folder"),
     ],

@@ -10,8 +10,8 @@ from typing import Any
 
 import typer
 
-from ..model.errors import InputError
-from .common import progress_bars
+from ..model.errors import FormatError, InputError
+from .common import notice, progress_bars
 
 app = typer.Typer(help="Flow files: pictures, conversion, warping.", no_args_is_help=True)
 
@@ -39,14 +39,18 @@ def show(
     mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1."),
     results: Path = typer.Option(None, "--results", help="Results in the TSS layout, instead of FLOW."),
     data: Path = typer.Option(None, "--data", help="TSS dataset for --results."),
-    vis_dir: str = typer.Option("vis", "--vis-dir", help="Sub-folder of each pair for its pictures."),
+    vis_dir: str = typer.Option(
+        "vis",
+        "--vis-dir",
+        help="Sub-folder of each pair for its pictures; or a full path, which gets SUBSET/PAIR.",
+    ),
     bg_color: str = _BG,
     flow_bg_color: str = _FLOW_BG,
 ) -> None:
     """Draw a flow in the Middlebury colours, or all pictures of a results folder as the TSS kit draws them.
 
     With images, truth or a mask the picture is a sheet: image 1, image 2, flow, warped image, foreground,
-    error map, as far as there is something to show.
+    error map, as far as there is something to show. Images of another size than the flow are resized to it.
 
     Examples: `tiepoint flow show flow1.flo --image1 a.png --image2 b.png --truth gt.flo --out sheet.png`,
     `tiepoint flow show --results Results --data Dataset --vis-dir vis`
@@ -75,11 +79,10 @@ def _show_one(
 ) -> None:
     from ..formats.flow_file import read_flow
     from ..formats.image import read_image, write_image
-    from ..formats.mask import read_mask
     from ..geometry.flow_color import flow_color, max_motion
     from ..geometry.flow_validity import known
     from ..geometry.flow_warp import warp_image
-    from ..report.flow_pictures import error_map, foreground, sheet
+    from ..report.flow_pictures import error_map, sheet, target_image
 
     values = read_flow(flow)
     true = None if truth is None else read_flow(truth)
@@ -87,15 +90,13 @@ def _show_one(
         raise InputError(f"{truth} is {true.shape[1]} x {true.shape[0]}, {flow} is {_wh(values)}")
     longest = max_motion(values if true is None else true)
     coloured = flow_color(values, longest=longest, background=colours[1])
-    row = [read_image(p) for p in (image1, image2) if p is not None] + [coloured]
-    if image2 is not None:
-        row.append(warp_image(read_image(image2), values, outside=colours[0]))
+    images = [None if p is None else read_image(p) for p in (image1, image2)]
+    row = [image for image in images if image is not None] + [coloured]
+    if images[1] is not None:
+        own = None if images[0] is None else images[0].shape[:2]
+        row.append(warp_image(target_image(images[1], values, own), values, outside=colours[0]))
     if mask is not None:
-        shape = read_mask(mask)
-        base = coloured if image1 is None else read_image(image1)
-        if shape.shape != base.shape[:2]:
-            raise InputError(f"{mask} is {_wh(shape)}, the picture it masks is {_wh(base)}")
-        row.append(foreground(base, shape, background=colours[0]))
+        row.append(_masked(mask, images[0], coloured, colours))
     if true is not None:
         row.append(error_map(values, true, longest_px=0.1 * max(values.shape[:2])))
     target = out or flow.with_name(f"{flow.name}.color.png")
@@ -106,37 +107,75 @@ def _show_one(
     )
 
 
+def _masked(mask: Path, image1: Any, coloured: Any, colours: tuple[Any, Any]) -> Any:
+    """The foreground of image 1, resized to the mask as in the kit; of the coloured flow without an image."""
+    from ..formats.mask import read_mask
+    from ..geometry.bilinear import resize_u8
+    from ..report.flow_pictures import foreground
+
+    shape = read_mask(mask)
+    if image1 is not None:
+        return foreground(resize_u8(image1, *shape.shape), shape, background=colours[0])
+    if shape.shape != coloured.shape[:2]:
+        raise InputError(f"{mask} is {_wh(shape)}, the flow it masks is {_wh(coloured)}")
+    return foreground(coloured, shape, background=colours[1])
+
+
 def _wh(array: Any) -> str:
     return f"{array.shape[1]} x {array.shape[0]}"
 
 
 def _show_results(results: Path, data: Path, vis_dir: str, colours: tuple[Any, Any]) -> None:
     from ..datasets.tss import TssDataset
+    from ..methods.dense_layout import check_folders, pair_folder
+
+    place = Path(vis_dir)
+    if ".." in place.parts:
+        raise InputError(f"--vis-dir {vis_dir} leaves the folder of a pair; name a sub-folder or a full path")
+    dataset = TssDataset(data)
+    keys = check_folders(results, [p.key for p in dataset.pairs], dataset.subsets)
+    count, drawn = 0, 0
+    problems: list[str] = []
+    with progress_bars() as progress:
+        for k, key in enumerate(keys):
+            progress("pictures", k, len(keys))
+            folder = pair_folder(results, key)
+            target = place / key if place.is_absolute() else folder / place
+            made = _draw(dataset[key], folder, target, colours, problems)
+            count, drawn = count + made, drawn + (made > 0)
+        progress("pictures", len(keys), len(keys))
+    for problem in problems:
+        notice(problem)
+    if not count:
+        raise InputError(f"nothing could be drawn of the {len(keys)} pairs in {results}")
+    where = place / "SUBSET" / "PAIR" if place.is_absolute() else results / "SUBSET" / "PAIR" / place
+    typer.echo(f"{count} pictures of {drawn} pairs in {where}")
+
+
+def _draw(pair: Any, folder: Path, target: Path, colours: tuple[Any, Any], problems: list[str]) -> int:
+    """Write the pictures of a pair and say how many; what cannot be read goes to `problems`."""
     from ..formats.tss_results import read_pair_result
-    from ..methods.dense_layout import check_layout, pair_folder
     from ..report.flow_pictures import kit_pictures, save_pictures
 
-    found = TssDataset(data).pairs
-    check_layout(results, [p.key for p in found])
-    pairs = [p for p in found if pair_folder(results, p.key).is_dir() and not p.problems()]
-    if not pairs:
-        raise InputError(f"{results} has no folder for any pair of {data}; expected SUBSET/PAIR/flow1.flo, …")
-    count = 0
-    with progress_bars() as progress:
-        for k, pair in enumerate(pairs):
-            progress("pictures", k, len(pairs))
-            folder = pair_folder(results, pair.key)
-            made = kit_pictures(
-                pair.images(),
-                read_pair_result(folder).arrays,
-                pair.truth(),
-                background=colours[0],
-                flow_background=colours[1],
-            )
-            with _writing(folder / vis_dir):
-                count += len(save_pictures(folder / vis_dir, made))
-        progress("pictures", len(pairs), len(pairs))
-    typer.echo(f"{count} pictures of {len(pairs)} pairs in {results}/SUBSET/PAIR/{vis_dir}")
+    result = read_pair_result(folder)
+    problems.extend(result.problems)
+    wrong = pair.problems()
+    if not wrong:
+        try:
+            images, truth = pair.images(), pair.truth()
+        except FormatError as e:
+            wrong = [str(e)]
+    if wrong:
+        problems.extend(f"{pair.key} is left out: {w}" for w in wrong)
+        return 0
+    made = kit_pictures(images, result.arrays, truth, background=colours[0], flow_background=colours[1])
+    if not made:
+        problems.append(f"{pair.key} is left out: {folder} has neither a mask nor both flows")
+        return 0
+    if ("flow1" in result.arrays) != ("flow2" in result.arrays):
+        problems.append(f"{pair.key}: one of the two flows is not there or not readable, so none is drawn")
+    with _writing(target):
+        return len(save_pictures(target, made))
 
 
 @app.command("convert")
@@ -160,22 +199,27 @@ def warp(
     image: Path = typer.Argument(..., help="Image the flow points into (image 2)."),
     flow: Path = typer.Argument(..., help="Flow on image 1."),
     out: Path = typer.Option(..., "--out", help="Picture to write: image 2 as seen from image 1."),
+    image1: Path = typer.Option(None, "--image1", help="Image the flow lives on, where sizes differ."),
     mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1; the rest is background."),
     bg_color: str = _BG,
 ) -> None:
     """Warp image 2 back onto image 1: the colour at p + flow(p), background where that is outside.
 
+    Where image 2 and the flow have different sizes, the size of image 1 tells in which scale the flow counts:
+    in image 2's own pixels if image 1 is as large as the flow, else both images are resized to the flow.
+
     Example: `tiepoint flow warp image2.png flow1.flo --out warped1.png`
     """
     from ..formats.flow_file import read_flow
-    from ..formats.image import read_image, write_image
+    from ..formats.image import read_image, read_size, write_image
     from ..formats.mask import read_mask
     from ..geometry.flow_warp import warp_image
-    from ..report.flow_pictures import foreground, parse_colour
+    from ..report.flow_pictures import foreground, parse_colour, target_image
 
     background = parse_colour(bg_color)
     values = read_flow(flow)
-    picture = warp_image(read_image(image), values, outside=background)
+    own = None if image1 is None else read_size(image1)[::-1]
+    picture = warp_image(target_image(read_image(image), values, own), values, outside=background)
     if mask is not None:
         shape = read_mask(mask)
         if shape.shape != values.shape[:2]:
