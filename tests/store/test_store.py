@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +16,7 @@ import sqlalchemy as sa
 from tiepoint.model.errors import InputError, StoreError
 from tiepoint.model.records import Records
 from tiepoint.store import schema
+from tiepoint.store.atomic import atomic_file, atomic_folder, remove_temporaries
 from tiepoint.store.query import select
 from tiepoint.store.runs import StoredRun, load_run, load_runs, rebuild, save_run
 from tiepoint.store.store import Store, split_url
@@ -198,3 +202,51 @@ def test_features_are_mapped_and_addressed_by_content(tmp_path: Path) -> None:
         np.testing.assert_array_equal(back, values)
         assert store.features.content("none") is None
         assert json.loads((store.features.folder("k1") / "meta.json").read_text())["time_s"] == 0.1
+
+
+def test_scores_come_back_in_the_order_of_the_task(tmp_path: Path) -> None:
+    base = a_run()
+    names = [
+        ("exact", m, g) for m in ("auc", "ap", "fpr95") for g in ("all", "pool=100", "pool=1000", "pool=500")
+    ]
+    rows = [{"protocol": p, "metric": m, "group": g, "value": 0.5, "n": 1} for p, m, g in names]
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, replace(base, scores=rows))
+        for _ in range(2):
+            back = load_run(store, base.id).scores
+            assert [(s["protocol"], s["metric"], s["group"]) for s in back] == names
+            rebuild(store)
+
+
+def test_temporaries_of_processes_that_are_gone_are_removed(tmp_path: Path) -> None:
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
+    )
+    dead = int(gone.stdout)
+    with Store.open(tmp_path / "s") as store, atomic_folder(store.root / "features" / "94" / "key") as mine:
+        host = mine.name.split("-")[1]
+        left = [
+            store.root / f".tmp-{host}-{dead}-0",
+            store.root / "records" / "1a" / f".tmp-{host}-{dead}-7",
+            store.root / "features" / "94" / f".tmp-{host}-{dead}-1",
+        ]
+        foreign = store.root / "records" / "1a" / f".tmp-{'0' * 8}-{dead}-7"
+        for path in (*left, foreign):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("half")
+        left[-1].unlink()
+        left[-1].mkdir()
+        (left[-1] / "values.npy").write_text("half")
+        assert remove_temporaries(store.root, [dead + 1]) == 0
+        assert remove_temporaries(store.root) == 3
+        assert not any(path.exists() for path in left)
+        assert foreign.exists()
+        assert mine.is_dir()
+    assert (tmp_path / "s" / "features" / "94" / "key").is_dir()
+
+
+def test_an_interrupt_while_writing_leaves_nothing(tmp_path: Path) -> None:
+    for kind in (atomic_file, atomic_folder):
+        with pytest.raises(KeyboardInterrupt), kind(tmp_path / "a" / "b"):
+            raise KeyboardInterrupt
+        assert list((tmp_path / "a").iterdir()) == []

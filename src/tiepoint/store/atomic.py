@@ -1,16 +1,42 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that are either whole or absent: temporary file, fsync, rename."""
+"""Files that are either whole or absent: temporary file, fsync, rename.
+
+A temporary is named after the machine and the process that writes it. What a process leaves behind because it
+was killed can so be told from what another one is just writing, and removed.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import platform
+import re
 import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 
 from ..model.errors import StoreError
+from ..model.hashing import hash_json
+
+_count = itertools.count()
+_NAME = re.compile(r"\.tmp-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-\d+")
+
+
+@cache
+def _host() -> str:
+    """A short hash of this machine and its numbering of processes, which differs between containers."""
+    try:
+        numbering = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        numbering = 0
+    return hash_json([platform.node(), numbering])[:8]
+
+
+def _temporary(path: Path) -> Path:
+    """A name beside `path` that no other call gives."""
+    return path.parent / f".tmp-{_host()}-{os.getpid()}-{next(_count)}"
 
 
 def _sync(path: Path) -> None:
@@ -33,19 +59,19 @@ def unwritable(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yields a temporary path; on success it is synced and renamed to `path`, on failure removed."""
-    with unwritable(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".tmp-", dir=path.parent)
-        os.close(handle)
-    temporary = Path(name)
+    temporary = _temporary(path)
     try:
+        with unwritable(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.touch()
         yield temporary
         with unwritable(path):
             _sync(temporary)
             os.replace(temporary, path)
             _sync(path.parent)
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -54,10 +80,11 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
     Where another process was faster, its folder stays: folders are content-addressed and equal.
     """
-    with unwritable(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".tmp-", dir=path.parent))
+    temporary = _temporary(path)
     try:
+        with unwritable(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.mkdir()
         yield temporary
         with unwritable(path):
             for file in temporary.iterdir():
@@ -70,3 +97,44 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             _sync(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def remove_temporaries(root: Path, pids: Collection[int] | None = None) -> int:
+    """Remove what killed processes of this machine left in a store's folder; returns how many.
+
+    Args:
+        root: The folder; temporaries lie at most two levels below it.
+        pids: Processes that have ended; None takes every process that is no longer there.
+    """
+    removed = 0
+    for pattern in (".tmp-*", "*/.tmp-*", "*/*/.tmp-*"):
+        with contextlib.suppress(OSError):  # a folder may vanish while it is looked at
+            for path in list(root.glob(pattern)):
+                name = _NAME.fullmatch(path.name)
+                if name is None or name["host"] != _host():
+                    continue
+                pid = int(name["pid"])
+                if (pid in pids) if pids is not None else not _alive(pid):
+                    _remove(path)
+                    removed += 1
+    return removed
+
+
+def _alive(pid: int) -> bool:
+    if os.name != "posix":
+        return True  # there, signal 0 would end the process
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # somebody else's
+    return True
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)

@@ -114,7 +114,10 @@ def _insert(connection: sa.Connection, run: StoredRun) -> None:
         )
     )
     if run.scores:
-        rows = [{"run_id": run.id, **{c: _clean(s.get(c)) for c in SCORE_COLUMNS}} for s in run.scores]
+        rows = [
+            {"run_id": run.id, "position": i, **{c: _clean(s.get(c)) for c in SCORE_COLUMNS}}
+            for i, s in enumerate(run.scores)
+        ]
         connection.execute(sa.insert(scores), rows)
 
 
@@ -155,7 +158,7 @@ def load_runs(
             score_rows = connection.execute(
                 sa.select(scores)
                 .where(scores.c.run_id == row["id"])
-                .order_by(scores.c.protocol, scores.c.metric, scores.c["group"])
+                .order_by(scores.c.position, scores.c.protocol, scores.c.metric, scores.c["group"])
             )
             found.append(
                 StoredRun(

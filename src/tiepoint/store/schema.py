@@ -82,7 +82,9 @@ scores = sa.Table(
     sa.Column("interval", sa.String(32)),
     sa.Column("chance", sa.Float),
     sa.Column("note", sa.Text),
+    sa.Column("position", sa.Integer),
 )
+"""`position` is the place of a score among those of its run: the order of the task."""
 
 
 def _to_1(connection: sa.Connection) -> None:
@@ -95,7 +97,12 @@ def _to_2(connection: sa.Connection) -> None:
     create_views(connection)
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_to_1, _to_2)
+def _to_3(connection: sa.Connection) -> None:
+    if "position" not in {c["name"] for c in sa.inspect(connection).get_columns(scores.name)}:
+        connection.execute(sa.text("alter table scores add column position integer"))
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_to_1, _to_2, _to_3)
 """Step i takes a database from version i to version i + 1."""
 
 VERSION = len(MIGRATIONS)
