@@ -14,7 +14,7 @@ from tiepoint.model.hashing import hash_array
 from tiepoint.model.records import Records
 from tiepoint.model.scores import SceneValues, Score
 from tiepoint.model.units import Features, Item, Unit
-from tiepoint.run import engine
+from tiepoint.run import engine, prepare
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store
@@ -25,10 +25,12 @@ class FakeOpened:
 
     warnings = ("a warning",)
     compared = 0
+    images = 2
 
     def __init__(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        self.payload = {f"v_s{i}/ref": rng.integers(0, 256, (4, 9, 9)).astype(np.uint8) for i in range(2)}
+        keys = [f"v_s{i}/ref" for i in range(self.images)]
+        self.payload = {k: rng.integers(0, 256, (4, 9, 9)).astype(np.uint8) for k in keys}
         self.items = [Item(k, hash_array(p), 4) for k, p in self.payload.items()]
         self.units = [Unit(k, (k,), f"definition of {k}") for k in self.payload]
         self.data_hash = "d" + "0" * 63 if seed == 0 else f"e{seed:063d}"
@@ -54,6 +56,9 @@ class FakeTask:
     def comparison(self, protocol: str) -> str:
         return "same"
 
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        return ["a warning of the records"]
+
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         means = np.array([r["mean"].mean() for r in records])
         scenes = SceneValues(tuple(r.meta["scene"] for r in records), ("v",) * len(records), means[None])
@@ -76,7 +81,7 @@ class Mean:
 @pytest.fixture
 def task(monkeypatch: pytest.MonkeyPatch) -> FakeTask:
     fake = FakeTask()
-    monkeypatch.setattr(engine, "load_task", lambda name: fake)
+    monkeypatch.setattr(prepare, "load_task", lambda name: fake)
     monkeypatch.setattr(engine, "efficiency", lambda context, root: {})
     FakeOpened.compared = 0
     Mean.calls = 0
@@ -94,16 +99,19 @@ def test_a_second_run_computes_nothing(task: FakeTask, tmp_path: Path) -> None:
         second = ask(store)
     assert (Mean.calls, FakeOpened.compared) == (2, 2)
     assert second.value("mean") == first.value("mean")
-    assert list(second.warnings) == ["a warning"]
+    assert list(first.warnings) == list(second.warnings) == ["a warning", "a warning of the records"]
 
 
 def test_another_protocol_only_scores(task: FakeTask, tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         ask(store)
-        both = ask(store, protocols=("old",))
+        other = ask(store, protocols=("old",))
         assert (Mean.calls, FakeOpened.compared) == (2, 2)
-        assert {s["protocol"] for s in both.stored.scores} == {"exact", "old"}
+        assert [s["protocol"] for s in other.stored.scores] == ["old"]
+        assert [s["protocol"] for s in load_runs(store)[0].scores] == ["exact", "old"]
         assert len(load_runs(store)) == 1
+        again = ask(store, protocols=("old", "exact"))
+        assert [s["protocol"] for s in again.stored.scores] == ["old", "exact"]
 
 
 def test_changed_data_are_described_again(task: FakeTask, tmp_path: Path) -> None:
@@ -180,3 +188,52 @@ def test_records_and_scores_are_frames(task: FakeTask, tmp_path: Path) -> None:
     assert "mean-grey on fake/task" in str(run)
     with pytest.raises(KeyError, match="no score"):
         run.value("nothing")
+
+
+class Half:
+    """Fails on some patches."""
+
+    name = "half"
+
+    def describe(self, patches: np.ndarray) -> np.ndarray:
+        values = np.ones((len(patches), 3), np.float32)
+        values[1] = np.nan
+        return values
+
+
+def test_failed_descriptors_are_counted_and_told_again(task: FakeTask, tmp_path: Path) -> None:
+    message = "2 of 8 descriptors failed"
+    with Store.open(tmp_path) as store:
+        for _ in range(2):
+            run = ask(store, Half, method_options={"on_bad": "miss"})
+            assert sum(message in w for w in run.warnings) == 1
+        assert any(message in w for w in load_runs(store)[0].manifest["warnings"])
+        assert not any("failed" in w for w in ask(store).warnings)
+
+
+def test_bad_descriptors_of_all_images_are_told(task: FakeTask, tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store, pytest.raises(InputError, match=r"half: features: 2 problems") as e:
+        ask(store, Half)
+    assert "v_s0/ref: 1 descriptors have NaN" in str(e.value)
+    assert "v_s1/ref: 1 descriptors have NaN" in str(e.value)
+    assert FakeOpened.compared == 0
+
+
+def test_a_method_that_computes_is_stopped_after_the_problems_that_are_shown(
+    task: FakeTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeOpened, "images", 60)
+    with Store.open(tmp_path) as store, pytest.raises(InputError) as e:
+        ask(store, Half)
+    assert 20 <= len(e.value.problems) < 30  # type: ignore[attr-defined]
+
+
+def test_a_second_protocol_keeps_the_warnings_of_the_first(
+    task: FakeTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open(tmp_path) as store:
+        ask(store)
+        monkeypatch.setattr(FakeTask, "warnings", lambda self, records: ["another"])
+        ask(store, protocols=("old",))
+        kept = load_runs(store)[0].manifest["warnings"]
+    assert kept == ["a warning", "another", "a warning of the records"]

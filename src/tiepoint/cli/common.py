@@ -49,6 +49,23 @@ def key_values(given: Sequence[str] | None) -> dict[str, Any]:
     return found
 
 
+def told(runs: Sequence[Any]) -> list[str]:
+    """Warnings of runs, each once; what does not concern all of them says which methods and tasks it does."""
+    methods, tasks = (list(dict.fromkeys(getattr(r, k) for r in runs)) for k in ("method", "task"))
+    where: dict[str, list[Any]] = {}
+    for run in runs:
+        for warning in run.warnings:
+            where.setdefault(warning, []).append(run)
+    lines = []
+    for warning, concerned in where.items():
+        own = [m for m in methods if any(r.method == m for r in concerned)]
+        of = [t for t in tasks if any(r.task == t for r in concerned)]
+        about = [", ".join(own)] if len(own) < len(methods) else []
+        about += [", ".join(of)] if len(of) < len(tasks) else []
+        lines.append(": ".join([" on ".join(about), warning]) if about else warning)
+    return lines
+
+
 def print_json(scores: Sequence[dict[str, Any]], warnings: Sequence[str]) -> None:
     """The one object of ``--json``."""
     print(json.dumps({"scores": list(scores), "warnings": list(warnings)}, indent=1))

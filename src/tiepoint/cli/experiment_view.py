@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .common import console, error, print_json, progress_bars
+from .common import console, error, print_json, progress_bars, told
 
 
 def run_config(config: Path, store: str | None, *, dry_run: bool, as_json: bool) -> int:
@@ -32,7 +32,7 @@ def run_config(config: Path, store: str | None, *, dry_run: bool, as_json: bool)
     for outcome in failed:
         error(outcome.error)
     runs = [o.run for o in outcomes if o.run is not None]
-    warnings = list(dict.fromkeys(w for r in runs for w in r.warnings))
+    warnings = told(runs)
     if as_json:
         print_json([row for r in runs for row in r.rows()], warnings)
     elif not live:

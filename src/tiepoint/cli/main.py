@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
 
 import typer
 
@@ -57,12 +62,49 @@ def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     arguments = [a for a in arguments if a != "--debug"]
     _mount()
+    with _signals() as received:
+        code = _code(arguments, debug)
+    return 128 + received[0] if received and code == STOPPED else code
+
+
+STOPPED = 130
+"""Exit code after Ctrl-C; other signals have their own."""
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[int]]:
+    """SIGTERM and SIGHUP stop the work as Ctrl-C does; yields those received.
+
+    A second one is no longer caught: it ends the process at once.
+    """
+    received: list[int] = []
+    before: dict[int, Any] = {}
+
+    def stop(number: int, _frame: Any) -> None:
+        received.append(number)
+        for own in before:
+            signal.signal(own, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, stop)
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _code(arguments: list[str], debug: bool) -> int:
     try:
         result = app(arguments, standalone_mode=False)
         code = int(result) if isinstance(result, int) else 0
-        return _stopped() if code == 130 else code
+        return _stopped() if code == STOPPED else code
     except typer.Exit as e:
-        return _stopped() if e.exit_code == 130 else int(e.exit_code)
+        return _stopped() if e.exit_code == STOPPED else int(e.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         return _stopped()
     except BrokenPipeError:
@@ -84,4 +126,4 @@ def run(arguments: list[str]) -> int:
 
 def _stopped() -> int:
     error("stopped; what was finished is kept, the same command goes on from there")
-    return 130
+    return STOPPED

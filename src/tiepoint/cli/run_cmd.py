@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
-from ..model.errors import InputError, TiepointError
-from .common import error, key_values, print_json, print_tables, progress_bars, values
+from ..model.errors import InputError, StoreError, TiepointError
+from .common import error, key_values, print_json, print_tables, progress_bars, told, values
 from .experiment_view import run_config
 
 
@@ -44,9 +44,9 @@ def run(
 
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
-    from ..run.engine import Request, evaluate
+    from ..run.engine import Request, prepare_all
     from ..run.manifest import cores
-    from ..run.results_files import write_result_files
+    from ..run.results_files import has_result_files
     from ..store.store import Store, store_root
 
     names = values(task)
@@ -74,45 +74,51 @@ def run(
         for name in names
         for method in methods
     ]
+    check = has_result_files if write_results is not None else None
     if dry_run:
-        return _plan(requests, store_root(store))
-    runs, failed = [], 0
+        return _plan(prepare_all(requests, store_root(store), check=check))
     with Store.open(store) as opened, progress_bars(not json_) as progress:
-        for request in requests:
-            try:
-                runs.append(evaluate(request, opened, progress))
-                if write_results is not None:
-                    write_result_files(request, runs[-1], opened, write_results)
-            except InputError:
-                raise
-            except TiepointError as e:
-                error(str(e))
-                failed += 1
-    warnings = list(dict.fromkeys(w for r in runs for w in r.warnings))
+        prepared = prepare_all(requests, opened.root, progress, check=check)
+        runs, code = _evaluate(prepared, opened, progress, write_results)
+    warnings = told(runs)
     if json_:
         print_json([row for r in runs for row in r.rows()], warnings)
     else:
         print_tables(runs, warnings)
-    return 1 if failed else 0
+    return code
 
 
-def _plan(requests: list[Any], root: Path) -> int:
-    from ..methods.keypoint_places import located
-    from ..methods.resolve import resolve
-    from ..run.engine import checked_protocols, load_task
-    from ..run.fitting import planned
+def _evaluate(prepared: list[Any], store: Any, progress: Any, out: Path | None) -> tuple[list[Any], int]:
+    """Run what was made ready, one after the other; a failure is told at once and the rest goes on."""
+    from ..run.engine import evaluate_prepared
+    from ..run.results_files import write_result_files
 
-    for request in requests:
-        task = load_task(request.task)
-        protocols = checked_protocols(task, request.protocols)
-        opened = task.open(request.data, request.options)
-        method = resolve(
-            located(request.method, root), family=task.family, fit=planned, **request.method_options
-        )
-        rows = sum(i.count or 0 for i in opened.items)
+    alone = len(prepared) == 1
+    runs: list[Any] = []
+    errors: dict[str, int] = {}
+    while prepared:
+        one = prepared.pop(0)  # lets the open task go after its last method
+        try:
+            runs.append(evaluate_prepared(one, store, progress))
+            if out is not None:
+                write_result_files(one.request, runs[-1], store, out, one.opened)
+        except StoreError:
+            raise
+        except TiepointError as e:
+            if alone and isinstance(e, InputError):
+                raise
+            if str(e) not in errors:
+                error(str(e))
+            errors[str(e)] = e.exit_code
+    return runs, max(errors.values(), default=0)
+
+
+def _plan(prepared: list[Any]) -> int:
+    for one in prepared:
+        rows = sum(i.count or 0 for i in one.opened.items)
         size = f", {rows:,} rows" if rows else ""
         print(
-            f"{method.name} on {task.name}: {len(opened.items)} items{size}, "
-            f"{len(opened.units)} units, protocols {', '.join(protocols)}"
+            f"{one.method.name} on {one.task.name}: {len(one.opened.items)} items{size}, "
+            f"{len(one.opened.units)} units, protocols {', '.join(one.protocols)}"
         )
     return 0

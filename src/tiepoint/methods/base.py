@@ -19,7 +19,8 @@ class Method:
     versions, device. `extract(item, payload)` returns the features of one item; `key(item)` is what
     identifies them besides the item's content (None: not cacheable between processes). A method that looks
     features up (`reads_payload` False) is not given the item's payload. `check(items)`, where there is one,
-    finds before any work what would fail later (missing files) and reports all of it at once.
+    finds before any work what would fail later (missing files) and reports all of it at once; `has(item)`
+    says whether there is anything to look up for an item.
     """
 
     name: str
@@ -33,3 +34,4 @@ class Method:
     bytes_per_item: int | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
     check: Callable[[Sequence[Item]], None] | None = None
+    has: Callable[[Item], bool] | None = None

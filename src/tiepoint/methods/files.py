@@ -24,6 +24,7 @@ from ..model.hashing import hash_file
 from ..model.units import Item
 
 Array = NDArray[Any]
+ARRAYS = (".npy", ".npz")
 
 
 class DescriptorFiles:
@@ -39,7 +40,9 @@ class DescriptorFiles:
         first = _first_file(self.folder)
         if distance is not None and distance not in DISTANCES:
             raise InputError(f"files:{path}: unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
-        self.distance = distance or ("hamming" if self._read(first).is_bits else "l2")
+        # text is never taken for bits, so none of it is parsed here: its problems are told with all others
+        is_bits = distance is None and first.suffix in ARRAYS and self._read(first).is_bits
+        self.distance = distance or ("hamming" if is_bits else "l2")
         self.name = f"files:{path}" + (f"?distance={distance}" if distance else "")
         # the folder's name is not part of what determines the output, its files are: see item_key
         self.config = {"distance": self.distance, "delimiter": delimiter}
@@ -54,14 +57,17 @@ class DescriptorFiles:
         """
         problems, widths = [], {}
         for item in items:
-            path = self._find(item)
-            if path is None:
-                problems.append(f"{item.key}{'|'.join(SUFFIXES)} is missing")
-                continue
             try:
+                path = self._find(item)
+                if path is None:
+                    problems.append(f"{item.key}{'|'.join(SUFFIXES)} is missing")
+                    continue
                 rows, widths[item.key] = table_shape(path, delimiter=self.delimiter)
             except FormatError as e:
-                problems.append(f"{item.key}{path.suffix}: {e.reason}")
+                problems.append(f"{item.key}{e.path.suffix}: {e.reason}")
+                continue
+            except InputError as e:
+                problems.append(str(e))
                 continue
             if item.count is not None and rows != item.count:
                 problems.append(
@@ -76,6 +82,13 @@ class DescriptorFiles:
             problems.append("the files have one column: is the delimiter another one (?delimiter=)?")
         if problems:
             raise ProblemsError(f"descriptors in {self.folder}", problems)
+
+    def has_item(self, item: Item) -> bool:
+        """Whether there is a file for an item, or more than one."""
+        try:
+            return self._find(item) is not None
+        except InputError:
+            return True
 
     def item_key(self, item: Item) -> str:
         """Hash of the item's file."""

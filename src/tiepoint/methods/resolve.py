@@ -129,6 +129,7 @@ def _bound(thing: Any, stage: Stage, family: str, device: str, on_bad: str, spec
         spec=spec,
         reads_payload=not (hasattr(thing, "lookup_item") or hasattr(thing, "lookup")),
         check=getattr(thing, "check_items", None),
+        has=getattr(thing, "has_item", None),
         meta=_meta(thing, name, reason),
     )
 

@@ -21,6 +21,9 @@ from ..store.records import RecordStore
 RECORD_FORMAT = 1
 """Raised when a comparison changes what it writes: old records are then made anew."""
 
+SHOWN = 20
+"""Problems of a method's features that are listed; a method that computes is stopped after so many."""
+
 
 @dataclass(frozen=True)
 class Context:
@@ -65,6 +68,20 @@ class Context:
         """Seconds the method took on all items, as measured when their features were made."""
         metas = (self.features.meta(self.feature_key(item)) for item in self.opened.items)
         return sum(float(m["time_s"]) for m in metas if m is not None)
+
+    def failed(self) -> tuple[int, int]:
+        """Descriptors of all items that failed, and how many there are."""
+        failed = total = 0
+        for item in self.opened.items:
+            key = self.feature_key(item)
+            meta = self.features.meta(key)
+            if meta is None or "values" not in meta["arrays"]:
+                continue
+            total += int(meta["arrays"]["values"][0])
+            if "valid" in meta["arrays"]:
+                valid = np.asarray(self.features.get(key)["valid"], bool)
+                failed += int(valid.size - np.count_nonzero(valid))
+        return failed, total
 
     def record_key(self, unit: Unit, comparison: str) -> str:
         """Key of the records of a unit: content of its features, its definition, the comparison."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import signal
+import os
 from pathlib import Path
 
 from ..datasets.cut import cut_patches
@@ -16,6 +16,7 @@ from ..model.errors import UnitError
 from ..store.store import Store
 from .engine import Progress, Request, evaluate, load_task, silent
 from .result import Run
+from .workers import end_workers, follow_parent, interrupts_are_ours
 
 PATCH_METHODS = (
     "oracle", "rootsift", "sift", "orb", "brief", "latch", "resize", "pixels", "meanstd",
@@ -71,23 +72,24 @@ def _run_streams(out: Path, progress: Progress) -> None:
     context = multiprocessing.get_context("spawn")
     total = sum(len(requests(out, stream)) for stream in STREAMS)
     Store.open(out / "store").close()
-    workers = [context.Process(target=_run_stream, args=(str(out), stream)) for stream in STREAMS]
+    me = os.getpid()
+    workers = [context.Process(target=_run_stream, args=(str(out), stream, me)) for stream in STREAMS]
     try:
-        for worker in workers:
-            worker.start()
+        with interrupts_are_ours():
+            for worker in workers:
+                worker.start()
         while any(worker.is_alive() for worker in workers):
             progress("demo", min(total, len(list((out / "store" / "runs").glob("*.json")))), total)
             workers[0].join(0.5)
             workers[1].join(0.1)
     finally:
-        for worker in workers:
-            worker.terminate()
+        end_workers(workers, out / "store")
     if any(worker.exitcode for worker in workers):
         raise UnitError("a part of the demo failed; the same command goes on from there and says why")
 
 
-def _run_stream(out: str, stream: str) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+def _run_stream(out: str, stream: str, parent: int) -> None:
+    follow_parent(parent)
     with Store.open(Path(out) / "store") as store:
         for request in requests(Path(out), stream):
             evaluate(request, store)

@@ -8,89 +8,81 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from .._version import __version__
 from ..methods.base import Method
-from ..model.errors import InputError, UnitError, UnknownNameError
+from ..model.errors import ProblemsError, UnitError, joined
 from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.units import Task, Unit
+from ..store.atomic import remove_temporaries
 from ..store.features import FeatureCache
 from ..store.records import RecordStore
 from ..store.runs import StoredRun, load_runs, save_run
 from ..store.store import Store
 from . import manifest as about
-from .context import Context, Recipe
+from .context import SHOWN, Context, Recipe
 from .efficiency import efficiency
-from .executors import names_of, run_jobs
-from .fitting import Fitting
+from .executors import Failure, names_of, run_jobs
+from .prepare import (
+    Prepared,
+    Progress,
+    Request,
+    checked_protocols,
+    load_task,
+    plain_options,
+    prepare,
+    prepare_all,
+    silent,
+)
 from .result import Run
 from .scoring import processing_time, score_rows
 
-Progress = Callable[[str, int, int], None]
-"""Called with a stage in words, how much is done, and how much there is."""
+__all__ = [
+    "Prepared",
+    "Progress",
+    "Request",
+    "checked_protocols",
+    "evaluate",
+    "evaluate_prepared",
+    "identity",
+    "load_task",
+    "prepare",
+    "prepare_all",
+    "read_records",
+    "silent",
+    "work",
+]
 
 PARALLEL_WORTH_S = 8.0
 """Starting a worker process costs two or three seconds; below this estimate work stays in the process."""
 
 
-def silent(_stage: str, _done: int, _total: int) -> None:
-    """Progress for nobody."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked for: one method on one task.
-
-    `method` is a spec string or an object; `options` go to the task, `method_options` to the resolver.
-    `fit_on` is a dataset that fitted transforms are fitted on instead of the split's training sequences.
-    """
-
-    method: Any
-    task: str
-    data: Path
-    protocols: tuple[str, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-    method_options: Mapping[str, Any] = field(default_factory=dict)
-    jobs: int = 1
-    fit_on: Path | None = None
-
-
-def load_task(name: str) -> Task:
-    """The task of a name, or an error with near names."""
-    from ..tasks import TASKS
-
-    task: Task = TASKS.load(name)
-    return task
-
-
-def checked_protocols(task: Task, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The wanted protocols, `exact` if none is; unknown ones are refused with near names."""
-    for protocol in wanted:
-        if protocol not in task.protocols:
-            raise UnknownNameError(f"protocol of {task.name}", protocol, task.protocols)
-    return tuple(dict.fromkeys(wanted)) or (task.protocols[0],)
-
-
 def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run:
     """Run, score and store; returns the run. Units that fail leave the rest stored and raise `UnitError`."""
-    from ..methods.keypoint_places import located
-    from ..methods.resolve import resolve
+    return evaluate_prepared(prepare(request, store.root), store, progress)
 
-    started = time.perf_counter()
-    task = load_task(request.task)
-    protocols = checked_protocols(task, request.protocols)
-    opened = task.open(request.data, request.options)
-    spec = located(request.method, store.root)
-    fit = Fitting(opened, store.root, fit_on=request.fit_on)
-    method: Method = resolve(spec, family=task.family, fit=fit, **request.method_options)
-    if request.fit_on is not None and not fit.log:
-        raise InputError(f"--fit-on has no effect: {method.name} has no transform that is fitted")
-    if method.check is not None:
-        method.check(opened.items)
+
+_tidied: set[Path] = set()
+
+
+def _tidy(root: Path) -> None:
+    """Once a process: remove what processes that were killed earlier left half-written."""
+    if root not in _tidied:
+        _tidied.add(root)
+        remove_temporaries(root)
+
+
+def evaluate_prepared(prepared: Prepared, store: Store, progress: Progress = silent) -> Run:
+    """`evaluate` for a request that `prepare_all` has checked; the run holds the protocols asked for."""
+    started = time.perf_counter() - prepared.seconds
+    _tidy(store.root)
+    request, task, opened = prepared.request, prepared.task, prepared.opened
+    protocols = prepared.protocols
+    method, fit = prepared.fitted(store.root)
     run_id = identity(method, task, opened.data_hash, opened.units)
     notices = [*opened.warnings, *fit.notices]
     with ExitStack() as stack:
@@ -106,10 +98,12 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
         recipe = _recipe(request, method, store, ephemeral)
         stored = _finished(store, run_id, protocols)
         if stored is not None:
-            return Run(stored, read_records(store, stored), notices)
+            notices += [w for w in stored.manifest.get("warnings", ()) if w not in notices]
+            return Run(_only(stored, protocols), read_records(store, stored), notices)
         keys, compared_s = work(context, recipe, protocols, request.jobs, progress)
         cost = efficiency(context, store.root)
         described_s = context.described_s()
+        notices += _misses(*context.failed())
     made = {unit: {c: records.get(k) for c, k in by.items()} for unit, by in keys.items()}
     # Read only now: another process may have added its protocols to this run meanwhile.
     earlier = _earlier(store, run_id)
@@ -125,9 +119,11 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
         progress(f"scores under {protocol}", 1, 1)
     if task.name == "keypoints/ranking" and "workbench" in protocols:
         rows.append(processing_time(described_s, compared_s))
+    if earlier is not None and earlier.manifest["versions"].get("tiepoint") == __version__:
+        notices += [w for w in earlier.manifest.get("warnings", ()) if w not in notices]
     manifest = {
         "task": task.name,
-        "options": _plain(request.options),
+        "options": plain_options(request.options),
         "protocols": sorted({r["protocol"] for r in rows}),
         "method": {
             "name": method.name,
@@ -156,7 +152,21 @@ def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run
         keypoint_set=method.meta.get("keypoint_set"),
     )  # fmt: skip
     save_run(store, run)
-    return Run(run, made, notices)
+    return Run(_only(run, protocols), made, notices)
+
+
+def _only(run: StoredRun, protocols: Sequence[str]) -> StoredRun:
+    """The run with the scores of these protocols, in their order; its manifest still says what there is."""
+    return replace(run, scores=[s for p in protocols for s in run.scores if s["protocol"] == p])
+
+
+def _misses(failed: int, total: int) -> list[str]:
+    if not failed:
+        return []
+    return [
+        f"{failed} of {total} descriptors failed (NaN, infinite, only zeros, or given up by the method) "
+        "and count as misses"
+    ]
 
 
 def identity(method: Method, task: Task, data_hash: str, units: Sequence[Unit]) -> str:
@@ -172,7 +182,9 @@ def work(
     keys = {i.key: context.feature_key(i) for i in context.opened.items}
     missing = {name: (name, key) for name, key in keys.items() if context.features.meta(key) is None}
     label = f"{context.method.name}: features"
-    _adaptive(label, _extract, missing, context, recipe, jobs, progress)
+    # Looking up goes on to the end to list all problems; what computes is stopped after those that are shown.
+    patience = SHOWN if context.method.reads_payload else None
+    _adaptive(label, _extract, missing, context, recipe, jobs, progress, patience)
     comparisons = list(dict.fromkeys(context.task.comparison(p) for p in protocols))
     todo = {f"{u.key} ({c})": (u, c) for u in context.opened.units for c in comparisons}
     in_process = None if context.task.family == "patches" else recipe
@@ -202,8 +214,12 @@ def _adaptive(
     recipe: Recipe | None,
     jobs: int,
     progress: Progress,
+    patience: int | None = 1,
 ) -> dict[str, Any]:
-    """The first job here to see what one costs, the rest in workers where that pays."""
+    """The first job here to see what one costs, the rest in workers where that pays.
+
+    Input errors, at most `patience` of them, are raised as one.
+    """
     total = len(arguments)
     done = 0
     if total:
@@ -218,14 +234,28 @@ def _adaptive(
     started = time.perf_counter()
     first = {n: arguments[n] for n in names[:1]}
     results, failures = run_jobs(job, first, context=context, recipe=None, jobs=1, done=step)
+    _raise_input(context, failures, patience)
     estimate = (time.perf_counter() - started) * (total - 1)
     rest = {n: arguments[n] for n in names[1:]}
     pool = recipe if estimate > PARALLEL_WORTH_S else None
-    more, failed = run_jobs(job, rest, context=context, recipe=pool, jobs=jobs, done=step)
+    more, failed = run_jobs(job, rest, context=context, recipe=pool, jobs=jobs, done=step, patience=patience)
     failures += failed
+    _raise_input(context, failures)
     if failures:
         raise UnitError(f"{label}: {len(failures)} of {total} failed: {names_of(failures)}")
     return results | more
+
+
+def _raise_input(context: Context, failures: Sequence[Failure], patience: int | None = 1) -> None:
+    """Raise the input errors as one, once there are `patience` of them."""
+    found = [f.cause for f in failures if f.cause is not None]
+    if not found or patience is None or len(found) < patience:
+        return
+    error = joined(found, f"{context.method.name}: features", shown=SHOWN)
+    if len(found) > 1 and isinstance(error, ProblemsError):
+        own = f"{context.method.name} on "  # the heading has the name
+        error = ProblemsError(error.where, [p.removeprefix(own) for p in error.problems], shown=SHOWN)
+    raise error
 
 
 def _recipe(request: Request, method: Method, store: Store, ephemeral: str | None) -> Recipe | None:
@@ -264,7 +294,3 @@ def read_records(store: Store | RecordStore, run: StoredRun) -> dict[str, dict[s
     """Records of a stored run by unit and comparison."""
     records = store.records if isinstance(store, Store) else store
     return {unit: {c: records.get(k) for c, k in by.items()} for unit, by in run.manifest["units"].items()}
-
-
-def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: (str(v) if isinstance(v, Path) else v) for k, v in options.items() if v is not None}

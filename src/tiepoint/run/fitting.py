@@ -14,11 +14,12 @@ from ..methods import normalise
 from ..methods.base import Method
 from ..methods.normalise import FitRequest, FittedTransform
 from ..methods.sources import source_hash
-from ..model.errors import InputError
+from ..model.errors import InputError, joined
 from ..model.hashing import hash_json
 from ..model.units import Arrays, Item
 from ..store.atomic import atomic_file
 from ..store.features import FeatureCache
+from .context import SHOWN
 
 
 class Trainable(Protocol):
@@ -53,23 +54,37 @@ class Fitting:
     """Called by the resolver with (method so far, request); `log` says what was fitted on what.
 
     Fits are kept in the store's folder under what determines them: the method and the content of every
-    training image, the transform, and the source of the maths.
+    training image, the transform, and the source of the maths. Where it is not in `earnest`, it only looks
+    whether all a fit needs is there, and gives a transform that is never applied; `opened` may then be None,
+    for a task that could not be opened.
     """
 
-    def __init__(self, opened: Any, root: Path, *, fit_on: Path | None = None) -> None:
+    def __init__(self, opened: Any, root: Path, *, fit_on: Path | None = None, earnest: bool = True) -> None:
         self.opened = opened
         self.root = root
         self.fit_on = fit_on
+        self.earnest = earnest
         self.log: list[dict[str, Any]] = []
         self.notices: list[str] = []
+        self._folder: FolderTraining | None = None
+
+    def in_earnest(self) -> Fitting:
+        """One that fits, with what this one has opened."""
+        other = Fitting(self.opened, self.root, fit_on=self.fit_on)
+        other._folder = self._folder
+        return other
 
     def __call__(self, method: Method, request: FitRequest) -> FittedTransform:
         """The fitted transform, from the store or made now."""
+        if self.opened is None and self.fit_on is None:
+            return self._planned(request)
         source = self._source(request)
         items = source.training(request.images)
         self._check(items)
         if method.check is not None:
             method.check(items)
+        if not self.earnest:
+            return self._planned(request)
         keys = [method.key(item) for item in items]
         own = [[key, item.content] for key, item in zip(keys, items, strict=True)]
         maths = source_hash(Path(normalise.__file__))
@@ -93,9 +108,15 @@ class Fitting:
         self.log.append(entry)
         return made
 
+    def _planned(self, request: FitRequest) -> FittedTransform:
+        """Stands in for a fit; it is never applied."""
+        self.log.append({"transform": request.name})
+        return FittedTransform(request.name, None, np.eye(1))
+
     def _source(self, request: FitRequest) -> Trainable:
         if self.fit_on is not None:
-            other: Trainable = FolderTraining(self.fit_on)
+            self._folder = self._folder or FolderTraining(self.fit_on)
+            other: Trainable = self._folder
             return other
         if not hasattr(self.opened, "training"):
             raise InputError(
@@ -107,7 +128,7 @@ class Fitting:
 
     def _check(self, items: Sequence[Item]) -> None:
         """Say so where test images take part in the fit."""
-        tested = {item.content for item in self.opened.items}
+        tested = set() if self.opened is None else {item.content for item in self.opened.items}
         shared = sorted({i.key.rpartition("/")[0] for i in items if i.content in tested})
         if shared:
             some = ", ".join(shared[:3]) + (" …" if len(shared) > 3 else "")
@@ -122,11 +143,20 @@ class Fitting:
         """Valid descriptors of all items, one below the other, in the order of the items."""
         cache = FeatureCache(self.root / "features")
         parts = []
+        errors: list[InputError] = []
         for item, own in zip(items, keys, strict=True):
-            arrays = self._arrays(method, item, own, source, cache)
+            try:
+                arrays = self._arrays(method, item, own, source, cache)
+            except InputError as e:
+                errors.append(e)
+                if method.reads_payload and len(errors) >= SHOWN:
+                    break
+                continue
             values = np.asarray(arrays["values"])
             valid = arrays.get("valid")
             parts.append(values if valid is None else values[np.asarray(valid, bool)])
+        if errors:
+            raise joined(errors, f"{method.name}: training descriptors", shown=SHOWN)
         return np.concatenate(parts)
 
     @staticmethod
@@ -170,8 +200,3 @@ def load_transform(path: Path) -> FittedTransform | None:
     except (OSError, ValueError, KeyError):
         return None
     return made if made.hash == about["hash"] else None
-
-
-def planned(method: Method, request: FitRequest) -> FittedTransform:
-    """Stands in for a fit where only a plan is printed; it is never applied."""
-    return FittedTransform(request.name, None, np.eye(1))

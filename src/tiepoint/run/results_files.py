@@ -14,7 +14,7 @@ from ..methods.spec import FilesSpec
 from ..model.errors import InputError
 from ..model.hashing import hash_file, hash_json
 from ..model.records import Records
-from ..model.units import Task
+from ..model.units import OpenTask, Task
 from ..store.runs import StoredRun, save_run
 from ..store.store import Store
 from . import manifest as about
@@ -140,19 +140,27 @@ def _stored(
     return Run(run, made, list(opened.warnings))
 
 
-def write_result_files(request: Request, run: Run, store: Store, folder: Path) -> list[Path]:
-    """Write the result files of a run below ``FOLDER/METHOD``; returns what was written."""
+def has_result_files(task: Task) -> None:
+    """Refuse a task that has no result files of its own, before anything is run for them."""
+    if task.family != "dense" and not hasattr(task, "write_results"):
+        raise InputError(f"{task.name} has no result files of its own; use `tiepoint report --format csv`")
+
+
+def write_result_files(
+    request: Request, run: Run, store: Store, folder: Path, opened: OpenTask | None = None
+) -> list[Path]:
+    """Write the result files of a run below ``FOLDER/METHOD``; returns what was written.
+
+    `opened` is the task of the request where it is open already.
+    """
     task = load_task(request.task)
+    has_result_files(task)
     name = run.method.replace("/", "_")
     try:
+        opened = opened or task.open(request.data, request.options)
         if task.family == "dense":
-            return _write_dense(request, task, store, folder / name)
-        write = getattr(task, "write_results", None)
-        if write is None:
-            raise InputError(
-                f"{task.name} has no result files of its own; use `tiepoint report --format csv`"
-            )
-        opened = task.open(request.data, request.options)
+            return _write_dense(request, task, opened, store, folder / name)
+        write: Any = task.write_results  # type: ignore[attr-defined]  # has_result_files has looked
         out = folder / name / task.name.split("/")[-1]
         out.mkdir(parents=True, exist_ok=True)
         comparison = task.comparison("exact")
@@ -161,12 +169,11 @@ def write_result_files(request: Request, run: Run, store: Store, folder: Path) -
         raise InputError(f"cannot write {folder}: {e.strerror or e}") from e
 
 
-def _write_dense(request: Request, task: Task, store: Store, folder: Path) -> list[Path]:
+def _write_dense(request: Request, task: Task, opened: OpenTask, store: Store, folder: Path) -> list[Path]:
     from ..methods.resolve import resolve
     from ..tasks.tss_results import chosen_protocol, write_results
     from .context import Context
 
-    opened = task.open(request.data, request.options)
     method = resolve(request.method, family=task.family, **request.method_options)
     context = Context(task, opened, method, store.features, store.records)
     rule = chosen_protocol(checked_protocols(task, request.protocols))

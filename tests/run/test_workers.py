@@ -1,0 +1,148 @@
+"""Worker processes: what they raise arrives, and none is left when the work is stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tiepoint.model.errors import InputError, ProblemsError, UnitError
+from tiepoint.run.engine import Request, evaluate
+from tiepoint.store.store import Store
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")
+
+MINE = """
+import time
+import numpy as np
+
+class OwnError(Exception):
+    def __init__(self, a, b):
+        super().__init__(f"{a} and {b}")
+
+class Slow:
+    name = "slow"
+    def describe(self, patches):
+        time.sleep(0.6)
+        return patches.reshape(len(patches), -1)[:, :4] + 1.0
+
+class Raises:
+    name = "raises"
+    def describe(self, patches):
+        raise OwnError("this", "that")
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(MINE)
+    return path
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use workers however small the work is."""
+    monkeypatch.setattr("tiepoint.run.engine.PARALLEL_WORTH_S", 0.0)
+
+
+@pytest.mark.usefixtures("always")
+def test_bad_input_met_by_a_worker_is_told_as_it_is_without(
+    patches: Path, tables: Path, tmp_path: Path, edit: Callable[[Path, int, str], None]
+) -> None:
+    edit(tables / "v_cc" / "t4.csv", 5, "1,2,3")
+    edit(tables / "v_bb" / "e1.csv", 2, "nan,1,1,1")
+    edit(tables / "v_bb" / "e2.csv", 2, "x,1,1,1")
+    told = []
+    for jobs in (1, 2):
+        with Store.open(tmp_path / f"s{jobs}") as store, pytest.raises(ProblemsError) as found:
+            evaluate(Request(f"files:{tables}", "hpatches/matching", patches, jobs=jobs), store)
+        told.append(str(found.value))
+    assert told[0] == told[1]
+    assert "3 problems" in told[0]
+
+
+@pytest.mark.usefixtures("always")
+def test_an_error_that_cannot_travel_is_a_failed_unit(patches: Path, mine: Path, tmp_path: Path) -> None:
+    request = Request(f"{mine}:Raises", "hpatches/matching", patches, jobs=2)
+    with Store.open(tmp_path / "s") as store, pytest.raises(UnitError, match="this and that"):
+        evaluate(request, store)
+
+
+@pytest.mark.usefixtures("always")
+def test_a_worker_that_cannot_start_says_why(
+    patches: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tiepoint.run import engine
+
+    made = engine._recipe
+
+    def lost(request: Request, *rest: object) -> object:
+        from dataclasses import replace
+
+        recipe = made(request, *rest)  # type: ignore[arg-type]
+        return None if recipe is None else replace(recipe, data="nowhere")
+
+    monkeypatch.setattr(engine, "_recipe", lost)
+    request = Request(f"files:{tables}", "hpatches/matching", patches, jobs=2)
+    with Store.open(tmp_path / "s") as store, pytest.raises(InputError, match="nowhere"):
+        evaluate(request, store)
+
+
+def _children(pid: int) -> list[int]:
+    """Workers of a process that have begun to run."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+            command = stat.with_name("cmdline").read_bytes()
+        except OSError:
+            continue
+        if parent == pid and b"spawn_main" in command:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)]
+)
+def test_no_worker_is_left_when_the_command_is_stopped(
+    patches: Path, mine: Path, tmp_path: Path, number: int, code: int
+) -> None:
+    store = tmp_path / "s"
+    command = [sys.executable, "-m", "tiepoint", "run", f"{mine}:Slow", "--task", "hpatches/matching"]
+    command += ["--data", str(patches), "--store", str(store), "--jobs", "2"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while len(workers := _children(process.pid)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    while len(list(store.glob("features/*/*/meta.json"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, number)
+    _, said = process.communicate(timeout=30)
+    assert len(workers) == 2
+    assert process.returncode == code
+    if code > 0:
+        assert said == "tiepoint: stopped; what was finished is kept, the same command goes on from there\n"
+        assert not list(store.rglob(".tmp-*"))
+    deadline = time.monotonic() + 10
+    while any(map(_runs, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(_runs, workers))
