@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from .common import progress_bars
+from ..model.errors import InputError
+from .common import notice, progress_bars
 
 
 def describe(
@@ -33,6 +35,23 @@ def describe(
     dataset = HPatchesDataset(data)
     made = resolve(method, family="patches", on_bad=on_bad, device=device)
     keys = [(s, i) for s in dataset.sequences for i in dataset.images(s)]
+    there = [path for s, i in keys if (path := out / s / f"{i}.csv").exists()]
+    if there and not overwrite:
+        which = (
+            f"{there[0]} exists" if len(there) == 1 else f"{there[0]} and {len(there) - 1} more files exist"
+        )
+        raise InputError(f"{which} already; choose another folder or replace them with --overwrite")
+    if made.check is not None:
+        made.check([dataset.item(s, i) for s, i in keys])
+    failed, total = 0, 0
+
+    def counted(item: Any, payload: Any) -> Any:
+        nonlocal failed, total
+        arrays = made.extract(item, payload)
+        total += len(arrays["values"])
+        failed += int((~arrays["valid"]).sum()) if "valid" in arrays else 0
+        return arrays
+
     with progress_bars() as progress:
 
         def items() -> Iterator[tuple[Any, Any]]:
@@ -40,5 +59,7 @@ def describe(
                 progress(f"{made.name}: descriptors", n, len(keys))
                 yield dataset.item(sequence, image), dataset.patches(sequence, image)
 
-        written = write_descriptors(made, items(), out, overwrite=overwrite)
+        written = write_descriptors(replace(made, extract=counted), items(), out, overwrite=overwrite)
+    if failed:
+        notice(f"{failed} of {total} descriptors failed; their rows are written as NaN")
     print(f"wrote {len(written)} files to {out}")

@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formats.descriptor_table import write_descriptors as write_table
-from ..model.errors import InputError
+from ..model.errors import InputError, joined
 from ..model.units import Arrays, Item
 from .base import Method
+
+MOST = 20
+"""Images with problems that are listed."""
 
 
 def as_table(arrays: Arrays, distance: str) -> NDArray[Any]:
@@ -44,12 +47,25 @@ def write_descriptors(
         items: pairs (item, patches); patches may be None for a method that looks them up.
         out: folder for ``SEQ/IM.csv``; made if missing.
         overwrite: replace files that exist. Otherwise one that exists is an error before it is touched.
+
+    Images whose descriptors cannot be written do not stop the others; they are raised together at the end, or
+    after `MOST` of them where the method computes.
     """
     written = []
+    errors: list[InputError] = []
     for item, patches in items:
         path = Path(out) / f"{item.key}.csv"
         if path.exists() and not overwrite:
             raise InputError(f"{path} exists already; choose another folder or allow overwriting")
-        write_table(path, as_table(method.extract(item, patches), method.distance))
+        try:
+            arrays = method.extract(item, patches)
+        except InputError as e:
+            errors.append(e)
+            if method.reads_payload and len(errors) >= MOST:
+                break
+            continue
+        write_table(path, as_table(arrays, method.distance))
         written.append(path)
+    if errors:
+        raise joined(errors, f"{method.name}: descriptors", shown=MOST)
     return written
