@@ -9,14 +9,20 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from published_world import make_patches, make_results
 from report_world import HOSTILE, SCENE
 
 from tiepoint.cli.main import run as command
 from tiepoint.model.errors import InputError
-from tiepoint.report.collect import sections
+from tiepoint.report.collect import HEADLINES, sections
+from tiepoint.report.columns import TABLE
 from tiepoint.report.conventions import by_protocol, by_step
 from tiepoint.report.html import render
 from tiepoint.report.lazy_records import Kept, LazyRecords
+from tiepoint.report.metric_words import metric_words
+from tiepoint.report.select import runs_of
+from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.importers import import_files
 from tiepoint.run.result import Run
 from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store
@@ -83,6 +89,78 @@ def test_every_part_is_there(page: str) -> None:
     for figure in ("leaderboard", "scenes", "cost-time-s", "pr-benchmark-all"):
         assert f'id="{figure}-hpatches-v1-matching"' in page
     assert page.count('data-get="csv"') == page.count('data-get="svg"') == page.count("<svg ")
+
+
+def test_every_score_says_what_it_is(report_runs: list[Run], page: str) -> None:
+    (section,) = sections(report_runs)
+    text = html.unescape(page)
+    assert f"sorted by <b>ap</b>: {metric_words('hpatches-v1/matching', 'ap')}." in text
+    for metric in {metric for metric, _ in section.columns}:
+        words = metric_words(section.task, metric)
+        assert words.endswith(("higher is better", "lower is better"))
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("task", "metric", "group", "parts"),
+    [
+        (
+            "dense/pck",
+            "pck",
+            "alpha=0.05,per=point,scale=box",
+            ("0.05 times the larger side of the object's box", "over all keypoints", "percent, higher"),
+        ),
+        (
+            "dense/pck",
+            "pck",
+            "alpha=0.1,per=pair,scale=keypoints",
+            ("extent of the target's keypoints", "pairs"),
+        ),
+        ("dense/flow", "aepe", "all", ("pixels, lower is better",)),
+        ("dense/flow", "flow_accuracy", "threshold_px=3", ("at most 3 px",)),
+        ("dense/flow", "flow_accuracy", "alpha=0.05", ("at most 0.05 of the target's larger side",)),
+        ("tss", "flow_accuracy", "all", ("at most 5 %",)),
+        ("hpatches/verification", "fpr95", "all", ("percent, lower is better",)),
+        ("keypoints/ranking", "precision_at_10", "all", ("among the first 10",)),
+        ("keypoints/ranking", "viewpoint_map_with_zeros", "all", ("counts 0",)),
+        ("keypoints/geometry", "mma", "tau_px=5", ("at most 5 px",)),
+        ("keypoints/ranking", "gallery_size", "all", ("; a count",)),
+    ],
+)
+def test_the_words_of_a_score_hold_its_thresholds(
+    task: str, metric: str, group: str, parts: tuple[str, ...]
+) -> None:
+    words = metric_words(task, metric, group)
+    for part in parts:
+        assert part in words
+    assert "{" not in words
+
+
+def test_no_metric_of_a_task_is_without_words() -> None:
+    for task, (metric, group) in HEADLINES.items():
+        assert metric_words(task, metric, group)
+    for task, metrics in TABLE.items():
+        for metric in metrics:
+            assert metric_words(task, metric)
+    assert metric_words("tss", "no such metric") == ""
+
+
+def test_imported_results_have_a_section_beside_runs_of_another_protocol(tmp_path: Path) -> None:
+    data = make_patches(tmp_path / "made")
+    with Store.open(tmp_path / "s") as store:
+        import_files(make_results(tmp_path)[:1], store, split="full")
+        for method, protocols in (("pixels", ("exact",)), ("meanstd", ("exact", "hpatches-python"))):
+            evaluate(Request(method, "hpatches/matching", data, protocols, {"split": "full"}), store)
+        runs = runs_of(store, None)
+        own, foreign = sections(runs)
+        assert {r.method for r in own.runs} == {"pixels", "meanstd"}
+        assert {r.method for r in foreign.runs} == {"sift", "orb", "net", "deep", "meanstd"}
+        page = render(runs)
+    tags = Tags()
+    tags.feed(page)
+    assert len(tags.ids) == len(set(tags.ids))
+    assert "hpatches-matching-hpatches-python" in tags.ids
+    assert "6 methods on 1 task." in page
 
 
 def test_a_report_of_nothing_says_what_to_do() -> None:

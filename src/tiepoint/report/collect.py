@@ -43,7 +43,8 @@ Row = Mapping[str, Any]
 class Section:
     """The runs of one task under one protocol, best first by the headline score.
 
-    `looks` numbers the methods of the whole report, so that one keeps its colour from figure to figure.
+    `looks` numbers the methods of the whole report, so that one keeps its colour from figure to figure. A
+    section that is `more` has the protocol of runs that the task's first section leaves out.
     """
 
     task: str
@@ -52,6 +53,12 @@ class Section:
     group: str
     runs: tuple[Run, ...]
     looks: Mapping[str, int] = field(default_factory=dict)
+    more: bool = False
+
+    @property
+    def title(self) -> str:
+        """Name of the section, unique in a report: the task, and the protocol where it is not the first."""
+        return f"{self.task} ({self.protocol})" if self.more else self.task
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -131,19 +138,27 @@ def headline(task: str, columns: Sequence[tuple[str, str]]) -> tuple[str, str] |
 
 
 def sections(runs: Sequence[Run], protocol: str = "exact") -> list[Section]:
-    """One section a task, in alphabetical order; runs without the protocol take the one most of them have."""
-    found = []
+    """One section a task, in alphabetical order, and another for runs without the protocol of the first.
+
+    Runs without the wanted protocol (imported results) take the one most of them have; all runs of the task
+    that were scored under it stand in that section.
+    """
+    found: list[Section] = []
     for task in sorted({r.task for r in runs}):
         mine = [r for r in runs if r.task == task]
-        have = [p for r in mine for p in {str(s["protocol"]) for s in r.stored.scores}]
-        if not have:
-            continue
-        chosen = protocol if protocol in have else min(set(have), key=lambda p: (-have.count(p), p))
-        mine = [r for r in mine if any(s["protocol"] == chosen for s in r.stored.scores)]
-        draft = Section(task, chosen, "", "all", tuple(sorted(mine, key=lambda r: (r.method, r.id))))
-        best = headline(task, draft.columns)
-        if best is not None:
-            found.append(_in_order(replace(draft, metric=best[0], group=best[1])))
+        left = [r for r in mine if r.stored.scores]
+        more = False
+        while left:
+            have = [p for r in left for p in {str(s["protocol"]) for s in r.stored.scores}]
+            chosen = protocol if protocol in have else min(set(have), key=lambda p: (-have.count(p), p))
+            members = [r for r in mine if any(s["protocol"] == chosen for s in r.stored.scores)]
+            left = [r for r in left if r.id not in {m.id for m in members}]
+            ordered = tuple(sorted(members, key=lambda r: (r.method, r.id)))
+            draft = Section(task, chosen, "", "all", ordered, more=more)
+            best = headline(task, draft.columns)
+            if best is not None:
+                found.append(_in_order(replace(draft, metric=best[0], group=best[1])))
+                more = True
     names = dict.fromkeys(n for s in found for r in s.methods for n in [s.names[r.id]])
     looks = {name: i for i, name in enumerate(names)}
     return [replace(s, looks=looks) for s in found]

@@ -129,7 +129,7 @@ def _figure(section: Section, group: str, curve: str, lines: Sequence[Line], mea
     return lines_figure(
         section,
         sorted(lines, key=lambda line: order[line.name]),
-        name=f"{curve} {group} {section.task}",
+        name=f"{curve} {group} {section.title}",
         title=title if group == "all" else f"{title}, {group}",
         caption=caption,
         x_label=x_label,

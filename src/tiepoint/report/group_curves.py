@@ -49,7 +49,7 @@ def group_curve(section: Section, metric: str, key: str) -> Figure:
     return lines_figure(
         section,
         [line for line in lines if len(line.x)],
-        name=f"{metric} along {key} {section.task}",
+        name=f"{metric} along {key} {section.title}",
         title=f"{metric} over {label.split(' (')[0]}",
         caption="",
         x_label=label,

@@ -72,7 +72,7 @@ def heat_map(section: Section) -> Figure | None:
         side = axes.inset_axes((1.01, 0.0, 0.12 / (width - left - 1.0), 1.0))
         axes.figure.colorbar(picture, cax=side, label=unit)
 
-    name = f"scenes {section.task}"
+    name = f"scenes {section.title}"
     picture = svg(
         draw,
         name=name,

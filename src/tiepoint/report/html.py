@@ -22,6 +22,7 @@ from .gallery import gallery
 from .heat_map import heat_map
 from .intervals_figure import intervals_figure
 from .leaderboard import Leaderboard, cell, heading, leaderboard
+from .metric_words import metric_words
 from .pareto import COSTS, pareto_figure
 
 Progress = Callable[[str, int, int], None]
@@ -53,6 +54,8 @@ def render(runs: Sequence[Run], *, title: str = "tiepoint report", progress: Pro
         board = leaderboard(section)
         boards.append((section, board))
         tasks.append(_section(section, board))
+        if section.more:
+            continue
         if tables := conventions(section):
             explained.append({"task": section.task, "tables": tables})
         if (misses := gallery(section)) is not None:
@@ -73,6 +76,7 @@ def render(runs: Sequence[Run], *, title: str = "tiepoint report", progress: Pro
         gallery=missed,
         runs=[_run(r) for r in ordered],
         method_count=len({r.method for r in runs}),
+        task_count=len({s.task for s in found}),
         bibtex=bibtex(r.task for r in runs),
         version=__version__,
     )
@@ -97,7 +101,7 @@ def _family(tables: Sequence[tuple[Section, Leaderboard]]) -> dict[str, Any]:
         }
         for name in names
     ]
-    heads = [{"task": s.task, "anchor": anchor(s.task), "score": t.headings[0]} for s, t in tables]
+    heads = [{"task": s.title, "anchor": anchor(s.title), "score": t.headings[0]} for s, t in tables]
     return {"heads": heads, "rows": sorted(rows, key=lambda r: bool(r["canary"]))}
 
 
@@ -108,17 +112,30 @@ def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
     figures.insert(1, heat_map(section))
     drawn = [_figure(f) for f in figures if f is not None]
     return {
-        "task": section.task,
-        "anchor": anchor(section.task),
+        "task": section.title,
+        "anchor": anchor(section.title),
         "protocol": section.protocol,
         "metric": table.columns[0][0],
         "group": table.columns[0][1],
+        "about": metric_words(section.task, *table.columns[0]),
+        "metrics": _metrics(section, table),
         "table": table,
         "short": short,
         "every": _every(section),
         "figures": drawn[:SHOWN_FIGURES],
         "more": drawn[SHOWN_FIGURES:],
     }
+
+
+def _metrics(section: Section, table: Leaderboard) -> list[tuple[str, str]]:
+    """What every metric of a section is, once each; the score it is sorted by stands above its table."""
+    shown = [*table.columns[1:], *(c for c in section.columns if c[1] == "all"), *section.columns]
+    first = table.columns[0][0]
+    found: dict[str, tuple[str, str]] = {}
+    for metric, group in shown:
+        if metric != first and metric not in found and (words := metric_words(section.task, metric, group)):
+            found[metric] = (heading(metric, "all"), words)
+    return list(found.values())
 
 
 def _figure(f: Figure) -> dict[str, Any]:

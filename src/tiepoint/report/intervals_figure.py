@@ -49,7 +49,7 @@ def intervals_figure(section: Section) -> Figure | None:
             axes.set_xlim(-2, 102)
         axes.set_xlabel(axis_label(section.metric))
 
-    name = f"leaderboard {section.task}"
+    name = f"leaderboard {section.title}"
     data = [[*r[:4], lines["chance"], r[4]] for r in rows]
     with_bars = any(r[2] is not None for r in rows)
     bars = "bars are 95 % intervals by scene" if with_bars else "no intervals: too few scenes or none known"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -130,13 +131,16 @@ def compared(section: Section) -> tuple[Comparison | None, list[str]]:
 def one_line(error: InputError) -> str:
     """An error as one sentence; of a list of problems, the first and how many more there are.
 
-    >>> one_line(ProblemsError("these runs differ (repeat them)", ["x has a", "y has b"]))
-    'these runs differ (repeat them): x has a; and 1 more'
+    A report has no `--allow`, so that part of the advice is left out.
+
+    >>> one_line(ProblemsError("runs differ (repeat them, or accept it with --allow x,y)", ["a", "b"]))
+    'runs differ (repeat them): a; and 1 more'
     """
     if not isinstance(error, ProblemsError):
         return str(error)
     more = len(error.problems) - 1
-    return f"{error.where}: {error.problems[0]}" + (f"; and {more} more" if more else "")
+    where = re.sub(r", or accept it with --allow [\w,]+", "", error.where)
+    return f"{where}: {error.problems[0]}" + (f"; and {more} more" if more else "")
 
 
 def _grouped(comparison: Comparison) -> bool:

@@ -63,7 +63,7 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
         axes.set_ylabel(axis_label(section.metric))
         _name(axes, [(rows[i][0], cost_factor * rows[i][1], factor * rows[i][2]) for i in first])
 
-    name = f"cost {cost} {section.task}"
+    name = f"cost {cost} {section.title}"
     where = "time" if cost == "time_s" else "bytes"
     note = " Times are medians of repeats on one machine." if cost == "time_s" else ""
     return Figure(
