@@ -2,6 +2,7 @@
 """Wrong inputs of the 2017 tasks as users hit them: found before any computation, all at once."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -143,6 +144,23 @@ def test_a_descriptor_folder_one_level_too_deep(world, tmp_path):
     write_csv(tmp_path / "outer" / "desc")
     with pytest.raises(InputError, match=r"one level deeper; use files:.*outer/desc"):
         run_files(world, tmp_path / "outer", tmp_path)
+    (tmp_path / "top").mkdir()
+    (tmp_path / "outer").rename(tmp_path / "top" / "outer")
+    with pytest.raises(InputError, match=r"two levels deeper; use files:.*top/outer/desc"):
+        run_files(world, tmp_path / "top", tmp_path)
+
+
+def test_missing_descriptor_files_are_one_line_a_sequence(world, tmp_path):
+    folder = write_csv(tmp_path / "desc")
+    shutil.rmtree(folder / "v_dog")
+    for image in ("e1", "t4"):
+        (folder / "v_cat" / f"{image}.csv").unlink()
+    with pytest.raises(ProblemsError) as e:
+        run_files(world, folder, tmp_path)
+    assert sorted(e.value.problems) == [
+        "v_cat: e1, t4 are missing (.csv|.npy|.npz)",
+        "v_dog: all its files are missing (ref to t5, .csv|.npy|.npz)",
+    ]
 
 
 def test_retrieval_without_patches_needs_files(world):

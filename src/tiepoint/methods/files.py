@@ -55,12 +55,11 @@ class DescriptorFiles:
 
         Rows are counted and first lines looked at; no number is parsed.
         """
-        problems, widths = [], {}
+        problems, widths = _missing([item for item in items if not self.has_item(item)], items), {}
         for item in items:
             try:
                 path = self._find(item)
                 if path is None:
-                    problems.append(f"{item.key}{'|'.join(SUFFIXES)} is missing")
                     continue
                 rows, widths[item.key] = table_shape(path, delimiter=self.delimiter)
             except FormatError as e:
@@ -116,6 +115,25 @@ class DescriptorFiles:
         return found
 
 
+def _missing(absent: Sequence[Item], items: Sequence[Item]) -> list[str]:
+    """One sentence for every sequence that lacks files."""
+    endings = "|".join(SUFFIXES)
+    by_sequence: dict[str, list[str]] = {}
+    for item in absent:
+        sequence, _, image = item.key.rpartition("/")
+        by_sequence.setdefault(sequence, []).append(image)
+    wanted = Counter(item.key.rpartition("/")[0] for item in items)
+    problems = []
+    for sequence, images in by_sequence.items():
+        if len(images) == 1:
+            problems.append(f"{sequence}/{images[0]}{endings} is missing")
+        elif len(images) == wanted[sequence]:
+            problems.append(f"{sequence}: all its files are missing ({images[0]} to {images[-1]}, {endings})")
+        else:
+            problems.append(f"{sequence}: {', '.join(images)} are missing ({endings})")
+    return problems
+
+
 def _as_bits(values: Array, path: Path) -> Array:
     if ((values < 0) | (values > 255) | (values != np.floor(values))).any():
         raise FormatError(path, "hamming needs bits (0 and 1) or bytes (0 to 255), found other numbers")
@@ -138,6 +156,10 @@ def _first_file(folder: Path) -> Path:
             f"files:{folder}: the sequences are one level deeper; use files:{deeper[0]}"
             + (f" (or one of {len(deeper) - 1} other folders)" if len(deeper) > 1 else "")
         )
+    below = [g for c in children for g in sorted(c.iterdir()) if g.is_dir()]
+    two = next((g for g in below if any(_has_tables(h) for h in sorted(g.iterdir()))), None)
+    if two is not None:
+        raise InputError(f"files:{folder}: the sequences are two levels deeper; use files:{two}")
     if _has_tables(folder):
         raise InputError(f"files:{folder} is the folder of one sequence; use files:{folder.parent}")
     raise InputError(f"files:{folder}: no SEQ/IM{'|'.join(SUFFIXES)} in it")
