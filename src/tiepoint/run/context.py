@@ -26,6 +26,15 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
+class FeatureSummary:
+    """Features of a method on all items: seconds it took, descriptors there are, and how many failed."""
+
+    time_s: float
+    total: int
+    failed: int
+
+
+@dataclass(frozen=True)
 class Context:
     """One method on one task, ready to work on items and units."""
 
@@ -64,24 +73,21 @@ class Context:
         """Cached features of an item."""
         return self.features.get(self.feature_key(self.item(key)))
 
-    def described_s(self) -> float:
-        """Seconds the method took on all items, as measured when their features were made."""
-        metas = (self.features.meta(self.feature_key(item)) for item in self.opened.items)
-        return sum(float(m["time_s"]) for m in metas if m is not None)
-
-    def failed(self) -> tuple[int, int]:
-        """Descriptors of all items that failed, and how many there are."""
-        failed = total = 0
+    def summary(self) -> FeatureSummary:
+        """Time, number and failures of the features of all items, from the headers of the cache."""
+        seconds, total, failed = 0.0, 0, 0
         for item in self.opened.items:
             key = self.feature_key(item)
             meta = self.features.meta(key)
-            if meta is None or "values" not in meta["arrays"]:
+            if meta is None:
                 continue
-            total += int(meta["arrays"]["values"][0])
-            if "valid" in meta["arrays"]:
+            seconds += float(meta.get("time_s", 0.0))
+            shapes = meta["arrays"]
+            total += int(shapes["values"][0]) if "values" in shapes else 0
+            if "values" in shapes and "valid" in shapes:
                 valid = np.asarray(self.features.get(key)["valid"], bool)
                 failed += int(valid.size - np.count_nonzero(valid))
-        return failed, total
+        return FeatureSummary(seconds, total, failed)
 
     def record_key(self, unit: Unit, comparison: str) -> str:
         """Key of the records of a unit: content of its features, its definition, the comparison."""

@@ -24,7 +24,7 @@ from ..store.records import RecordStore
 from ..store.runs import StoredRun, load_runs, save_run
 from ..store.store import Store
 from . import manifest as about
-from .context import SHOWN, Context, Recipe
+from .context import SHOWN, Context, FeatureSummary, Recipe
 from .efficiency import efficiency
 from .executors import Failure, names_of, run_jobs
 from .prepare import (
@@ -102,8 +102,8 @@ def evaluate_prepared(prepared: Prepared, store: Store, progress: Progress = sil
             return Run(_only(stored, protocols), read_records(store, stored), notices)
         keys, compared_s = work(context, recipe, protocols, request.jobs, progress)
         cost = efficiency(context, store.root)
-        described_s = context.described_s()
-        notices += _misses(*context.failed())
+        summary = context.summary()
+        notices += _misses(summary)
     made = {unit: {c: records.get(k) for c, k in by.items()} for unit, by in keys.items()}
     # Read only now: another process may have added its protocols to this run meanwhile.
     earlier = _earlier(store, run_id)
@@ -118,7 +118,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, progress: Progress = sil
         notices += [w for w in (speak(chosen) if speak else ()) if w not in notices]
         progress(f"scores under {protocol}", 1, 1)
     if task.name == "keypoints/ranking" and "workbench" in protocols:
-        rows.append(processing_time(described_s, compared_s))
+        rows.append(processing_time(summary.time_s, compared_s))
     if earlier is not None and earlier.manifest["versions"].get("tiepoint") == __version__:
         notices += [w for w in earlier.manifest.get("warnings", ()) if w not in notices]
     manifest = {
@@ -160,13 +160,11 @@ def _only(run: StoredRun, protocols: Sequence[str]) -> StoredRun:
     return replace(run, scores=[s for p in protocols for s in run.scores if s["protocol"] == p])
 
 
-def _misses(failed: int, total: int) -> list[str]:
-    if not failed:
+def _misses(found: FeatureSummary) -> list[str]:
+    if not found.failed:
         return []
-    return [
-        f"{failed} of {total} descriptors failed (NaN, infinite, only zeros, or given up by the method) "
-        "and count as misses"
-    ]
+    why = "NaN, infinite, only zeros, or given up by the method"
+    return [f"{found.failed} of {found.total} descriptors failed ({why}) and count as misses"]
 
 
 def identity(method: Method, task: Task, data_hash: str, units: Sequence[Unit]) -> str:
