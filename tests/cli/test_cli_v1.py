@@ -144,6 +144,24 @@ def test_written_results_score_as_the_direct_run(
     assert compared > 10
 
 
+def test_wrong_results_of_all_descriptors_are_told_before_any_is_stored(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--data", data, "--store", tmp_path / "s")
+    task = ("--task", "hpatches-v1/matching", "--benchmark", "all_easy_illum")
+    results = tmp_path / "results"
+    out(capsys, "run", "pixels", "resize", "meanstd", *task, *where, "--write-results", results)
+    for name in ("pixels", "resize"):
+        (file,) = (results / name / "matching").glob("*.results")
+        file.write_text(file.read_text() + "what is this\n")
+    message = failing(
+        capsys, "score", task[1], *task[2:], "--results", results, "--data", data, "--store", tmp_path / "t"
+    )
+    assert "pixels" in message
+    assert "resize" in message
+    assert out(capsys, "sql", "select count(*) from runs", "--store", tmp_path / "t").split()[-1] == "0"
+
+
 def test_benchmarks_are_selected_by_name(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

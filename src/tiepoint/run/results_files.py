@@ -11,7 +11,7 @@ from typing import Any
 
 from ..formats.hbench_find import result_folders
 from ..methods.spec import FilesSpec
-from ..model.errors import InputError
+from ..model.errors import InputError, joined
 from ..model.hashing import hash_file, hash_json
 from ..model.records import Records
 from ..model.units import OpenTask, Task
@@ -47,30 +47,27 @@ def score_results(
         return [_files_run(task, results, data, store, protocols, dict(options or {}), jobs, progress)]
     given = dict(options or {})
     on_bad = given.pop("on_bad", "error")
-    opened = task.open(data, given)
     chosen = checked_protocols(task, protocols)
+    opened = task.open(data, given)
     folders = result_folders(results, task_name.split("/")[-1])
-    runs = []
+    read: dict[str, tuple[Sequence[Records], dict[str, str], float]] = {}
+    errors: list[InputError] = []
     for i, (name, folder) in enumerate(folders.items()):
         progress("results", i, len(folders))
         started = time.perf_counter()
-        records = task.records_from_results(folder, opened, {**given, "on_bad": on_bad})
-        content = {p.name: hash_file(p) for p in sorted(folder.glob("*.results"))}
-        runs.append(
-            _stored(
-                task,
-                name,
-                data,
-                given,
-                opened,
-                records,
-                content,
-                chosen,
-                store,
-                time.perf_counter() - started,
-            )
-        )
-    return runs
+        try:
+            records = task.records_from_results(folder, opened, {**given, "on_bad": on_bad})
+            content = {p.name: hash_file(p) for p in sorted(folder.glob("*.results"))}
+        except InputError as e:
+            errors.append(e)
+            continue
+        read[name] = (records, content, time.perf_counter() - started)
+    if errors:  # of all descriptors, before any is stored
+        raise joined(errors)
+    return [
+        _stored(task, name, data, given, opened, records, content, chosen, store, seconds)
+        for name, (records, content, seconds) in read.items()
+    ]
 
 
 def _files_run(
