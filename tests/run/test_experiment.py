@@ -306,6 +306,22 @@ def test_failures_stay_failures(folder, tmp_path, capsys):
     assert good == ["good"]
 
 
+def test_wrong_cells_are_all_told_before_any_is_run(folder, tmp_path, capsys):
+    pytest.importorskip("cv2")
+    three = [
+        {"name": "good", "type": "sift"},
+        {"name": "one", "type": "nosuch"},
+        {"name": "two", "type": str(tmp_path / "lost.py:D")},
+    ]
+    path = file(tmp_path, folder, descriptors=three)
+    assert tiepoint(["run", "--config", str(path), "--store", str(tmp_path / "s")]) == 2
+    told = capsys.readouterr().err
+    assert "2 problems" in told
+    assert "nosuch" in told
+    assert "lost.py" in told
+    assert not (tmp_path / "s" / "features").exists()
+
+
 def test_files_that_are_no_experiment(tmp_path, capsys):
     bad = tmp_path / "bad.yaml"
     bad.write_text("a: [1\nb: 2\n")

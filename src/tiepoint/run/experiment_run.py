@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ..methods.base import Method
-from ..model.errors import InputError, TiepointError
+from ..model.errors import InputError, TiepointError, joined
 from ..model.hashing import hash_json
 from ..store.runs import StoredRun, save_run
 from ..store.store import Store
 from . import manifest as about
-from .engine import Progress, Request, evaluate, load_task, silent
+from .engine import Prepared, Progress, Request, evaluate_prepared, load_task, prepare_all, silent
 from .experiment import Experiment
 from .experiment_plan import PROJECTED_BORDER_PX, Cell, plan
 from .result import Run
@@ -48,22 +48,45 @@ def run_experiment(
 ) -> Iterator[Outcome]:
     """Work through the grid; what the store has already is not computed again."""
     cells = plan(experiment)
+    ready = _prepared([c for c in cells if c.make is None], experiment, store, progress)
     make_sets(experiment, cells, store, progress)
-    options = method_options(experiment)
-    jobs = experiment.performance.num_threads or about.cores()
+    ready |= _prepared([c for c in cells if c.make is not None], experiment, store, progress)
     for cell in cells:
         starting(cell)
         try:
-            method = resolved(cell, experiment, store)
-            request = Request(
-                method, cell.task, experiment.dataset.path, cell.protocols, cell.options, options, jobs
-            )
-            yield Outcome(cell, evaluate(request, store, progress))
+            yield Outcome(cell, evaluate_prepared(ready.pop(id(cell)), store, progress))
         except InputError:
             raise
         except TiepointError as e:
             _keep_failure(cell, experiment, str(e), store)
             yield Outcome(cell, error=str(e))
+
+
+def _prepared(
+    cells: list[Cell], experiment: Experiment, store: Store, progress: Progress
+) -> dict[int, Prepared]:
+    """Cells made ready, by their identity; all that is wrong with any of them is raised as one error."""
+    options = method_options(experiment)
+    jobs = experiment.performance.num_threads or about.cores()
+    asked: dict[int, Request] = {}
+    errors: list[InputError] = []
+    for cell in cells:
+        try:
+            method = resolved(cell, experiment, store)
+        except InputError as e:
+            errors.append(e)
+            continue
+        asked[id(cell)] = Request(
+            method, cell.task, experiment.dataset.path, cell.protocols, cell.options, options, jobs
+        )
+    made: list[Prepared] = []
+    try:
+        made = prepare_all(list(asked.values()), store.root, progress)
+    except InputError as e:
+        errors.append(e)
+    if errors:
+        raise joined(errors)
+    return dict(zip(asked, made, strict=True))
 
 
 def method_options(experiment: Experiment) -> dict[str, Any]:

@@ -119,7 +119,8 @@ def prepare_all(
         desk.resolve(request)
         done += 1
     desk.check_items()
-    progress("input", len(stages), len(stages))
+    if stages:
+        progress("input", len(stages), len(stages))
     if desk.errors:
         raise joined(desk.errors)
     return [desk.prepared(request) for request in requests]
