@@ -36,7 +36,8 @@ def subset_table(runs: Sequence[Run], protocol: str) -> Any:
     for run in runs:
         scores = _scores(run, protocol)
         subsets = sorted(g.removeprefix("subset=") for m, g in scores if m == "iou" and _is_subset(g))
-        rows = [(s, f"subset={s}") for s in subsets] + list(ALL)
+        # Of one subset all means are the same.
+        rows = [(s, f"subset={s}") for s in subsets] + (list(ALL) if len(subsets) != 1 else [])
         for k, (label, part) in enumerate(rows):
             first = scores.get(("flow_accuracy", _group(part)))
             cells = [
