@@ -163,7 +163,7 @@ def _only(run: StoredRun, protocols: Sequence[str]) -> StoredRun:
 def _misses(found: FeatureSummary) -> list[str]:
     if not found.failed:
         return []
-    why = "NaN, infinite, only zeros, or given up by the method"
+    why = "NaN, infinite, all zero unless these are kept, or given up by the method"
     return [f"{found.failed} of {found.total} descriptors failed ({why}) and count as misses"]
 
 
