@@ -8,9 +8,6 @@ from collections.abc import Callable, Sequence
 from ..run.importers.result import NOT_KNOWN
 from ..run.result import Run
 
-WITH_SPLITS = frozenset({"hpatches/verification", "hpatches/matching", "hpatches/retrieval"})
-_WHOLE_DATASET = "sequences are used; name a split with --split"
-
 
 def is_imported(run: Run) -> bool:
     """Whether the run holds finished numbers of another tool."""
@@ -20,16 +17,11 @@ def is_imported(run: Run) -> bool:
 def split_of(run: Run) -> str | None:
     """Name of the split a run was made on; None for tasks that have none, and where it is not known.
 
-    A run that named no split is of `full` where its dataset has all of it, and else of `all`: every sequence
-    of the dataset, which such a run says among its warnings.
+    A run of ours keeps it under ``split``, also where none was asked for; imported ones among their options.
     """
-    named = (run.manifest.get("options") or {}).get("split")
-    if named is not None:
-        return None if is_imported(run) and named == NOT_KNOWN else str(named)
-    if run.task not in WITH_SPLITS or "merged" in run.manifest:
-        return None
-    whole = any(str(w).endswith(_WHOLE_DATASET) for w in run.manifest.get("warnings", ()))
-    return "all" if whole else "full"
+    own = None if "merged" in run.manifest else run.manifest.get("split")
+    named = own or (run.manifest.get("options") or {}).get("split")
+    return None if named is None or (is_imported(run) and named == NOT_KNOWN) else str(named)
 
 
 def _split(run: Run) -> str:

@@ -39,7 +39,7 @@ from .prepare import (
     silent,
 )
 from .result import Run
-from .scoring import processing_time, score_rows
+from .scoring import score_rows, time_rows
 
 __all__ = [
     "Prepared",
@@ -115,15 +115,15 @@ def evaluate_prepared(prepared: Prepared, store: Store, progress: Progress = sil
         comparison = task.comparison(protocol)
         chosen = [by[comparison] for by in made.values()]
         rows += score_rows(task, chosen, protocol)
+        rows += time_rows(task, protocol, summary.time_s, compared_s)
         notices += [w for w in (speak(chosen) if speak else ()) if w not in notices]
         progress(f"scores under {protocol}", 1, 1)
-    if task.name == "keypoints/ranking" and "workbench" in protocols:
-        rows.append(processing_time(summary.time_s, compared_s))
     if earlier is not None and earlier.manifest["versions"].get("tiepoint") == __version__:
         notices += [w for w in earlier.manifest.get("warnings", ()) if w not in notices]
     manifest = {
         "task": task.name,
         "options": plain_options(request.options),
+        "split": getattr(opened, "split", None),
         "protocols": sorted({r["protocol"] for r in rows}),
         "method": {
             "name": method.name,

@@ -65,13 +65,8 @@ def score_rows(task: Task, records: Sequence[Records], protocol: str) -> list[di
     return [with_interval(score, known, memo) for score in scores]
 
 
-def processing_time(described_s: float, compared_s: float) -> dict[str, Any]:
-    """The row ``processing_time_ms`` of DescriptorWorkbench's schema, really measured.
-
-    Seconds the method took on all images (kept with the features) plus those of the comparison in this run.
-    """
-    note = f"features {1000 * described_s:.0f} ms, comparison {1000 * compared_s:.0f} ms; a time, not a score"
-    row = with_interval(
-        Score("processing_time_ms", "all", 1000 * (described_s + compared_s), 1, "workbench"), {}
-    )
-    return row | {"note": note}
+def time_rows(task: Task, protocol: str, described_s: float, compared_s: float) -> list[dict[str, Any]]:
+    """Rows of a task whose tool publishes times as scores (`times` of the task, if it has that)."""
+    times = getattr(task, "times", None)
+    found = times(protocol, described_s, compared_s) if times else []
+    return [with_interval(score, {}) for score in found]

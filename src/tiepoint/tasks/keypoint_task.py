@@ -143,6 +143,8 @@ class KeypointTask:
     """Points of the task's curves: group, name of the curve, x, y."""
     scene_curves: Callable[[Sequence[Records]], Iterator[SceneCurves]] | None = None
     """Curves that are means over scenes, scene by scene, from exact records."""
+    times: Callable[[str, float, float], list[Score]] | None = None
+    """Scores that are times: protocol, seconds of the features, seconds of comparing in this run."""
     misses: Callable[[Sequence[Records]], Iterator[tuple[str, str, str]]] | None = None
     """Wrong answers as references to pictures: query, right answer, given answer."""
 

@@ -205,6 +205,11 @@ class OpenV2:
         self.warnings: Sequence[str] = list(setting.warnings)
 
     @property
+    def split(self) -> str:
+        """Name of the split in use, also where none was asked for."""
+        return self.setting.split.name
+
+    @property
     def data_hash(self) -> str:
         """Hash of the images that are used."""
         return hash_json([[item.key, item.content] for item in self.items])
