@@ -7,18 +7,16 @@ import base64
 import io
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.errors import TiepointError
 from ..model.hashing import hash_json
 from ..run.engine import load_task
 from ..run.result import Run
 from .collect import Section
-from .rescore import records_of
+from .rescore import opened_again, records_of
 
 SHOWN = 12
 SIDE = 65
@@ -83,14 +81,9 @@ def _spread(worst: Sequence[tuple[str, str]], count: int) -> list[tuple[str, str
 
 def _pictures(run: Run) -> Callable[[str], str] | None:
     """A function from picture references to data URIs, None where the dataset is not there any more."""
-    data = Path(str(run.manifest["dataset"].get("path", "")))
-    if not data.is_dir():
+    opened = opened_again(run)
+    if opened is None:
         return None
-    task = load_task(run.task)
-    try:
-        opened = task.open(data, dict(run.manifest.get("options", {})))
-    except TiepointError:
-        return None  # the dataset changed since: the report then has no gallery
     cache: dict[str, NDArray[np.uint8]] = {}
 
     def read(reference: str) -> str:

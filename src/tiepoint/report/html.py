@@ -23,6 +23,7 @@ from .heat_map import heat_map
 from .intervals_figure import intervals_figure
 from .leaderboard import Leaderboard, cell, heading, leaderboard
 from .metric_words import metric_words
+from .pair_gallery import pair_gallery
 from .pareto import COSTS, pareto_figure
 
 Progress = Callable[[str, int, int], None]
@@ -58,7 +59,7 @@ def render(runs: Sequence[Run], *, title: str = "tiepoint report", progress: Pro
             continue
         if tables := conventions(section):
             explained.append({"task": section.task, "tables": tables})
-        if (misses := gallery(section)) is not None:
+        if (misses := gallery(section) or pair_gallery(section)) is not None:
             missed.append(misses)
     if progress:
         progress("report", len(found), len(found))

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-from ..model.errors import InputError
+from ..model.errors import InputError, TiepointError
 from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Task
@@ -62,3 +64,14 @@ def shared_protocol(runs: Sequence[Run]) -> str:
     if any("exact" in h for h in have) or not common:
         return "exact"
     return min(common)
+
+
+def opened_again(run: Run) -> Any:
+    """The task of a run bound to its dataset, None where that is not there any more or has changed."""
+    data = Path(str(run.manifest["dataset"].get("path", "")))
+    if not data.is_dir():
+        return None
+    try:
+        return load_task(run.task).open(data, dict(run.manifest.get("options", {})))
+    except TiepointError:
+        return None

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,13 @@ class DenseFlow:
         for kind in kinds if len(kinds) > 1 else ():
             scores += flow_scores([r for r in records if r.meta["kind"] == kind], {"kind": kind})
         return scores
+
+    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+        """Accuracy of each directed pair under the headline threshold, for the report's gallery."""
+        for r in usable(records)[0]:
+            k = r.meta["labels"].index({"threshold_px": HEADLINE_PX})
+            if r["valid"][0]:
+                yield str(r.meta["pair"]).rpartition(":")[0], float(r["correct"][0][k] / r["valid"][0])
 
     def warnings(self, records: Sequence[Records]) -> list[str]:
         """What was missing, with counts."""

@@ -86,6 +86,11 @@ class OpenDense:
         """Both images of a pair, RGB uint8."""
         return self._items[item].images()
 
+    def true_flow(self, item: str) -> Flow | None:
+        """True flow on image 1, None where the dataset has none."""
+        pair = self._units.get(f"{item}:1to2")
+        return None if pair is None or pair.flow is None else pair.flow()
+
     def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
         """(height, width) of image 1 and image 2."""
         pair = self._items[item]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,13 @@ class DensePck:
         for kind in kinds if len(kinds) > 1 else ():
             scores += pck_scores([r for r in records if r.meta["kind"] == kind], {"kind": kind})
         return scores
+
+    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+        """Headline PCK of each directed pair, for the report's gallery."""
+        for r in usable(records)[0]:
+            if len(r["distance_px"]):
+                limit = HEADLINE_ALPHA * r.meta["lengths"][r.meta["scale"]]
+                yield str(r.meta["pair"]).rpartition(":")[0], float(np.mean(r["distance_px"] <= limit))
 
     def warnings(self, records: Sequence[Records]) -> list[str]:
         """What was missing, with counts."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..model.curves import SceneCurves
 from ..model.errors import UnknownNameError
 from ..model.records import Records
@@ -15,6 +17,9 @@ from ..model.scores import Score
 from .tss_open import OpenTss
 from .tss_results import check_results
 from .tss_scores import tss_scene_curves, tss_scores, tss_warnings
+from .tss_values import pair_table
+
+_T5 = 4
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,12 @@ class Tss:
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
         """Flow accuracy over the threshold under `exact`, pair by pair."""
         return tss_scene_curves(records, "exact")
+
+    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+        """T5 of each direction of every pair, for the report's gallery."""
+        table = pair_table(records, "exact")
+        for key, both in zip(table.keys, table.accuracy[:, :, _T5], strict=True):
+            yield from ((key, float(v)) for v in both if np.isfinite(v))
 
     def warnings(self, records: Sequence[Records]) -> list[str]:
         """What was odd about the results, with counts."""

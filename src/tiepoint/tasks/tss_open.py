@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..datasets.tss import PairTruth, TssDataset, TssPair
+from ..formats.flo import read_flo
 from ..formats.tss_results import PairResult, read_pair_result
 from ..methods.dense_layout import NO_FOLDER
 from ..metrics.masks import between
@@ -77,6 +79,10 @@ class OpenTss:
     def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
         """(height, width) of the ground truth of image 1 and image 2."""
         return self.dataset[item].sizes()
+
+    def true_flow(self, item: str) -> NDArray[np.float32]:
+        """Ground truth of a pair on image 1."""
+        return read_flo(self.dataset[item].folder / "flow1.flo")
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """Pixel counts of one pair under the rules of `comparison` (a protocol's name)."""
