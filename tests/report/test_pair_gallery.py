@@ -71,6 +71,16 @@ def test_hardest_pairs_come_first_with_what_each_method_got(runs: list[Run]) -> 
     assert Image.open(io.BytesIO(base64.b64decode(content))).size == (60, 40)
 
 
+def test_a_pair_nobody_misses_is_left_out(tmp_path: Path) -> None:
+    data = make_pairs(tmp_path / "data", {"near": 0.0, "far": 25.0})
+    with Store.open(tmp_path / "s") as store:
+        (section,) = sections([evaluate(Request(Shifts("still", 0.0), "tss", data, ("exact",)), store)])
+    found = pair_gallery(section)
+    assert found is not None
+    assert [m["caption"] for m in found["misses"]] == ["S/far: still 0.0 %"]
+    assert found["note"].startswith("The 1 of 2 pairs")
+
+
 def test_the_page_shows_them(runs: list[Run]) -> None:
     page = render(runs)
     assert 'id="failures"' in page

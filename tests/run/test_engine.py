@@ -237,3 +237,19 @@ def test_a_second_protocol_keeps_the_warnings_of_the_first(
         ask(store, protocols=("old",))
         kept = load_runs(store)[0].manifest["warnings"]
     assert kept == ["a warning", "another", "a warning of the records"]
+
+
+def test_scores_made_by_other_rules_are_made_again_from_records(
+    task: FakeTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open(tmp_path / "s") as store:
+        with monkeypatch.context() as older:
+            older.setattr(engine, "SCORING", -1)
+            before = ask(store, protocols=("exact", "old"))
+        compared = FakeOpened.compared
+        after = ask(store, protocols=("exact",))
+        assert (before.manifest["scoring"], after.manifest["scoring"]) == (-1, engine.SCORING)
+        assert FakeOpened.compared == compared
+        assert after.manifest["protocols"] == ["exact", "old"]
+        (kept,) = load_runs(store)
+        assert {s["protocol"] for s in kept.scores} == {"exact", "old"}

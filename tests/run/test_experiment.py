@@ -334,3 +334,9 @@ def test_files_that_are_no_experiment(tmp_path, capsys):
         read_experiment(tmp_path / "missing.yaml")
     assert tiepoint(["run", "sift", "--config", str(bad)]) == 2
     assert "--config alone" in capsys.readouterr().err
+
+
+def test_the_example_of_the_docs_can_be_planned() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "keypoint-sets.md").read_text("utf-8")
+    example = text.partition("```yaml\n")[2].partition("```")[0]
+    assert len(plan(parse_experiment(yaml.safe_load(example), "docs"))) > 10

@@ -206,7 +206,8 @@ def warp(
     """Warp image 2 back onto image 1: the colour at p + flow(p), background where that is outside.
 
     Where image 2 and the flow have different sizes, the size of image 1 tells in which scale the flow counts:
-    in image 2's own pixels if image 1 is as large as the flow, else both images are resized to the flow.
+    in image 2's own pixels if image 1 is as large as the flow; else both images, which must then be of one
+    size, are resized to the flow.
 
     Example: `tiepoint flow warp image2.png flow1.flo --out warped1.png`
     """

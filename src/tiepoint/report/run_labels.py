@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from ..run.importers.result import NOT_KNOWN
 from ..run.result import Run
 
+WITH_SPLITS = frozenset({"hpatches/verification", "hpatches/matching", "hpatches/retrieval"})
+_WHOLE_DATASET = "sequences are used; name a split with --split"
+
 
 def is_imported(run: Run) -> bool:
     """Whether the run holds finished numbers of another tool."""
@@ -19,9 +22,17 @@ def split_of(run: Run) -> str | None:
 
     A run of ours keeps it under ``split``, also where none was asked for; imported ones among their options.
     """
-    own = None if "merged" in run.manifest else run.manifest.get("split")
-    named = own or (run.manifest.get("options") or {}).get("split")
+    own = None if "merged" in run.manifest else run.manifest.get("split", _told(run))
+    named = (run.manifest.get("options") or {}).get("split") or own
     return None if named is None or (is_imported(run) and named == NOT_KNOWN) else str(named)
+
+
+def _told(run: Run) -> str | None:
+    """The split of a run stored before manifests had it: `all` if it says so in a warning, else `full`."""
+    if run.task not in WITH_SPLITS or is_imported(run):
+        return None
+    whole = any(str(w).endswith(_WHOLE_DATASET) for w in run.manifest.get("warnings", ()))
+    return "all" if whole else "full"
 
 
 def _split(run: Run) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,7 +81,11 @@ def _heading(task: str, metric: str, group: str) -> str:
     _, unit = scale_of(metric)
     full = full_name(task, metric, group)
     name = full if unit in ("%", "") else f"{full.removesuffix('_' + unit)} ({unit})"
-    name = name.replace("_by_scene", "").replace("_including_zeros", "_with_zeros").replace("_", "_\u200b")
+    name = name.replace("_by_scene", "").replace("_including_zeros", "_with_zeros")
+    if (
+        sys.stdout.isatty()
+    ):  # where a line may break; in a file or a pipe it would hide the name from a search
+        name = name.replace("_", "_\u200b")
     return name if group == "all" else f"{name}\n{group}"
 
 

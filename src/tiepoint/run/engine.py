@@ -39,7 +39,7 @@ from .prepare import (
     silent,
 )
 from .result import Run
-from .scoring import score_rows, time_rows
+from .scoring import SCORING, score_rows, time_rows
 
 __all__ = [
     "Prepared",
@@ -107,7 +107,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, progress: Progress = sil
     made = {unit: {c: records.get(k) for c, k in by.items()} for unit, by in keys.items()}
     # Read only now: another process may have added its protocols to this run meanwhile.
     earlier = _earlier(store, run_id)
-    rows = [] if earlier is None else [dict(s) for s in earlier.scores if s["protocol"] not in protocols]
+    rows = [] if earlier is None else _kept(store, task, earlier, protocols)
     known = {} if earlier is None else earlier.manifest["units"]
     speak = getattr(task, "warnings", None)
     for protocol in protocols:
@@ -118,12 +118,13 @@ def evaluate_prepared(prepared: Prepared, store: Store, progress: Progress = sil
         rows += time_rows(task, protocol, summary.time_s, compared_s)
         notices += [w for w in (speak(chosen) if speak else ()) if w not in notices]
         progress(f"scores under {protocol}", 1, 1)
-    if earlier is not None and earlier.manifest["versions"].get("tiepoint") == __version__:
+    if earlier is not None and _current(earlier):
         notices += [w for w in earlier.manifest.get("warnings", ()) if w not in notices]
     manifest = {
         "task": task.name,
         "options": plain_options(request.options),
         "split": getattr(opened, "split", None),
+        "scoring": SCORING,
         "protocols": sorted({r["protocol"] for r in rows}),
         "method": {
             "name": method.name,
@@ -153,6 +154,21 @@ def evaluate_prepared(prepared: Prepared, store: Store, progress: Progress = sil
     )  # fmt: skip
     save_run(store, run)
     return Run(_only(run, protocols), made, notices)
+
+
+def _kept(store: Store, task: Task, run: StoredRun, protocols: Sequence[str]) -> list[dict[str, Any]]:
+    """Scores of a stored run under protocols that are not asked for now, made again if rules changed."""
+    others = dict.fromkeys(s["protocol"] for s in run.scores if s["protocol"] not in protocols)
+    if _current(run):
+        return [dict(s) for s in run.scores if s["protocol"] in others]
+    known = {p: task.comparison(p) for p in others if p in task.protocols}
+    units = run.manifest["units"].values()
+    there = {p: c for p, c in known.items() if all(c in by and by[c] in store.records for by in units)}
+    return [
+        row
+        for p, c in there.items()
+        for row in score_rows(task, [store.records.get(by[c]) for by in units], p)
+    ]
 
 
 def _only(run: StoredRun, protocols: Sequence[str]) -> StoredRun:
@@ -277,10 +293,16 @@ def _earlier(store: Store, run_id: str) -> StoredRun | None:
     return next((r for r in load_runs(store, run_id=run_id) if r.id == run_id), None)
 
 
+def _current(run: StoredRun) -> bool:
+    """Whether its scores were made by the rules of this version."""
+    same = run.manifest["versions"].get("tiepoint") == __version__
+    return same and run.manifest.get("scoring") == SCORING
+
+
 def _finished(store: Store, run_id: str, protocols: Sequence[str]) -> StoredRun | None:
     """The stored run where it already has all that is asked for, made by this version."""
     run = _earlier(store, run_id)
-    if run is None or run.status != "done" or run.manifest["versions"]["tiepoint"] != __version__:
+    if run is None or run.status != "done" or not _current(run):
         return None
     if not {s["protocol"] for s in run.scores}.issuperset(protocols):
         return None

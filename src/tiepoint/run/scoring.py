@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from ..stats.pooled import PooledMemo
 
 
+SCORING = 2
+"""Number of the rules by which records become scores and intervals; raise it when these change.
+
+Scores stored under another number are made again from their records.
+"""
+
+
 def with_interval(
     score: Score, known: dict[tuple[int, float], Interval], memo: PooledMemo | None = None
 ) -> dict[str, Any]:

@@ -162,6 +162,16 @@ def tss_warnings(records: Sequence[Records]) -> list[str]:
     pairs.pop(NO_FOLDER, None)
     absent = sorted(str(r.meta["scene"]) for r in records if r.meta.get("absent"))
     found = [absent_words(absent, len(records))] if absent else []
+    flows: dict[str, bool] = {}
+    for r in records:
+        if r.meta.get("missing") == "skip" and "has_flow" in r.columns:
+            subset = str(r.meta["subset"])
+            flows[subset] = flows.get(subset, False) or bool(r["has_flow"].any())
+    found += [
+        f"subset {s} has no pair with flows and is not in the flow accuracy of all"
+        for s, any_flow in flows.items()
+        if not any_flow
+    ]
     return found + [
         f"{text}: {n} of {len(records)} pairs" + (f", {pixels[text]} pixels" if pixels[text] else "")
         for text, n in sorted(pairs.items())
