@@ -173,3 +173,26 @@ def test_a_mask_that_changes_changes_the_score(world: Path, call: Says) -> None:
         for i in (1, 2):
             write_mask(Path(f"data/{key}/mask{i}.png"), wide)
     assert (before, value()) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "told"),
+    [
+        ("tss", {"subsets": "NOPE", "missing": "bad", "auto_flip": "maybe", "foo": "1"}, 4),
+        ("dense/pck", {"scale": "bad", "alphas": "x", "missing": "bad"}, 3),
+        ("hpatches/matching", {"sequences": "bad", "foo": "1", "tasks": "nowhere"}, 4),
+    ],
+)
+def test_everything_wrong_with_options_is_told_at_once(
+    tmp_path: Path, task: str, options: dict[str, str], told: int
+) -> None:
+    from tiepoint.model.errors import ProblemsError
+    from tiepoint.run.engine import load_task
+
+    folder = tmp_path / "data"
+    if task == "tss":
+        (folder / "S" / "p").mkdir(parents=True)
+        (folder / "S" / "p" / "flip_gt.txt").write_text("0")
+    with pytest.raises(ProblemsError) as caught:
+        load_task(task).open(folder, options)
+    assert len(caught.value.problems) == told

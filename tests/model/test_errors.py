@@ -14,6 +14,7 @@ from tiepoint.model.errors import (
     ProblemsError,
     StoreError,
     TiepointError,
+    Together,
     UnitError,
     UnknownNameError,
     joined,
@@ -61,3 +62,23 @@ def test_a_long_list_hides_no_other() -> None:
     assert len(found.problems) == 100
     assert "no b" in str(found)
     assert "… and 50 more" in str(found)
+
+
+def test_a_list_within_a_list_loses_its_heading() -> None:
+    inner = joined([InputError("no a"), InputError("no b")])
+    assert str(joined([inner, InputError("no c")])).splitlines() == [
+        "wrong input: 3 problems", "  - no a", "  - no b", "  - no c"
+    ]  # fmt: skip
+
+
+def test_checks_are_told_together() -> None:
+    def fail(word: str) -> int:
+        raise InputError(word)
+
+    checks = Together()
+    assert checks.of(fail, "no a", otherwise=7) == 7
+    assert checks.of(len, "abc") == 3
+    checks.of(fail, "no b")
+    with pytest.raises(InputError, match="2 problems"):
+        checks.tell()
+    Together().tell()

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+WRONG_INPUT = "wrong input"
 
 
 class TiepointError(Exception):
@@ -89,7 +92,39 @@ class StoreError(InputError):
     """The store cannot be opened, written or understood."""
 
 
-def joined(errors: Sequence[InputError], where: str = "wrong input", *, shown: int = 50) -> InputError:
+class Together:
+    """Checks made one after another whose errors are told together.
+
+    >>> checks = Together()
+    >>> checks.of(int, "3"), checks.of(lambda: 1 / 1)
+    (3, 1.0)
+    >>> def wrong(): raise InputError("no a")
+    >>> checks.of(wrong, otherwise="b")
+    'b'
+    >>> checks.tell()
+    Traceback (most recent call last):
+    tiepoint.model.errors.InputError: no a
+    """
+
+    def __init__(self) -> None:
+        self.errors: list[InputError] = []
+
+    def of(self, work: Callable[..., T], *given: Any, otherwise: Any = None) -> T:
+        """What `work` returns; `otherwise` where it raised an input error, which is kept."""
+        try:
+            return work(*given)
+        except InputError as e:
+            self.errors.append(e)
+            value: T = otherwise
+            return value
+
+    def tell(self) -> None:
+        """Raise what was found, if anything."""
+        if self.errors:
+            raise joined(self.errors)
+
+
+def joined(errors: Sequence[InputError], where: str = WRONG_INPUT, *, shown: int = 50) -> InputError:
     """One error that lists several, each problem once; a single one stays what it is.
 
     Problems of one place keep its name as the heading. Where not all can be shown, places with few
@@ -121,5 +156,7 @@ def joined(errors: Sequence[InputError], where: str = "wrong input", *, shown: i
 
 def _lines(error: InputError) -> list[str]:
     if isinstance(error, ProblemsError):
+        if error.where == WRONG_INPUT:  # a list made here before, whose heading says nothing
+            return list(error.problems)
         return [f"{error.where}: {p}" for p in error.problems]
     return [str(error)]

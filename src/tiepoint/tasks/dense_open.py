@@ -15,7 +15,8 @@ from ..datasets.dense_pairs import BrokenPair, DensePair, find_pairs
 from ..formats.tss_results import PairResult
 from ..geometry.flow_resize import resize_flow_pair
 from ..methods.dense_layout import absent_words, check_folders, extra_folders
-from ..model.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from ..metrics.pck import SCALES
+from ..model.errors import FormatError, InputError, ProblemsError, Together, UnknownNameError
 from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.units import Features, Item, Unit
@@ -113,11 +114,15 @@ class OpenDense:
 
 def checked_options(task: str, options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """All options with their values; unknown names are errors with near ones. Lists of numbers are sorted."""
-    full = with_defaults(task, options, {"kinds": (), **defaults})
+    checks = Together()
+    full = with_defaults(task, options, {"kinds": (), **defaults}, checks)
     full["kinds"] = names(full["kinds"])
     for name, default in defaults.items():
         if isinstance(default, tuple):
-            full[name] = numbers(full[name])
+            full[name] = checks.of(numbers, full[name])
+    if "scale" in defaults and full["scale"] not in SCALES:
+        checks.errors.append(UnknownNameError("scale", str(full["scale"]), SCALES))
+    checks.tell()
     return full
 
 

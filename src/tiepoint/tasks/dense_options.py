@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model.errors import InputError, UnknownNameError
+from ..model.errors import InputError, Together, UnknownNameError
 
 MISSING = ("error", "skip", "zero")
 """What to do about what is missing: stop, leave it out of the means, count it 0."""
@@ -69,15 +69,17 @@ def names(value: Any) -> tuple[str, ...]:
     return tuple(p.strip() for p in parts if p.strip())
 
 
-def with_defaults(task: str, options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """All options with their values; unknown names and values of `missing` are errors with near ones."""
+def with_defaults(
+    task: str, options: Mapping[str, Any], defaults: Mapping[str, Any], checks: Together
+) -> dict[str, Any]:
+    """All options with their values; unknown names and values of `missing` are left with `checks`."""
     known = {"missing": "error", **defaults}
     for name in options:
         if name not in known:
-            raise UnknownNameError(f"option of {task}", name, known)
-    full = {**known, **{k: v for k, v in options.items() if v is not None}}
+            checks.errors.append(UnknownNameError(f"option of {task}", name, known))
+    full = {**known, **{k: v for k, v in options.items() if v is not None and k in known}}
     if full["missing"] not in MISSING:
-        raise UnknownNameError("value of missing", str(full["missing"]), MISSING)
+        checks.errors.append(UnknownNameError("value of missing", str(full["missing"]), MISSING))
     return full
 
 

@@ -89,9 +89,6 @@ class DensePck:
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
         """Bind to a folder; options `missing`, `kinds`, `alphas`, `scale`."""
-        scale = options.get("scale")
-        if scale is not None and scale not in SCALES:
-            raise UnknownNameError("scale", str(scale), SCALES)
         return OpenDense(Path(data), options, self.name, "points", DEFAULTS, compare_points)
 
     def comparison(self, protocol: str) -> str:

@@ -14,7 +14,7 @@ from ..model.scores import Score
 from ..model.units import Features, Unit
 from . import v2_matching_scores as scoring
 from .convention_tables import Tables, convention_tables
-from .v2_common import COMPARISON, OpenV2, checked_options, raise_problems, setting_of
+from .v2_common import COMPARISON, OpenV2, open_setting, raise_problems
 from .v2_imported import imported_matching, refuse_imported
 from .v2_matching_compare import NAME, compare, is_subset
 from .v2_protocols import MATCHING, PROTOCOLS, convention_steps, rules_of
@@ -34,11 +34,10 @@ class Matching:
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
         """Bind to a folder in the HPatches layout; options: split, tasks, sequences (split or all)."""
-        chosen = checked_options(options, "sequences")
         problems: list[str] = []
-        setting = setting_of(Path(data), chosen, problems)
+        setting = open_setting(NAME, Path(data), options, problems, "sequences")
         more = [s for s in setting.data.sequences if s not in setting.split.test]
-        others = more if chosen.sequences == "all" else []
+        others = more if setting.options.sequences == "all" else []
         problems += setting.data.missing(others, setting.images)
         raise_problems(data, problems)
         images = ("ref", *setting.images)

@@ -12,7 +12,7 @@ from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Features, Unit
 from . import v2_retrieval_scores as scoring
-from .v2_common import COMPARISON, OpenV2, checked_options, raise_problems, setting_of
+from .v2_common import COMPARISON, OpenV2, open_setting, raise_problems
 from .v2_imported import imported_retrieval, refuse_imported
 from .v2_lists import retrieval_source
 from .v2_protocols import PROTOCOLS, RETRIEVAL, convention_steps, rules_of
@@ -32,9 +32,8 @@ class Retrieval:
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
         """Bind to a folder in the HPatches layout; options: split, tasks."""
-        chosen = checked_options(options)
         problems: list[str] = []
-        setting = setting_of(Path(data), chosen, problems)
+        setting = open_setting(NAME, Path(data), options, problems)
         source = retrieval_source(setting, problems)
         raise_problems(data, problems)
         given = source.given or (None, None)

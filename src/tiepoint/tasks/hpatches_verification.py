@@ -15,7 +15,7 @@ from ..model.units import Features, Unit
 from ..model.workspace import Workspace
 from . import v2_verification_scores as scoring
 from .convention_tables import Tables, convention_tables
-from .v2_common import COMPARISON, OpenV2, checked_options, raise_problems, setting_of
+from .v2_common import COMPARISON, OpenV2, open_setting, raise_problems
 from .v2_imported import imported_verification, refuse_imported
 from .v2_lists import verification_source
 from .v2_protocols import PROTOCOLS, VERIFICATION, convention_steps, rules_of
@@ -36,9 +36,8 @@ class Verification:
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
         """Bind to a folder in the HPatches layout; options: split, tasks, lists."""
-        chosen = checked_options(options, "lists")
         problems: list[str] = []
-        setting = setting_of(Path(data), chosen, problems)
+        setting = open_setting(NAME, Path(data), options, problems, "lists")
         source = verification_source(setting, problems)
         raise_problems(data, problems)
         images = source.images if source.given is None else setting.levels + 1

@@ -16,7 +16,7 @@ from ..formats.flo import read_flo
 from ..formats.tss_results import PairResult, read_pair_result
 from ..methods.dense_layout import NO_FOLDER
 from ..metrics.masks import between
-from ..model.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from ..model.errors import FormatError, InputError, ProblemsError, Together, UnknownNameError
 from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.units import Features, Item, Unit
@@ -33,12 +33,15 @@ class OpenTss:
     """
 
     def __init__(self, data: Path, options: Mapping[str, Any]) -> None:
-        self.options = checked_options(options)
-        self.dataset = TssDataset(data)
-        self.subsets: tuple[str, ...] = tuple(sorted(self.options["subsets"] or self.dataset.subsets))
-        for name in self.subsets:
-            if name not in self.dataset.subsets:
-                raise UnknownNameError("subset", name, self.dataset.subsets)
+        checks = Together()
+        self.options = checked_options(options, checks)
+        self.dataset = checks.of(TssDataset, data)
+        known = () if self.dataset is None else self.dataset.subsets
+        self.subsets: tuple[str, ...] = tuple(sorted(self.options["subsets"] or known))
+        for name in self.subsets if known else ():
+            if name not in known:
+                checks.errors.append(UnknownNameError("subset", name, known))
+        checks.tell()
         problems: list[str] = []
         self.pairs: list[TssPair] = []
         for pair in self.dataset.pairs:
@@ -94,12 +97,15 @@ class OpenTss:
         )
 
 
-def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """All options with their values; unknown names and values are errors."""
-    full = with_defaults("tss", options, {"auto_flip": False, "use_prec": False, "subsets": ()})
+def checked_options(options: Mapping[str, Any], checks: Together | None = None) -> dict[str, Any]:
+    """All options with their values; unknown names and values are raised together, or left with `checks`."""
+    own = Together() if checks is None else checks
+    full = with_defaults("tss", options, {"auto_flip": False, "use_prec": False, "subsets": ()}, own)
     full["subsets"] = names(full["subsets"])
     for name in ("auto_flip", "use_prec"):
-        full[name] = flag(name, full[name])
+        full[name] = own.of(flag, name, full[name], otherwise=False)
+    if checks is None:
+        own.tell()
     return full
 
 

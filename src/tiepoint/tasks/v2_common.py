@@ -15,7 +15,7 @@ from ..datasets.hpatches import HPatchesDataset
 from ..datasets.hpatches_layout import LEVEL_IMAGES, NOISES
 from ..datasets.v2_splits import WHOLE, known_splits, left_out, named_split, split_problems
 from ..formats.splits import Split
-from ..model.errors import InputError, ProblemsError, UnknownNameError
+from ..model.errors import InputError, ProblemsError, Together, UnknownNameError
 from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.units import Features, Item, Unit
@@ -35,23 +35,33 @@ class Options:
     sequences: str = "split"
 
 
-def checked_options(options: Mapping[str, Any], *more: str) -> Options:
+def checked_options(
+    task: str, options: Mapping[str, Any], *more: str, checks: Together | None = None
+) -> Options:
     """Options of a v2 task, which takes `more` than split and tasks; None means not given.
 
-    >>> checked_options({"split": "a", "lists": "clean"}, "lists").lists
+    All that is wrong is raised at once, or left with `checks` where the caller has more to look at.
+
+    >>> checked_options("hpatches/verification", {"split": "a", "lists": "clean"}, "lists").lists
     'clean'
     """
+    own = Together() if checks is None else checks
     known = ("split", "tasks", *more)
     for key in options:
         if key not in known:
-            raise UnknownNameError("option of this HPatches task", key, known)
-    given = {k: v for k, v in options.items() if v is not None}
+            own.errors.append(UnknownNameError(f"option of {task}", key, known))
+    given = {k: v for k, v in options.items() if v is not None and k in known}
     for key in more:
         if given.get(key, CHOICES[key][0]) not in CHOICES[key]:
-            raise InputError(f"{key} must be {' or '.join(CHOICES[key])}, not {given[key]!r}")
+            own.errors.append(
+                InputError(f"{key} must be {' or '.join(CHOICES[key])}, not {given.pop(key)!r}")
+            )
     tasks = Path(given["tasks"]) if "tasks" in given else None
     if tasks is not None and not tasks.is_dir():
-        raise InputError(f"the folder of task files {tasks} does not exist")
+        own.errors.append(InputError(f"the folder of task files {tasks} does not exist"))
+        tasks = None
+    if checks is None:
+        own.tell()
     split = None if "split" not in given else str(given["split"])
     return Options(split, tasks, given.get("lists"), given.get("sequences", "split"))
 
@@ -96,6 +106,17 @@ class Setting:
     def lengths(self) -> dict[str, int]:
         """Patches of the sequences of the split, in its order."""
         return {s: self.data.count(s) for s in self.split.test}
+
+
+def open_setting(
+    task: str, data: Path, options: Mapping[str, Any], problems: list[str], *more: str
+) -> Setting:
+    """`setting_of` under options given by a user; what is wrong with either is told together."""
+    checks = Together()
+    chosen = checked_options(task, options, *more, checks=checks)
+    setting = checks.of(setting_of, data, chosen, problems)
+    checks.tell()
+    return setting
 
 
 def setting_of(data: Path, options: Options, problems: list[str]) -> Setting:
