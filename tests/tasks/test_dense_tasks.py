@@ -169,8 +169,8 @@ def test_missing_flow(task: str, flows: Path, willow: Path) -> None:
         assert (skip[name], zero[name]) == (1.0, pytest.approx(4 / 6))
 
 
-def test_tss_layout_serves_both_tasks(tmp_path: Path) -> None:
-    folder = tmp_path / "S" / "p"
+def make_kit_pair(folder: Path, *, target_x: int) -> None:
+    """A pair that does not move, with one keypoint that is at `target_x` (1-based) in image 2."""
     folder.mkdir(parents=True)
     for i, shape in ((1, (20, 30)), (2, (25, 35))):
         write_image(folder / f"image{i}.png", picture(*shape))
@@ -178,7 +178,11 @@ def test_tss_layout_serves_both_tasks(tmp_path: Path) -> None:
         mask[5:15, 8:20] = 255
         write_image(folder / f"mask{i}.png", mask)
         write_flow(folder / f"flow{i}.flo", np.where(np.dstack([mask, mask]) > 0, 0.0, 1e10))
-    (folder / "corr.txt").write_text(f"{11 / 30}\t{11 / 20}\t{11 / 35}\t{11 / 25}\n")
+    (folder / "corr.txt").write_text(f"{11 / 30}\t{11 / 20}\t{target_x / 35}\t{11 / 25}\n")
+
+
+def test_tss_layout_serves_both_tasks(tmp_path: Path) -> None:
+    make_kit_pair(tmp_path / "S" / "p", target_x=11)
     pairs = find_pairs(tmp_path)
     assert [p.key for p in pairs] == ["S/p:1to2", "S/p:2to1"]
     assert pairs[0].box is not None
@@ -217,15 +221,7 @@ def test_scene_values_give_the_scores(flows: Path) -> None:
 def kit(tmp_path: Path) -> Path:
     """Two pairs of subset S in the layout of the kit, with keypoints."""
     for k in (1, 2):
-        folder = tmp_path / "kit" / "S" / f"p{k}"
-        folder.mkdir(parents=True)
-        for i, shape in ((1, (20, 30)), (2, (25, 35))):
-            write_image(folder / f"image{i}.png", picture(*shape))
-            mask = np.zeros(shape, np.uint8)
-            mask[5:15, 8:20] = 255
-            write_image(folder / f"mask{i}.png", mask)
-            write_flow(folder / f"flow{i}.flo", np.where(np.dstack([mask, mask]) > 0, 0.0, 1e10))
-        (folder / "corr.txt").write_text(f"{11 / 30}\t{11 / 20}\t{14 / 35}\t{11 / 25}\n")
+        make_kit_pair(tmp_path / "kit" / "S" / f"p{k}", target_x=14)
     return tmp_path / "kit"
 
 

@@ -24,7 +24,7 @@ def _pairs(rows: Any) -> Any:
 
 def _across(rows: Any) -> Any:
     lists = (_SHORT, _SHORT, _SHORT, _SHORT, _SHORT)
-    return types.boolean(matrix(rows), _BASES, *lists, types.float64[::1])
+    return types.boolean(matrix(rows), _BASES, *lists, types.float64[::1], types.boolean)
 
 
 def _tile(rows: Any, real: Any) -> Any:
@@ -70,12 +70,13 @@ def _fetch(row: Any) -> None:
 
 
 @compiled(_across)
-def across_l2(
-    like: Any, bases: Any, part_a: Any, row_a: Any, part_b: Any, row_b: Any, place: Any, out: Any
+def across(
+    like: Any, bases: Any, part_a: Any, row_a: Any, part_b: Any, row_b: Any, place: Any, out: Any, l2: bool
 ) -> bool:
-    """Write the sum of squares of pair i to out[place[i]]; rows lie behind the addresses of their parts.
+    """Write the sum of squares (with `l2`) or absolute differences of pair i to out[place[i]].
 
-    Nothing is checked: every part, row and place must be there. Returns whether all sums are finite.
+    Rows lie behind the addresses of their parts. Nothing is checked: every part, row and place must be there.
+    Returns whether all sums are finite.
     """
     n, odd, some = len(place), 0, np.empty(_SOME)
     for start in range(0, n, _SOME):
@@ -86,29 +87,7 @@ def across_l2(
             _fetch(_row(like, bases[part_a[later]], row_a[later]))
             _fetch(_row(like, bases[part_b[later]], row_b[later]))
             a, b = _row(like, bases[part_a[i]], row_a[i]), _row(like, bases[part_b[i]], row_b[i])
-            some[k] = sum_squares(a, 0, b, 0)
-        # Apart from the loop above, which waits for memory and must not wait for anything else.
-        for k in range(count):
-            out[place[start + k]] = some[k]
-            odd += 0 if some[k] < np.inf else 1
-    return odd == 0
-
-
-@compiled(_across)
-def across_l1(
-    like: Any, bases: Any, part_a: Any, row_a: Any, part_b: Any, row_b: Any, place: Any, out: Any
-) -> bool:
-    """The same with absolute differences."""
-    n, odd, some = len(place), 0, np.empty(_SOME)
-    for start in range(0, n, _SOME):
-        count = min(_SOME, n - start)
-        for k in range(count):
-            i = start + k
-            later = min(i + 10, n - 1)
-            _fetch(_row(like, bases[part_a[later]], row_a[later]))
-            _fetch(_row(like, bases[part_b[later]], row_b[later]))
-            a, b = _row(like, bases[part_a[i]], row_a[i]), _row(like, bases[part_b[i]], row_b[i])
-            some[k] = sum_absolute(a, 0, b, 0)
+            some[k] = sum_squares(a, 0, b, 0) if l2 else sum_absolute(a, 0, b, 0)
         # Apart from the loop above, which waits for memory and must not wait for anything else.
         for k in range(count):
             out[place[start + k]] = some[k]

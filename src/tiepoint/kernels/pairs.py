@@ -81,13 +81,13 @@ def pair_distances_across(
     """
     if not fit_across(parts, distance):
         raise InputError("these matrices must be laid side by side first; see fit_across")
-    from ._loops import across_l1, across_l2, rows_missing
+    from ._loops import across, rows_missing
 
     part_a, row_a, part_b, row_b, place = lists
     if len({len(x) for x in lists}) > 1:
         raise InputError(f"the lists name pairs and must be of one length, found {[len(x) for x in lists]}")
 
-    loop, missing = (across_l2 if distance == "l2" else across_l1)(parts[0].dtype), rows_missing()
+    loop, missing = across(parts[0].dtype), rows_missing()
     bases = np.array([p.__array_interface__["data"][0] for p in parts], np.uint64)
     rows = np.array([len(p) for p in parts], np.int64)
     end = np.iinfo(np.int32).max
@@ -100,9 +100,10 @@ def pair_distances_across(
             i = int(np.argmax(row >= rows[part]))
             raise InputError(f"row_{name}[{i}] is {row[i]}, but matrix {part[i]} has {rows[part[i]]} rows")
     checked = [*sides[0], *sides[1], _short(place, len(out), "place")]
+    l2 = distance == "l2"
     with Team() as team:
         finite = team.split(
-            len(place), lambda i, j: loop(parts[0], bases, *(x[i:j] for x in checked), out), smallest=2048
+            len(place), lambda i, j: loop(parts[0], bases, *(x[i:j] for x in checked), out, l2), smallest=2048
         )
     if not all(finite):
         _refuse_not_finite(parts, *sides[0], "a", place, out)

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -111,12 +112,18 @@ class Together:
 
     def of(self, work: Callable[..., T], *given: Any, otherwise: Any = None) -> T:
         """What `work` returns; `otherwise` where it raised an input error, which is kept."""
-        try:
+        with self.noting():
             return work(*given)
+        fallback: T = otherwise
+        return fallback
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Keep an input error raised within, and go on behind it."""
+        try:
+            yield
         except InputError as e:
             self.errors.append(e)
-            value: T = otherwise
-            return value
 
     def tell(self) -> None:
         """Raise what was found, if anything."""

@@ -108,10 +108,16 @@ def crop(image: NDArray[np.uint8], x: int, y: int, side: int = SIDE) -> NDArray[
     return padded[y : y + side, x : x + side]
 
 
-def data_uri(image: NDArray[np.uint8]) -> str:
-    """An image as a PNG in a data URI."""
+def data_uri(image: NDArray[np.uint8], *, photo_side: int | None = None) -> str:
+    """An image in a data URI: a PNG, or with `photo_side` a JPEG of at most that many pixels a side."""
     from PIL import Image
 
-    buffer = io.BytesIO()
-    Image.fromarray(image).save(buffer, format="PNG", optimize=False)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    buffer, picture = io.BytesIO(), Image.fromarray(np.ascontiguousarray(image))
+    if photo_side is None:
+        picture.save(buffer, format="PNG", optimize=False)
+    else:
+        picture = picture.convert("RGB")
+        picture.thumbnail((photo_side, photo_side))
+        picture.save(buffer, format="JPEG", quality=80)
+    kind = "png" if photo_side is None else "jpeg"
+    return f"data:image/{kind};base64," + base64.b64encode(buffer.getvalue()).decode()

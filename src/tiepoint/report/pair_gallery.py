@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..geometry.flow_color import flow_color
 from ..model.errors import TiepointError
 from ..run.engine import load_task
 from .collect import Section
+from .gallery import data_uri
 from .rescore import opened_again, records_of
 
 SHOWN = 6
-WIDTH = 280
+SIDE = 280
 EASY = 0.9
 """Pairs with at least this mean score are missed by nobody in particular."""
 
@@ -68,15 +66,6 @@ def _pictures(opened: Any, item: str) -> list[dict[str, str]]:
     flow = opened.true_flow(item)
     if flow is not None:
         pictures.append(("true flow of image 1", flow_color(flow)))
-    return [{"label": label, "what": "", "source": _thumbnail(image)} for label, image in pictures]
-
-
-def _thumbnail(image: NDArray[np.uint8]) -> str:
-    """A small JPEG in a data URI."""
-    from PIL import Image
-
-    small = Image.fromarray(np.ascontiguousarray(image)).convert("RGB")
-    small.thumbnail((WIDTH, WIDTH))
-    buffer = io.BytesIO()
-    small.save(buffer, format="JPEG", quality=80)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return [
+        {"label": label, "what": "", "source": data_uri(image, photo_side=SIDE)} for label, image in pictures
+    ]

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..methods.base import Method
-from ..model.errors import InputError, UnknownNameError, joined
+from ..model.errors import InputError, Together, UnknownNameError
 from ..model.hashing import hash_json
 from ..model.units import Item, OpenTask, Task
 from .fitting import Fitting
@@ -121,8 +120,7 @@ def prepare_all(
     desk.check_items()
     if stages:
         progress("input", len(stages), len(stages))
-    if desk.errors:
-        raise joined(desk.errors)
+    desk.checks.tell()
     return [desk.prepared(request) for request in requests]
 
 
@@ -140,7 +138,7 @@ class _Desk:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.errors: list[InputError] = []
+        self.checks = Together()
         self.tasks: dict[str, Task | None] = {}
         self.opened: dict[str, OpenTask] = {}
         self.seconds: dict[str, float] = {}
@@ -148,24 +146,17 @@ class _Desk:
         self.ready: dict[tuple[str, str], _Ready] = {}
         self.datasets: dict[Path, Sequence[Item]] = {}
 
-    @contextmanager
-    def _noting(self) -> Iterator[None]:
-        try:
-            yield
-        except InputError as e:
-            self.errors.append(e)
-
     def open(self, request: Request, check: Callable[[Task], None] | None) -> None:
         """Load and open the task of a request."""
         key = _task_key(request)
         started = time.perf_counter()
         self.tasks[key] = None
-        with self._noting():
+        with self.checks.noting():
             task = self.tasks[key] = load_task(request.task)
-            with self._noting():
+            with self.checks.noting():
                 checked_protocols(task, request.protocols)
             if check is not None:
-                with self._noting():
+                with self.checks.noting():
                     check(task)
             self.opened[key] = task.open(request.data, request.options)
         self.seconds[key] = time.perf_counter() - started
@@ -176,7 +167,7 @@ class _Desk:
         task, opened, own = self.tasks[key], self.opened.get(key), _method_key(request)
         if task is None:
             return
-        with self._noting():
+        with self.checks.noting():
             ready = self.shared.get(f"{task.family} {own}") or self._ready(request, task, opened)
             if not ready.fit.log:
                 self.shared[f"{task.family} {own}"] = ready
@@ -216,7 +207,7 @@ class _Desk:
         """Ask every method for what it would lack."""
         for ready in {id(r): r for r in self.ready.values()}.values():
             if ready.method.check is not None and ready.items:
-                with self._noting():
+                with self.checks.noting():
                     ready.method.check(list(ready.items.values()))
 
     def prepared(self, request: Request) -> Prepared:

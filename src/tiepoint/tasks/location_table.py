@@ -102,21 +102,31 @@ def answered_targets(
     opened: OpenKeypoints, scene: str, features: Features
 ) -> tuple[ImageFeatures, Locations, list[tuple[ImageFeatures, Locations, Answers]]]:
     """Features and locations of the reference image; of each other image, also the right answers."""
-    s = opened.sequences
-    first, *others = s.images(scene)
+    first, *others = opened.sequences.images(scene)
     source = opened.features_of(features, scene, first)
     places = locations(source.xy)
-    targets = []
-    for k in others:
-        target = opened.features_of(features, scene, k)
-        spots = locations(target.xy)
-        found = answers(
-            s.homography(scene, k),
-            places.xy,
-            spots.xy,
-            source_size=s.size(scene, first),
-            target_size=s.size(scene, k),
-            tau_px=opened.options.tau_px,
-        )
-        targets.append((target, spots, found))
-    return source, places, targets
+    return source, places, [answered_target(opened, scene, k, features, places) for k in others]
+
+
+def answered_target(
+    opened: OpenKeypoints,
+    scene: str,
+    image: str,
+    features: Features,
+    places: Locations,
+    policy: str = "all_within_tau",
+) -> tuple[ImageFeatures, Locations, Answers]:
+    """Features and locations of an image, and which of them are right answers to those of the reference."""
+    s = opened.sequences
+    target = opened.features_of(features, scene, image)
+    spots = locations(target.xy)
+    found = answers(
+        s.homography(scene, image),
+        places.xy,
+        spots.xy,
+        source_size=s.size(scene, s.images(scene)[0]),
+        target_size=s.size(scene, image),
+        tau_px=opened.options.tau_px,
+        policy=policy,
+    )
+    return target, spots, found

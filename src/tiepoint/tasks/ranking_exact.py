@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..geometry.correspondence import Answers, Locations, answers, locations
+from ..geometry.correspondence import Answers, Locations, locations
 from ..kernels import pair_distances
 from ..kernels.grouped import group_rank_counts, group_rows
 from ..model.records import Records
 from ..model.units import Features
 from .keypoint_draws import permutation
 from .keypoint_task import ImageFeatures, OpenKeypoints
+from .location_table import answered_target
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -34,17 +35,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
     places = locations(source.xy)
     tables, pairs = [], []
     for number, image in enumerate(others):
-        target = opened.features_of(features, scene, image)
-        spots = locations(target.xy)
-        found = answers(
-            sequences.homography(scene, image),
-            places.xy,
-            spots.xy,
-            source_size=sequences.size(scene, first),
-            target_size=sequences.size(scene, image),
-            tau_px=options.tau_px,
-            policy=options.policy,
-        )
+        target, spots, found = answered_target(opened, scene, image, features, places, options.policy)
         order = permutation(len(spots.xy), options.seed, "gallery", scene, image)
         table = rank_rows(source, places, target, spots, found, order, options.gallery, features.distance)
         table["image"] = np.full(len(found.query), number, np.int16)

@@ -16,6 +16,7 @@ from ..methods.dense_layout import absent_words, check_folders, extra_folders, p
 from ..model.errors import ProblemsError
 from ..model.records import Records
 from ..model.units import Arrays
+from ..model.workspace import thread_workspace
 from .tss_open import OpenTss, compare_files, missing_parts
 from .tss_rows import write_scores_csv
 
@@ -37,7 +38,7 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
         problems = [
             f"{key}: {part}"
             for key in keys
-            for part in missing_parts(read_pair_result(pair_folder(results, key)))
+            for part in missing_parts(read_pair_result(pair_folder(results, key), thread_workspace()))
         ]
         if problems:
             raise ProblemsError(
