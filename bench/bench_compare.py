@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from tiepoint.model.scores import PooledBins, SceneValues
-from tiepoint.report.compare import compare
+from tiepoint.report.compare.compare import compare
 from tiepoint.stats.intervals import pooled_interval, scene_intervals
 from tiepoint.stats.scene_means import scene_means
 

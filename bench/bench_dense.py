@@ -23,9 +23,9 @@ import cv2
 import numpy as np
 
 from tiepoint.datasets.tss import TssDataset
-from tiepoint.formats.flo import write_flo
-from tiepoint.formats.mask import write_mask
-from tiepoint.tasks.tss_open import checked_options, compare_files
+from tiepoint.formats.flow.flo import write_flo
+from tiepoint.formats.image.mask import write_mask
+from tiepoint.tasks.dense.tss_opened import checked_options, compare_files
 
 OPTIONS = checked_options({"missing": "zero"})
 REPEATS = 21

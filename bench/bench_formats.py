@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tiepoint.formats.descriptor_table import read_descriptors, write_descriptors
-from tiepoint.formats.hbench_classification_results import read_distances, write_classification_results
-from tiepoint.formats.hbench_pairs import PairList, read_pairs, write_pairs
-from tiepoint.formats.task_csv import PairTable, read_pairs_csv, write_pairs_csv
+from tiepoint.formats.hbench.classification_results import read_distances, write_classification_results
+from tiepoint.formats.hbench.pairs import PairList, read_pairs, write_pairs
+from tiepoint.formats.hpatches.descriptor_table import read_descriptors, write_descriptors
+from tiepoint.formats.hpatches.task_csv import PairTable, read_pairs_csv, write_pairs_csv
 
 PEAK = """
 import re
@@ -73,7 +73,7 @@ def descriptors(folder: Path, form: str) -> None:
         lambda: float(pd.read_csv(path, header=None, dtype=np.float32).to_numpy().sum()),
         lambda: float(read_descriptors(path, cache=cache).values.sum()),
     )
-    reader = "from tiepoint.formats.descriptor_table import read_descriptors"
+    reader = "from tiepoint.formats.hpatches.descriptor_table import read_descriptors"
     ours_mib = peak_mib(f"{reader}\nread_descriptors({str(small)!r})", f"read_descriptors({str(path)!r})")
     call = "pd.read_csv({!r}, header=None, dtype=np.float32).to_numpy()"
     theirs_mib = peak_mib(f"import pandas as pd\n{call.format(str(small))}", call.format(str(path)))

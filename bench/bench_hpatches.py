@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist, euclidean
 
-from tiepoint.datasets.hpatches_layout import STANDARD_IMAGES
-from tiepoint.datasets.hpatches_v2 import official_lengths, official_splits, open_lengths
-from tiepoint.datasets.v2_draws import draw_retrieval_lists
-from tiepoint.formats.splits import Split, write_splits
-from tiepoint.formats.task_csv import write_patches_csv
+from tiepoint.datasets.hpatches.draws_2017 import draw_retrieval_lists
+from tiepoint.datasets.hpatches.layout import STANDARD_IMAGES
+from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_splits, open_lengths
+from tiepoint.formats.hpatches.splits import Split, write_splits
+from tiepoint.formats.hpatches.task_csv import write_patches_csv
 from tiepoint.model.units import Features
 from tiepoint.run.manifest import machine
 from tiepoint.store.features import FeatureCache
@@ -311,7 +311,7 @@ def warm_up(folder: Path, tasks: dict[str, Any]) -> None:
 
 
 def _retrieval_rows(cache: FeatureCache, folder: Path, lengths: dict[str, int]) -> Any:
-    from tiepoint.formats.task_csv import read_patches_csv
+    from tiepoint.formats.hpatches.task_csv import read_patches_csv
 
     found = []
     for kind in ("queries", "distractors"):

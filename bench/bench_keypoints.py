@@ -110,8 +110,8 @@ def scene(folder: Path, n: int):
 
 
 def tasks(n: int) -> None:
-    from tiepoint.tasks.keypoints_ranking import TASK as RANKING
-    from tiepoint.tasks.keypoints_verification import TASK as VERIFICATION
+    from tiepoint.tasks.keypoints.ranking import TASK as RANKING
+    from tiepoint.tasks.keypoints.verification import TASK as VERIFICATION
 
     with TemporaryDirectory() as folder:
         features = scene(Path(folder), n)

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from tiepoint.methods import METHODS
+from tiepoint.methods.names import METHODS
 from tiepoint.methods.resolve import resolve
 from tiepoint.model.units import Item
 
@@ -23,7 +23,7 @@ NEED_A_FILE = ("files", "onnx", "torchscript", "kornia")
 
 def patches_of(strip: str | None) -> np.ndarray:
     if strip is not None:
-        from tiepoint.formats.patch_strip import read_strip
+        from tiepoint.formats.hpatches.patch_strip import read_strip
 
         return read_strip(strip)
     import skimage.data

@@ -13,9 +13,14 @@ import time
 
 import numpy as np
 
-from tiepoint.datasets.hpatches_v2 import git_blob_sha1, official_lengths, official_sha1, official_splits
-from tiepoint.datasets.v2_draws import draw_verification
-from tiepoint.formats.task_csv import pairs_csv_chunks
+from tiepoint.datasets.hpatches.draws_2017 import draw_verification
+from tiepoint.datasets.hpatches.release_2017 import (
+    git_blob_sha1,
+    official_lengths,
+    official_sha1,
+    official_splits,
+)
+from tiepoint.formats.hpatches.task_csv import pairs_csv_chunks
 
 
 def plain(test: tuple[str, ...], lengths: dict[str, int], rows: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from tiepoint.datasets.demo_dense import make_dense
+from tiepoint.datasets.demo.dense import make_dense
 from tiepoint.datasets.tss import TssDataset
 from tiepoint.geometry.flow_color import flow_color, max_motion
 from tiepoint.geometry.flow_warp import warp_image

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .report.comparison import Comparison
+    from .report.compare.result import Comparison
     from .run.result import Run
 
 
@@ -112,9 +112,9 @@ def compare(
     """
     from dataclasses import replace
 
-    from .report.compare_runs import compare_runs
-    from .report.select import runs_of
-    from .report.splits import of_split, settled
+    from .report.compare.compare_runs import compare_runs
+    from .report.runs.select import runs_of
+    from .report.runs.splits import of_split, settled
     from .run.result import Run
     from .store.store import Store
 
@@ -150,7 +150,7 @@ def write_report(
     With `split`, only of the runs of that split.
     """
     from .report.export import write
-    from .report.splits import of_split
+    from .report.runs.splits import of_split
 
     write(runs if split is None else of_split(runs, split), Path(path), form)
     return Path(path)
@@ -162,7 +162,7 @@ def list_methods(family: str | None = None) -> list[str]:
     >>> "sift" in list_methods("patches")
     True
     """
-    from .methods import METHODS
+    from .methods.names import METHODS
 
     return sorted({e.name.split(":")[-1] for e in METHODS if family in (None, e.family)})
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run
-from tiepoint.formats.patch_strip import write_strip
+from tiepoint.formats.hpatches.patch_strip import write_strip
 
 MINE = """
 import numpy as np

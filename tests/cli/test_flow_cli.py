@@ -11,10 +11,10 @@ import typer
 from typer.testing import CliRunner
 
 from tiepoint.cli.flow import app
-from tiepoint.formats.flow_file import read_flow, write_flow
-from tiepoint.formats.image import read_image, write_image
-from tiepoint.formats.mask import write_mask
-from tiepoint.formats.tss_results import write_pair_result
+from tiepoint.formats.flow.flow_file import read_flow, write_flow
+from tiepoint.formats.flow.tss_results import write_pair_result
+from tiepoint.formats.image.mask import write_mask
+from tiepoint.formats.image.read import read_image, write_image
 from tiepoint.geometry.bilinear import resize_u8
 from tiepoint.model.errors import InputError
 from tiepoint.report.flow_pictures import sheet

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run
-from tiepoint.formats.flo import write_flo
-from tiepoint.formats.image import write_image
-from tiepoint.formats.mask import write_mask
-from tiepoint.formats.tss_results import write_pair_result
+from tiepoint.formats.flow.flo import write_flo
+from tiepoint.formats.flow.tss_results import write_pair_result
+from tiepoint.formats.image.mask import write_mask
+from tiepoint.formats.image.read import write_image
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.datasets.contact_sheet import contact_sheet
-from tiepoint.datasets.cut import cut_patches
-from tiepoint.datasets.cut_sequence import CutOptions
+from tiepoint.datasets.cut.contact_sheet import contact_sheet
+from tiepoint.datasets.cut.make import cut_patches
+from tiepoint.datasets.cut.sequence import CutOptions
 from tiepoint.datasets.sequences import ImageSequences
-from tiepoint.formats.frames_text import read_frames
-from tiepoint.formats.homography_text import read_homography, write_homography
-from tiepoint.formats.image import read_grey, read_size, write_image
-from tiepoint.formats.patch_strip import read_strip
+from tiepoint.formats.hpatches.patch_strip import read_strip
+from tiepoint.formats.image.read import read_grey, read_size, write_image
+from tiepoint.formats.text.frames_text import read_frames
+from tiepoint.formats.text.homography_text import read_homography, write_homography
 from tiepoint.geometry.frames import magnify, square_in_view
 from tiepoint.geometry.render import render
 from tiepoint.geometry.sampling import sample_patches

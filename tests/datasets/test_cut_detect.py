@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.datasets.cut_detect import detect
-from tiepoint.datasets.cut_orient import orientations
+from tiepoint.datasets.cut.detect import detect
+from tiepoint.datasets.cut.orient import orientations
 
 
 def blob_image(x, y, deviation, shape=(120, 160), sign=1):

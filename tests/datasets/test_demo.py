@@ -4,12 +4,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.datasets import demo_photos
-from tiepoint.datasets.demo import SCENES, make_demo
-from tiepoint.datasets.demo_dense import PAIRS
+from tiepoint.datasets.demo import photos as demo_photos
+from tiepoint.datasets.demo.dense import PAIRS
+from tiepoint.datasets.demo.make import SCENES, make_demo
 from tiepoint.datasets.sequences import ImageSequences
-from tiepoint.formats.flo import read_flo
-from tiepoint.formats.image import read_image, to_grey
+from tiepoint.formats.flow.flo import read_flo
+from tiepoint.formats.image.read import read_image, to_grey
 from tiepoint.geometry.render import render
 from tiepoint.model.errors import InputError, UnknownNameError
 

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from tiepoint.datasets.check import check_dataset
-from tiepoint.datasets.hpatches import HPatchesDataset
-from tiepoint.datasets.hpatches_layout import STANDARD_IMAGES
-from tiepoint.formats.patch_strip import read_strip, write_strip
+from tiepoint.datasets.hpatches.layout import STANDARD_IMAGES
+from tiepoint.datasets.hpatches.strips import HPatchesDataset
+from tiepoint.formats.hpatches.patch_strip import read_strip, write_strip
 from tiepoint.model.errors import FormatError, InputError, ProblemsError
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.datasets.keypoint_files import export_keypoints, import_keypoints
-from tiepoint.datasets.keypoint_filters import intersect, sized, spaced, subset
-from tiepoint.datasets.keypoint_recipes import RECIPES, make_recipe
-from tiepoint.datasets.keypoint_sets import make_keypoint_set
+from tiepoint.datasets.keypoint_sets.files import export_keypoints, import_keypoints
+from tiepoint.datasets.keypoint_sets.filters import intersect, sized, spaced, subset
+from tiepoint.datasets.keypoint_sets.make import make_keypoint_set
+from tiepoint.datasets.keypoint_sets.recipes import RECIPES, make_recipe
 from tiepoint.datasets.sequences import ImageSequences
-from tiepoint.formats.image import write_image
-from tiepoint.formats.keypoint_set import KeypointSet, read_keypoint_set
+from tiepoint.formats.image.read import write_image
+from tiepoint.formats.keypoints.keypoint_set import KeypointSet, read_keypoint_set
 from tiepoint.geometry.homography import project
 from tiepoint.model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from tiepoint.model.keypoints import Keypoints
-from tiepoint.run.keypoint_sets import load_keypoint_set, save_keypoint_set
+from tiepoint.store.keypoint_sets import load_keypoint_set, save_keypoint_set
 from tiepoint.store.runs import rebuild
 from tiepoint.store.store import Store
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tiepoint.datasets.sequences import ImageSequences
-from tiepoint.formats.homography_text import write_homography
-from tiepoint.formats.image import write_image
+from tiepoint.formats.image.read import write_image
+from tiepoint.formats.text.homography_text import write_homography
 from tiepoint.model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 
 REAL = (

@@ -6,14 +6,14 @@ import filecmp
 import numpy as np
 import pytest
 
-from tiepoint.datasets.hpatches import HPatchesDataset
-from tiepoint.datasets.v1_draws import KINDS, PatchSpace, draw_pairs
-from tiepoint.datasets.v1_tasks import V1Sizes, contrasty, write_v1_tasks
-from tiepoint.formats import hbench_benchmark as benchmarks
-from tiepoint.formats import hbench_labels as labels
-from tiepoint.formats.hbench_find import find_benchmarks
-from tiepoint.formats.hbench_pairs import read_pairs, same_patch
-from tiepoint.formats.patch_strip import write_strip
+from tiepoint.datasets.hpatches.draws_2016 import KINDS, PatchSpace, draw_pairs
+from tiepoint.datasets.hpatches.strips import HPatchesDataset
+from tiepoint.datasets.hpatches.task_files_2016 import V1Sizes, contrasty, write_v1_tasks
+from tiepoint.formats.hbench import benchmark as benchmarks
+from tiepoint.formats.hbench import labels
+from tiepoint.formats.hbench.find import find_benchmarks
+from tiepoint.formats.hbench.pairs import read_pairs, same_patch
+from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.model.errors import InputError, ProblemsError
 
 V1_IMAGES = ["ref", *(f"{z}{k}" for z in "eh" for k in range(1, 6))]

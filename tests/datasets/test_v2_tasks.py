@@ -12,21 +12,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiepoint.datasets.hpatches import HPatchesDataset
-from tiepoint.datasets.hpatches_v2 import (
+from tiepoint.datasets.hpatches.draws_2017 import (
+    draw_clean,
+    draw_retrieval_lists,
+    draw_verification,
+    list_facts,
+)
+from tiepoint.datasets.hpatches.legacy_stream import LegacyStream
+from tiepoint.datasets.hpatches.release_2017 import (
     git_blob_sha1,
     official_lengths,
     official_sha1,
     official_splits,
     open_lengths,
 )
-from tiepoint.datasets.legacy_stream import LegacyStream
-from tiepoint.datasets.v2_draws import draw_clean, draw_retrieval_lists, draw_verification, list_facts
-from tiepoint.datasets.v2_splits import scene_groups
-from tiepoint.datasets.v2_tasks import published_lengths, write_v2_tasks
-from tiepoint.formats.patch_strip import write_strip
-from tiepoint.formats.splits import Split, read_splits
-from tiepoint.formats.task_csv import pairs_csv_chunks, patches_csv_chunks, read_pairs_csv, read_patches_csv
+from tiepoint.datasets.hpatches.splits import scene_groups
+from tiepoint.datasets.hpatches.strips import HPatchesDataset
+from tiepoint.datasets.hpatches.task_files_2017 import published_lengths, write_v2_tasks
+from tiepoint.formats.hpatches.patch_strip import write_strip
+from tiepoint.formats.hpatches.splits import Split, read_splits
+from tiepoint.formats.hpatches.task_csv import (
+    pairs_csv_chunks,
+    patches_csv_chunks,
+    read_pairs_csv,
+    read_patches_csv,
+)
 from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -294,7 +304,7 @@ def test_equal_strips_are_one_scene(tmp_path):
 
 
 def test_the_lists_of_one_scene_are_another_definition(tmp_path):
-    from tiepoint.tasks.hpatches_verification import TASK
+    from tiepoint.tasks.hpatches.verification import TASK
 
     def definition(names, **options):
         path = tmp_path / "l.json"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tiepoint.formats.descriptor_table import (
+from tiepoint.formats.hpatches.descriptor_table import (
     count_rows,
     find_bad_rows,
     find_descriptor_file,
@@ -72,7 +72,7 @@ def test_cache_is_used_and_follows_the_file(tmp_path, monkeypatch):
     assert np.array_equal(first, VALUES)
     assert [p.name for p in path.parent.iterdir()] == ["ref.csv"]
     with monkeypatch.context() as m:
-        m.setattr("tiepoint.formats.descriptor_table.parse_table", None)
+        m.setattr("tiepoint.formats.hpatches.descriptor_table.parse_table", None)
         second = read_descriptors(path, cache=cache).values
     assert isinstance(second, np.memmap)
     assert np.array_equal(second, VALUES)

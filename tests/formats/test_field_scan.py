@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiepoint.formats.field_scan import scan_fields, split_first_line
+from tiepoint.formats.text.field_scan import scan_fields, split_first_line
 from tiepoint.model.errors import FormatError
 
 name = st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True)

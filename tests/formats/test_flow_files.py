@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
-from tiepoint.formats.flo import read_flo, read_flo_size, write_flo
-from tiepoint.formats.flow_array import read_flow_array, write_flow_array
-from tiepoint.formats.flow_file import read_flow, write_flow
-from tiepoint.formats.kitti_flow import read_kitti_flow, write_kitti_flow
-from tiepoint.formats.png16 import read_png_rgb16, write_png_rgb16
+from tiepoint.formats.flow.flo import read_flo, read_flo_size, write_flo
+from tiepoint.formats.flow.flow_array import read_flow_array, write_flow_array
+from tiepoint.formats.flow.flow_file import read_flow, write_flow
+from tiepoint.formats.flow.kitti import read_kitti_flow, write_kitti_flow
+from tiepoint.formats.image.png16 import read_png_rgb16, write_png_rgb16
 from tiepoint.model.errors import FormatError, InputError
 
 shapes = st.tuples(st.integers(1, 6), st.integers(1, 6), st.just(2))

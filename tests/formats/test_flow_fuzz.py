@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.formats.flo import read_flo, write_flo
-from tiepoint.formats.flow_array import read_flow_array, write_flow_array
-from tiepoint.formats.image import read_image, write_image
-from tiepoint.formats.kitti_flow import read_kitti_flow, write_kitti_flow
-from tiepoint.formats.mask import read_mask, read_mask_size, write_mask
-from tiepoint.formats.pf_willow import read_pf_keypoints
-from tiepoint.formats.tss_scores_csv import ScoreRow, read_scores, write_scores
-from tiepoint.formats.tss_text import read_corr, read_flip, read_pair_names
+from tiepoint.formats.flow.flo import read_flo, write_flo
+from tiepoint.formats.flow.flow_array import read_flow_array, write_flow_array
+from tiepoint.formats.flow.kitti import read_kitti_flow, write_kitti_flow
+from tiepoint.formats.flow.tss_scores_csv import ScoreRow, read_scores, write_scores
+from tiepoint.formats.flow.tss_text import read_corr, read_flip, read_pair_names
+from tiepoint.formats.image.mask import read_mask, read_mask_size, write_mask
+from tiepoint.formats.image.read import read_image, write_image
+from tiepoint.formats.keypoints.pf_willow import read_pf_keypoints
 from tiepoint.model.errors import FormatError
 
 ROUNDS = 250

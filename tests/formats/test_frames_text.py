@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.formats.frames_text import read_frames, write_frames
+from tiepoint.formats.text.frames_text import read_frames, write_frames
 from tiepoint.model.errors import FormatError, InputError
 
 

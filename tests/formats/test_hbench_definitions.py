@@ -4,11 +4,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.formats import hbench_benchmark as benchmark
-from tiepoint.formats import hbench_labels as labels
-from tiepoint.formats.hbench_find import find_benchmarks, result_folders
-from tiepoint.formats.hbench_ids import split_image, split_patch
-from tiepoint.formats.hbench_pairs import concatenate, read_pairs, same_patch, write_pairs
+from tiepoint.formats.hbench import benchmark, labels
+from tiepoint.formats.hbench.find import find_benchmarks, result_folders
+from tiepoint.formats.hbench.ids import split_image, split_patch
+from tiepoint.formats.hbench.pairs import concatenate, read_pairs, same_patch, write_pairs
 from tiepoint.model.errors import FormatError, InputError
 
 COUNTS = {f"{s}.{m}": n for s, n in (("i_a", 10), ("v_b", 20)) for m in ("ref", "e1", "e2")}

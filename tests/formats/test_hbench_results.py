@@ -4,20 +4,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.formats.hbench_benchmark import MatchingBenchmark, read_retrieval
-from tiepoint.formats.hbench_classification_results import (
+from tiepoint.formats.hbench.benchmark import MatchingBenchmark, read_retrieval
+from tiepoint.formats.hbench.classification_results import (
     read_classification_results,
     read_distances,
     write_classification_results,
 )
-from tiepoint.formats.hbench_labels import LabelledPairs, load_classification
-from tiepoint.formats.hbench_matching_results import (
+from tiepoint.formats.hbench.labels import LabelledPairs, load_classification
+from tiepoint.formats.hbench.matching_results import (
     Neighbours,
     iter_matching_results,
     read_matching_results,
     write_matching_results,
 )
-from tiepoint.formats.hbench_retrieval_results import (
+from tiepoint.formats.hbench.retrieval_results import (
     Rankings,
     read_retrieval_results,
     write_retrieval_results,

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tiepoint.formats import hbench_benchmark as benchmark
-from tiepoint.formats import hbench_labels as labels
-from tiepoint.formats.hbench_find import find_benchmarks
-from tiepoint.formats.hbench_pairs import read_pairs, same_patch, write_pairs
-from tiepoint.formats.patch_strip import read_strip
-from tiepoint.formats.splits import read_splits, write_splits
-from tiepoint.formats.task_csv import read_patches_csv, write_patches_csv
+from tiepoint.formats.hbench import benchmark, labels
+from tiepoint.formats.hbench.find import find_benchmarks
+from tiepoint.formats.hbench.pairs import read_pairs, same_patch, write_pairs
+from tiepoint.formats.hpatches.patch_strip import read_strip
+from tiepoint.formats.hpatches.splits import read_splits, write_splits
+from tiepoint.formats.hpatches.task_csv import read_patches_csv, write_patches_csv
 from tiepoint.model.errors import FormatError
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))

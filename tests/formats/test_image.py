@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tiepoint.formats.image import read_grey, read_image, read_size, to_grey, write_image
+from tiepoint.formats.image.read import read_grey, read_image, read_size, to_grey, write_image
 from tiepoint.model.errors import FormatError, InputError
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tiepoint.formats.mask import read_mask, read_mask_size, write_mask
-from tiepoint.formats.png16 import write_png_rgb16
-from tiepoint.formats.png_plain import png_gamma
+from tiepoint.formats.image.mask import read_mask, read_mask_size, write_mask
+from tiepoint.formats.image.png16 import write_png_rgb16
+from tiepoint.formats.image.png_plain import png_gamma
 from tiepoint.model.errors import FormatError, InputError
 
 RNG = np.random.default_rng(3)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tiepoint.formats.number_table import find_delimiter, parse_table
+from tiepoint.formats.text.number_table import find_delimiter, parse_table
 from tiepoint.model.errors import FormatError
 
 any_double = st.integers(0, 2**64 - 1).map(lambda b: struct.unpack("<d", struct.pack("<Q", b))[0])

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tiepoint.formats.splits import Split, read_splits, write_splits
+from tiepoint.formats.hpatches.splits import Split, read_splits, write_splits
 from tiepoint.model.errors import FormatError
 
 

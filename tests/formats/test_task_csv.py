@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.formats.task_csv import (
+from tiepoint.formats.hpatches.task_csv import (
     PairTable,
     RefPatches,
     read_pairs_csv,

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.formats.pf_willow import read_pf_keypoints
-from tiepoint.formats.tss_results import PairResult, read_pair_result, write_pair_result
-from tiepoint.formats.tss_scores_csv import ScoreRow, format_scores, read_scores, write_scores
-from tiepoint.formats.tss_text import corr_pixels, read_corr, read_flip, read_pair_names
+from tiepoint.formats.flow.tss_results import PairResult, read_pair_result, write_pair_result
+from tiepoint.formats.flow.tss_scores_csv import ScoreRow, format_scores, read_scores, write_scores
+from tiepoint.formats.flow.tss_text import corr_pixels, read_corr, read_flip, read_pair_names
+from tiepoint.formats.keypoints.pf_willow import read_pf_keypoints
 from tiepoint.model.errors import FormatError
 
 

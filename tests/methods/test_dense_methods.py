@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from tiepoint.formats.tss_results import PairResult, write_pair_result
-from tiepoint.methods import METHODS
-from tiepoint.methods.dense import bind_dense, resolve_dense
-from tiepoint.methods.dense_sparse import interpolated_flow, mutual_matches
+from tiepoint.formats.flow.tss_results import PairResult, write_pair_result
+from tiepoint.methods.dense.bind import bind_dense, resolve_dense
+from tiepoint.methods.dense.sparse import interpolated_flow, mutual_matches
+from tiepoint.methods.names import METHODS
 from tiepoint.methods.resolve import resolve
 from tiepoint.model.errors import InputError
 from tiepoint.model.units import Item
@@ -230,7 +230,7 @@ def test_on_bad_is_refused() -> None:
 
 def test_a_folder_is_not_taken_apart(tmp_path: Path) -> None:
     """Nothing in the name of a results folder is a parameter or a transform, here and in a worker."""
-    from tiepoint.methods.keypoint_places import located
+    from tiepoint.methods.keypoints.places import located
     from tiepoint.methods.spec import FilesSpec
 
     folder = tmp_path / "a?b=1+l2@set:x"

@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tiepoint.methods.patches.write import write_descriptors
 from tiepoint.methods.resolve import resolve
-from tiepoint.methods.write import write_descriptors
 from tiepoint.model.errors import InputError, ProblemsError
 from tiepoint.model.units import Item
 

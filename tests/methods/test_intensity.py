@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from tiepoint.methods.intensity import MeanStd, Pixels, Resize
+from tiepoint.methods.patches.intensity import MeanStd, Pixels, Resize
 from tiepoint.model.errors import InputError
 
 

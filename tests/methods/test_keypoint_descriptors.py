@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from tiepoint.formats.image import to_grey
-from tiepoint.methods.describe_patches import patches_at
-from tiepoint.methods.keypoint_make import DETECTORS, plan_part
+from tiepoint.formats.image.read import to_grey
+from tiepoint.methods.keypoints.describe.patches import patches_at
+from tiepoint.methods.keypoints.make import DETECTORS, plan_part
 from tiepoint.model.keypoints import Keypoints
 
 pytest.importorskip("cv2")

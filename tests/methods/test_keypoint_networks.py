@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.methods.keypoint_make import DETECTORS, plan_part
+from tiepoint.methods.keypoints.make import DETECTORS, plan_part
 from tiepoint.model.errors import InputError
 from tiepoint.model.keypoints import Keypoints
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.methods.fusion import Fusion, FusionOfPairs
-from tiepoint.methods.pooling import DomainSizePooling, scale_weights
+from tiepoint.methods.keypoints.fusion import Fusion, FusionOfPairs
+from tiepoint.methods.keypoints.pooling import DomainSizePooling, scale_weights
 from tiepoint.methods.resolve import resolve
 from tiepoint.model.errors import InputError, UnknownNameError
 from tiepoint.model.keypoints import Keypoints

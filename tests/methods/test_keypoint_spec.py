@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.methods.keypoint_places import located
-from tiepoint.methods.keypoint_spec import fused_parts, shown, split_detector
+from tiepoint.methods.keypoints.places import located
+from tiepoint.methods.keypoints.spec import fused_parts, shown, split_detector
 from tiepoint.methods.resolve import resolve
 from tiepoint.model.errors import InputError, UnitError, UnknownNameError
 from tiepoint.model.units import Item

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.methods import METHODS
+from tiepoint.methods.names import METHODS
 from tiepoint.methods.resolve import resolve
 from tiepoint.methods.transforms import TRANSFORMS
 from tiepoint.model.units import Item

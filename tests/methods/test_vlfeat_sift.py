@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from tiepoint.methods.vlfeat_sift import VLFeatSift, clamped, histograms
+from tiepoint.methods.patches.vlfeat_sift import VLFeatSift, clamped, histograms
 
 
 def table_exp(x):

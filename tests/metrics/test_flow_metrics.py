@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tiepoint.geometry.flow_resize import resize_flow_pair
-from tiepoint.metrics.flow import (
+from tiepoint.metrics.dense.flow import (
     aepe,
     endpoint_error,
     fl,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tiepoint.metrics.masks import iou, mask_counts, pixel_accuracy
+from tiepoint.metrics.dense.masks import iou, mask_counts, pixel_accuracy
 
 two = st.tuples(st.integers(1, 6), st.integers(1, 6)).flatmap(
     lambda s: st.tuples(

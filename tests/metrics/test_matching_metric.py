@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from tiepoint.metrics import expected_validity, matching_average_precision, ratio_dissimilarity
-from tiepoint.metrics.matching import chance_matching_average_precision
+from tiepoint.metrics.ranking.matching import chance_matching_average_precision
 from tiepoint.model.errors import InputError
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiepoint.metrics import order
-from tiepoint.metrics.order import ascending, nearer
+from tiepoint.metrics.ranking import order
+from tiepoint.metrics.ranking.order import ascending, nearer
 
 NUMBERS = st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0, 1.0, np.inf, -np.inf, 5e-324, -5e-324])
 

@@ -12,7 +12,7 @@ from tiepoint.metrics import (
     recall_at_k,
     reciprocal_rank,
 )
-from tiepoint.metrics.ranks import rank_bounds
+from tiepoint.metrics.ranking.ranks import rank_bounds
 from tiepoint.model.errors import InputError
 
 counts = st.tuples(st.integers(0, 30), st.integers(0, 100))

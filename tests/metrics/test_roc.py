@@ -10,7 +10,7 @@ from scipy.stats import mannwhitneyu
 from sklearn.metrics import roc_auc_score
 
 from tiepoint.metrics import fpr_at_recall, roc_auc
-from tiepoint.metrics.roc import needed_positives
+from tiepoint.metrics.ranking.roc import needed_positives
 from tiepoint.model.errors import InputError
 
 sys.path.insert(0, str(Path(__file__).parent))

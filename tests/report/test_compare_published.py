@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tiepoint.model.scores import SceneValues
-from tiepoint.report.compare import compare
-from tiepoint.report.comparison import Comparison
+from tiepoint.report.compare.compare import compare
+from tiepoint.report.compare.result import Comparison
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
 FILE = DATA / "hpatches_reference_results" / "matching_ap.json"

@@ -13,8 +13,8 @@ import pytest
 
 from tiepoint.model.errors import InputError
 from tiepoint.model.scores import SceneValues
-from tiepoint.report.compare import compare
-from tiepoint.report.comparison import Comparison
+from tiepoint.report.compare.compare import compare
+from tiepoint.report.compare.result import Comparison
 
 HOSTILE = [
     "<script>alert(1)</script>",

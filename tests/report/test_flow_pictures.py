@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tiepoint.datasets.tss import PairTruth, TssDataset
-from tiepoint.formats.image import read_image
-from tiepoint.formats.tss_results import read_pair_result
+from tiepoint.formats.flow.tss_results import read_pair_result
+from tiepoint.formats.image.read import read_image
 from tiepoint.geometry.bilinear import resize_u8
 from tiepoint.geometry.flow_color import colour_wheel, flow_color, max_motion
 from tiepoint.model.errors import InputError

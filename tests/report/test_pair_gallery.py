@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tiepoint.formats.flo import write_flo
-from tiepoint.formats.mask import write_mask
-from tiepoint.report.collect import sections
-from tiepoint.report.html import render
-from tiepoint.report.pair_gallery import pair_gallery
+from tiepoint.formats.flow.flo import write_flo
+from tiepoint.formats.image.mask import write_mask
+from tiepoint.report.page.html import render
+from tiepoint.report.page.pair_gallery import pair_gallery
+from tiepoint.report.runs.collect import sections
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store

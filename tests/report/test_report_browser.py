@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from report_world import HOSTILE
 
-from tiepoint.report.html import render
+from tiepoint.report.page.html import render
 from tiepoint.run.result import Run
 
 TABLE = "#hpatches-v1-matching table.leaderboard"

@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_world import HOSTILE, SCENE
 
-from tiepoint.report.collect import Section, sections
-from tiepoint.report.curves import curve_figures
-from tiepoint.report.figures import short
-from tiepoint.report.heat_map import heat_map
-from tiepoint.report.intervals_figure import intervals_figure
-from tiepoint.report.labels import place_labels
-from tiepoint.report.lines import MOST_SERIES, Line, lines_figure
-from tiepoint.report.pareto import frontier, pareto_figure
-from tiepoint.report.svg import look, svg
+from tiepoint.report.figures.curves import curve_figures
+from tiepoint.report.figures.figure import short
+from tiepoint.report.figures.heat_map import heat_map
+from tiepoint.report.figures.intervals import intervals_figure
+from tiepoint.report.figures.labels import place_labels
+from tiepoint.report.figures.lines import MOST_SERIES, Line, lines_figure
+from tiepoint.report.figures.pareto import frontier, pareto_figure
+from tiepoint.report.figures.svg import look, svg
+from tiepoint.report.runs.collect import Section, sections
 from tiepoint.run.result import Run
 
 

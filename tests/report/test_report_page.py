@@ -14,13 +14,13 @@ from report_world import HOSTILE, SCENE
 
 from tiepoint.cli.main import run as command
 from tiepoint.model.errors import InputError
-from tiepoint.report.collect import HEADLINES, sections
-from tiepoint.report.columns import TABLE
-from tiepoint.report.conventions import by_protocol, by_step
-from tiepoint.report.html import render
-from tiepoint.report.lazy_records import Kept, LazyRecords
-from tiepoint.report.metric_words import metric_words
-from tiepoint.report.select import runs_of
+from tiepoint.report.page.html import render
+from tiepoint.report.runs.collect import HEADLINES, sections
+from tiepoint.report.runs.columns import TABLE
+from tiepoint.report.runs.lazy_records import Kept, LazyRecords
+from tiepoint.report.runs.metric_words import metric_words
+from tiepoint.report.runs.select import runs_of
+from tiepoint.report.tables.conventions import by_protocol, by_step
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.importers import import_files
 from tiepoint.run.result import Run

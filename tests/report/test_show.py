@@ -17,12 +17,12 @@ from rich.console import Console
 from tiepoint.cli.main import run as command
 from tiepoint.model.errors import InputError
 from tiepoint.model.records import Records
-from tiepoint.report.card import card_rows
-from tiepoint.report.rank_histogram import counted, rank_histogram
-from tiepoint.report.run_conventions import conventions_of
-from tiepoint.report.select import runs_of
-from tiepoint.report.show import card, histogram_table, notes, scene_table, scores_table
-from tiepoint.report.text import score_tables
+from tiepoint.report.figures.rank_histogram import counted, rank_histogram
+from tiepoint.report.runs.card import card_rows
+from tiepoint.report.runs.select import runs_of
+from tiepoint.report.terminal.conventions import conventions_of
+from tiepoint.report.terminal.show import card, histogram_table, notes, scene_table, scores_table
+from tiepoint.report.terminal.text import score_tables
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store

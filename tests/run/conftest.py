@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.formats.patch_strip import write_strip
+from tiepoint.formats.hpatches.patch_strip import write_strip
 
 IMAGES = ("ref", *(f"{z}{k}" for z in "eht" for k in range(1, 6)))
 

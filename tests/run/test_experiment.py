@@ -12,12 +12,12 @@ import yaml
 from pydantic import BaseModel
 
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.formats.image import write_image
+from tiepoint.formats.image.read import write_image
 from tiepoint.methods.resolve import resolve
 from tiepoint.model.errors import FormatError, InputError, UnknownNameError
-from tiepoint.run.experiment import Experiment, _inner, parse_experiment, read_experiment
-from tiepoint.run.experiment_plan import plan
-from tiepoint.run.experiment_run import method_options, run_experiment, store_of
+from tiepoint.run.experiment.config import Experiment, _inner, parse_experiment, read_experiment
+from tiepoint.run.experiment.plan import plan
+from tiepoint.run.experiment.run import method_options, run_experiment, store_of
 from tiepoint.store.store import Store
 
 BASE = {

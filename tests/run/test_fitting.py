@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.formats.patch_strip import write_strip
+from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.model.errors import InputError, ProblemsError
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.fitting import load_transform
@@ -44,7 +44,7 @@ def go(data, store, method, split="a", fit_on=None, jobs=1):
 
 
 def training_rows(data, images, scenes=("v_b", "i_d")):
-    from tiepoint.formats.patch_strip import read_strip
+    from tiepoint.formats.hpatches.patch_strip import read_strip
     from tiepoint.methods.resolve import resolve
     from tiepoint.model.units import Item
 

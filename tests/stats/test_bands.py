@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tiepoint.metrics.curves import roc_curve
+from tiepoint.metrics.ranking.curves import roc_curve
 from tiepoint.model.curves import SceneCurves
 from tiepoint.model.scores import PooledBins, SceneValues
 from tiepoint.stats.bands import binned_precision, binned_roc, pooled_band, scene_band

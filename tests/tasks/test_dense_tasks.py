@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tiepoint.datasets.dense_pairs import find_pairs
-from tiepoint.formats.flow_file import write_flow
-from tiepoint.formats.image import write_image
-from tiepoint.formats.tss_results import PairResult
+from tiepoint.formats.flow.flow_file import write_flow
+from tiepoint.formats.flow.tss_results import PairResult
+from tiepoint.formats.image.read import write_image
 from tiepoint.methods.resolve import resolve
 from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.model.units import Features

@@ -15,14 +15,14 @@ import keypoint_restatement as plain
 from keypoint_world import make_features, make_scenes, run_task
 
 from tiepoint.geometry.homography import project
-from tiepoint.metrics.homography import homography_accuracy, homography_auc
+from tiepoint.metrics.geometry.homography import homography_accuracy, homography_auc
 from tiepoint.model.errors import InputError
 from tiepoint.model.units import Features
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.homography_estimate import estimate_homography
-from tiepoint.tasks.keypoint_task import ImageFeatures
-from tiepoint.tasks.keypoints_geometry import TASK
-from tiepoint.tasks.matchers import neighbours, select
+from tiepoint.tasks.keypoints.geometry import TASK
+from tiepoint.tasks.keypoints.homography_estimate import estimate_homography
+from tiepoint.tasks.keypoints.matchers import neighbours, select
+from tiepoint.tasks.keypoints.opened import ImageFeatures
 
 pytest.importorskip("cv2")
 

@@ -14,11 +14,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 import keypoint_restatement as plain
 from keypoint_world import make_features, make_scenes, run_task
 
-from tiepoint.metrics.chance_matching import chance_of_found_matches
+from tiepoint.metrics.ranking.chance_matching import chance_of_found_matches
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.distractors import query_sample
-from tiepoint.tasks.keypoints_images import TASK as IMAGES
-from tiepoint.tasks.keypoints_matching import TASK as MATCHING
+from tiepoint.tasks.keypoints.distractors import query_sample
+from tiepoint.tasks.keypoints.images import TASK as IMAGES
+from tiepoint.tasks.keypoints.matching import TASK as MATCHING
 
 EMPTY = ("v_two/3",)
 

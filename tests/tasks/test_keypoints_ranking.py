@@ -17,8 +17,8 @@ from keypoint_world import make_features, make_scenes, run_task
 from tiepoint.model.errors import InputError, UnknownNameError
 from tiepoint.model.units import Features
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.keypoint_draws import permutation
-from tiepoint.tasks.keypoints_ranking import TASK
+from tiepoint.tasks.keypoints.draws import permutation
+from tiepoint.tasks.keypoints.ranking import TASK
 
 STYLES = ("ties", "real", "constant", "bits")
 
@@ -261,7 +261,7 @@ def test_constant_descriptor_is_exactly_chance(root):
 def test_success_and_mrr_by_enumeration():
     from itertools import combinations
 
-    from tiepoint.metrics.first_hit import FirstBlocks, expected_reciprocal_rank, success_at
+    from tiepoint.metrics.ranking.first_hit import FirstBlocks, expected_reciprocal_rank, success_at
 
     for before, items, right in ((0, 1, 1), (2, 5, 2), (0, 6, 3), (3, 4, 4), (1, 7, 1)):
         first = FirstBlocks(*(np.array([float(x)]) for x in (before, items, right)))

@@ -15,8 +15,8 @@ from keypoint_world import run_task
 
 from tiepoint.model.keypoints import Keypoints, feature_arrays
 from tiepoint.model.units import Features
-from tiepoint.tasks.keypoints_geometry import TASK as GEOMETRY
-from tiepoint.tasks.keypoints_ranking import TASK as RANKING
+from tiepoint.tasks.keypoints.geometry import TASK as GEOMETRY
+from tiepoint.tasks.keypoints.ranking import TASK as RANKING
 
 cv2 = pytest.importorskip("cv2")
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data")) / "sequences"

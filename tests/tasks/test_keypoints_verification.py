@@ -15,10 +15,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import keypoint_restatement as plain
 from keypoint_world import make_features, make_scenes, run_task
 
-from tiepoint.metrics.chance_retrieval import chance_against_nearest
+from tiepoint.metrics.ranking.chance_retrieval import chance_against_nearest
 from tiepoint.model.units import Features
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.distractors import (
+from tiepoint.tasks.keypoints.distractors import (
     bojanic_images,
     images_of_distractors,
     other_images,
@@ -26,9 +26,9 @@ from tiepoint.tasks.distractors import (
     workbench_rows,
     workbench_scenes,
 )
-from tiepoint.tasks.keypoint_draws import below, permutation, subsets
-from tiepoint.tasks.keypoints_retrieval import TASK as RETRIEVAL
-from tiepoint.tasks.keypoints_verification import TASK as VERIFICATION
+from tiepoint.tasks.keypoints.draws import below, permutation, subsets
+from tiepoint.tasks.keypoints.retrieval import TASK as RETRIEVAL
+from tiepoint.tasks.keypoints.verification import TASK as VERIFICATION
 
 OPTIONS = {
     "tau_px": 6, "iterations": 2, "queries": 7, "distractor_images": 2, "num_distractor_scenes": 2,

@@ -9,20 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.formats.flo import write_flo
-from tiepoint.formats.mask import write_mask
-from tiepoint.formats.tss_results import PairResult, read_pair_result, write_pair_result
+from tiepoint.formats.flow.flo import write_flo
+from tiepoint.formats.flow.tss_results import PairResult, read_pair_result, write_pair_result
+from tiepoint.formats.image.mask import write_mask
 from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.model.records import Records
 from tiepoint.model.scores import Score
-from tiepoint.tasks.tss import TASK
-from tiepoint.tasks.tss_results import (
+from tiepoint.tasks.dense.tss import TASK
+from tiepoint.tasks.dense.tss_csv import score_rows
+from tiepoint.tasks.dense.tss_results import (
     score_results,
     subsets_without_results,
     write_results,
     write_subset_scores,
 )
-from tiepoint.tasks.tss_rows import score_rows
 
 PROTOCOLS = ("exact", "tss-cpp", "tss-matlab")
 
@@ -286,7 +286,7 @@ def test_nan_of_the_kit_is_printed_as_such(results: Path, data: Path) -> None:
     """A subset of mirrored pairs only has no row without flip."""
     (data / "B" / "q1" / "flip_gt.txt").write_text("1")
     records, _ = score_results(results, data, "tss-cpp")
-    from tiepoint.formats.tss_scores_csv import format_scores
+    from tiepoint.formats.flow.tss_scores_csv import format_scores
 
     rows = score_rows(records, "tss-cpp")["B"]
     assert format_scores(rows).splitlines()[-1].startswith("w/o flip,-,-,-nan,0,-nan,")
@@ -437,7 +437,7 @@ def test_written_masks_are_those_the_task_scores(results: Path, data: Path, prot
     """A method without masks: what is written scores as what was estimated, whatever its flows' size."""
     opened = TASK.open(data, {})
     flows = {k: v for k, v in read_pair_result(results / "A" / "p2").arrays.items() if k.startswith("flow")}
-    from tiepoint.tasks.tss_open import compare_result
+    from tiepoint.tasks.dense.tss_opened import compare_result
 
     own = compare_result(opened.dataset["A/p2"], PairResult(flows), protocol, opened.options)
     assert own.meta["estimated_masks"]

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.formats.image import write_image
+from tiepoint.formats.image.read import write_image
 from tiepoint.model.errors import InputError
-from tiepoint.tasks.keypoint_options import GeometryOptions, ImagesOptions, parse_options
-from tiepoint.tasks.keypoint_task import ImageFeatures
-from tiepoint.tasks.user_matcher import user_matches
+from tiepoint.tasks.keypoints.opened import ImageFeatures
+from tiepoint.tasks.keypoints.options import GeometryOptions, ImagesOptions, parse_options
+from tiepoint.tasks.keypoints.user_matcher import user_matches
 
 CODE = """import numpy as np
 class Nearest:

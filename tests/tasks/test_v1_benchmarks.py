@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from v1_world import features_of, make_descriptors, make_world, run_task, value
 
 from tiepoint.stats.scene_score import scene_score
-from tiepoint.tasks.hpatches_v1_classification import TASK as CLASSIFICATION
-from tiepoint.tasks.hpatches_v1_matching import TASK as MATCHING
+from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
+from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 from v1_world import features_of, make_descriptors, make_world, open_task, run_task, value
 
 from tiepoint.metrics import average_precision, chance_average_precision
-from tiepoint.metrics.matching import chance_matching_average_precision
+from tiepoint.metrics.ranking.matching import chance_matching_average_precision
 from tiepoint.stats.pooled import pooled_statistic
 from tiepoint.stats.scene_score import scene_score
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.hpatches_v1_classification import TASK as CLASSIFICATION
-from tiepoint.tasks.hpatches_v1_matching import TASK as MATCHING
-from tiepoint.tasks.hpatches_v1_retrieval import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
+from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING
+from tiepoint.tasks.hpatches_v1.retrieval import TASK as RETRIEVAL
 
 ALL = (CLASSIFICATION, MATCHING, RETRIEVAL)
 KINDS = ("random", "noisy", "integer", "ties", "constant")
@@ -195,8 +195,8 @@ def test_failed_descriptors_are_misses(world):
     opened, records = run_task(RETRIEVAL, world, features)
     pool = opened.definitions["bench"].content
     failed = np.isin(pool.query, pool.starts[:-1])
-    from tiepoint.tasks.v1_protocols import rules_of
-    from tiepoint.tasks.v1_retrieval_scores import query_values
+    from tiepoint.tasks.hpatches_v1.protocols import rules_of
+    from tiepoint.tasks.hpatches_v1.retrieval_scores import query_values
 
     got = query_values(records[0], "map_patch", rules_of("exact"))
     assert got == pytest.approx(np.where(failed, 0.0, 1.0))

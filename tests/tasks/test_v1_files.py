@@ -11,10 +11,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from v1_world import features_of, make_descriptors, make_world, open_task, run_task, value
 
 from tiepoint.model.errors import FormatError, InputError, UnknownNameError
-from tiepoint.tasks.hpatches_v1_classification import TASK as CLASSIFICATION
-from tiepoint.tasks.hpatches_v1_matching import TASK as MATCHING
-from tiepoint.tasks.hpatches_v1_retrieval import TASK as RETRIEVAL
-from tiepoint.tasks.v1_common import checked_options
+from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
+from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING
+from tiepoint.tasks.hpatches_v1.opened import checked_options
+from tiepoint.tasks.hpatches_v1.retrieval import TASK as RETRIEVAL
 
 ALL = (CLASSIFICATION, MATCHING, RETRIEVAL)
 

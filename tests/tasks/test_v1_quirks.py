@@ -12,12 +12,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 from v1_world import World, features_of, make_descriptors, make_world, run_task, value
 
 from tiepoint.model.errors import UnknownNameError
-from tiepoint.tasks import v1_classification_scores, v1_matching_scores, v1_retrieval_scores
-from tiepoint.tasks.hpatches_v1_classification import TASK as CLASSIFICATION
-from tiepoint.tasks.hpatches_v1_matching import TASK as MATCHING
-from tiepoint.tasks.hpatches_v1_retrieval import TASK as RETRIEVAL
-from tiepoint.tasks.v1_protocols import HbenchQuirks, convention_steps, exact_rules, rules_of
-from tiepoint.tasks.v1_text import six_decimals, six_digits
+from tiepoint.tasks.hpatches_v1 import classification_scores as v1_classification_scores
+from tiepoint.tasks.hpatches_v1 import matching_scores as v1_matching_scores
+from tiepoint.tasks.hpatches_v1 import retrieval_scores as v1_retrieval_scores
+from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
+from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING
+from tiepoint.tasks.hpatches_v1.printed_distances import six_decimals, six_digits
+from tiepoint.tasks.hpatches_v1.protocols import HbenchQuirks, convention_steps, exact_rules, rules_of
+from tiepoint.tasks.hpatches_v1.retrieval import TASK as RETRIEVAL
 
 SCORERS = {
     CLASSIFICATION: v1_classification_scores.score,

@@ -10,9 +10,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import v1_restatement as tool
 from v1_world import features_of, make_descriptors, make_world, run_task, value
 
-from tiepoint.tasks.hpatches_v1_classification import TASK as CLASSIFICATION
-from tiepoint.tasks.hpatches_v1_matching import TASK as MATCHING
-from tiepoint.tasks.hpatches_v1_retrieval import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
+from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING
+from tiepoint.tasks.hpatches_v1.retrieval import TASK as RETRIEVAL
 
 KINDS = ("random", "noisy", "integer", "ties", "constant")
 

@@ -12,12 +12,12 @@ import v2_restatement as plain
 from v2_world import LETTERS, SPLITS, features_of, lists_of, make_descriptors, make_world, run_task, value
 
 from tiepoint.model.records import Records
-from tiepoint.tasks import v2_pools
-from tiepoint.tasks.hpatches_matching import TASK as MATCHING
-from tiepoint.tasks.hpatches_retrieval import TASK as RETRIEVAL
-from tiepoint.tasks.hpatches_verification import TASK as VERIFICATION
-from tiepoint.tasks.v2_matching_scores import image_values
-from tiepoint.tasks.v2_protocols import V2Rules
+from tiepoint.tasks.hpatches import retrieval_pools as v2_pools
+from tiepoint.tasks.hpatches.matching import TASK as MATCHING
+from tiepoint.tasks.hpatches.matching_scores import image_values
+from tiepoint.tasks.hpatches.protocols import V2Rules
+from tiepoint.tasks.hpatches.retrieval import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches.verification import TASK as VERIFICATION
 
 TASKS = (VERIFICATION, MATCHING, RETRIEVAL)
 
@@ -198,7 +198,7 @@ def test_misses_name_the_query_the_right_and_the_given_answer(world):
 def test_misses_of_the_2016_task(tmp_path):
     import v1_world
 
-    from tiepoint.tasks.hpatches_v1_matching import TASK
+    from tiepoint.tasks.hpatches_v1.matching import TASK
 
     old = v1_world.make_world(tmp_path)
     descriptors = v1_world.make_descriptors(old, "noisy")

@@ -12,14 +12,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from v2_world import IMAGES, LENGTHS, SPLITS, features_of, make_descriptors, make_world, run_task
 
-from tiepoint.datasets.hpatches_v2 import official_lengths, official_splits
-from tiepoint.formats.patch_strip import write_strip
+from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_splits
+from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.store.store import Store
-from tiepoint.tasks.hpatches_matching import TASK as MATCHING
-from tiepoint.tasks.hpatches_retrieval import TASK as RETRIEVAL
-from tiepoint.tasks.hpatches_verification import TASK as VERIFICATION
+from tiepoint.tasks.hpatches.matching import TASK as MATCHING
+from tiepoint.tasks.hpatches.retrieval import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches.verification import TASK as VERIFICATION
 
 TASKS = (VERIFICATION, MATCHING, RETRIEVAL)
 
@@ -223,7 +223,7 @@ def test_lists_are_drawn_for_a_dataset_of_ones_own(tmp_path):
 
 def test_block_size_and_threads_change_no_bit(world, monkeypatch):
     from tiepoint.kernels import set_threads
-    from tiepoint.tasks import v2_verification_compare
+    from tiepoint.tasks.hpatches import verification_compare as v2_verification_compare
 
     features = features_of(make_descriptors("noisy"))
 

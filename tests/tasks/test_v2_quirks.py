@@ -12,11 +12,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 from v2_world import features_of, make_descriptors, make_world, run_task, value
 
 from tiepoint.model.errors import UnknownNameError
-from tiepoint.tasks import v2_matching_scores, v2_pools, v2_retrieval_scores, v2_verification_scores
-from tiepoint.tasks.hpatches_matching import TASK as MATCHING
-from tiepoint.tasks.hpatches_retrieval import TASK as RETRIEVAL
-from tiepoint.tasks.hpatches_verification import TASK as VERIFICATION
-from tiepoint.tasks.v2_protocols import V2Rules, convention_steps, rules_of
+from tiepoint.tasks.hpatches import matching_scores as v2_matching_scores
+from tiepoint.tasks.hpatches import retrieval_pools as v2_pools
+from tiepoint.tasks.hpatches import retrieval_scores as v2_retrieval_scores
+from tiepoint.tasks.hpatches import verification_scores as v2_verification_scores
+from tiepoint.tasks.hpatches.matching import TASK as MATCHING
+from tiepoint.tasks.hpatches.protocols import V2Rules, convention_steps, rules_of
+from tiepoint.tasks.hpatches.retrieval import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches.verification import TASK as VERIFICATION
 
 SCORERS = {
     VERIFICATION: v2_verification_scores.score,

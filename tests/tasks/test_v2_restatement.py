@@ -12,10 +12,10 @@ import v2_restatement as tool
 from v2_world import LETTERS, SPLITS, features_of, lists_of, make_descriptors, make_world, run_task, value
 
 import tiepoint as tp
-from tiepoint.tasks import v2_pools
-from tiepoint.tasks.hpatches_matching import TASK as MATCHING
-from tiepoint.tasks.hpatches_retrieval import TASK as RETRIEVAL
-from tiepoint.tasks.hpatches_verification import TASK as VERIFICATION
+from tiepoint.tasks.hpatches import retrieval_pools as v2_pools
+from tiepoint.tasks.hpatches.matching import TASK as MATCHING
+from tiepoint.tasks.hpatches.retrieval import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches.verification import TASK as VERIFICATION
 
 CASES = [
     ("random", "l2"),

@@ -105,7 +105,7 @@ def console() -> Any:
 
 def print_tables(runs: Sequence[Any], warnings: Sequence[str]) -> None:
     """Warnings, then one table a task and protocol."""
-    from ..report.text import score_tables
+    from ..report.terminal.text import score_tables
 
     for warning in warnings:
         notice(warning)

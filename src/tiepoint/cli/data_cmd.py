@@ -26,7 +26,7 @@ def make(
 
     Example: `tiepoint data make tiepoint-demo`
     """
-    from ..datasets.demo import make_demo
+    from ..datasets.demo.make import make_demo
 
     made = make_demo(out, size=(width, height), seed=seed)
     print(f"image sequences: {made.sequences}\ndense pairs: {made.dense}")
@@ -46,8 +46,8 @@ def cut(
 
     Example: `tiepoint data cut --data sequences --out patches`
     """
-    from ..datasets.cut import cut_patches
-    from ..datasets.cut_sequence import CutOptions
+    from ..datasets.cut.make import cut_patches
+    from ..datasets.cut.sequence import CutOptions
     from ..run.manifest import cores
 
     options = CutOptions(side=side, magnification=magnification, max_patches=max_patches, seed=seed)

@@ -19,7 +19,7 @@ def demo(
 
     Example: `tiepoint demo`
     """
-    from ..report.html import render
+    from ..report.page.html import render
     from ..run.demo import run_demo
     from ..run.manifest import cores
     from .report_cmd import write_text

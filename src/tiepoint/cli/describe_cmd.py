@@ -28,9 +28,9 @@ def describe(
 
     Example: `tiepoint describe rootsift --data hpatches-release --out descriptors/rootsift`
     """
-    from ..datasets.hpatches import HPatchesDataset
+    from ..datasets.hpatches.strips import HPatchesDataset
+    from ..methods.patches.write import write_descriptors
     from ..methods.resolve import resolve
-    from ..methods.write import write_descriptors
 
     dataset = HPatchesDataset(data)
     made = resolve(method, family="patches", on_bad=on_bad, device=device)

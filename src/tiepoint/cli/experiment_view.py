@@ -12,9 +12,9 @@ from .common import console, error, print_json, progress_bars, told
 
 def run_config(config: Path, store: str | None, *, dry_run: bool, as_json: bool) -> int:
     """Run an experiment file; the exit code is 0 if all of it was done."""
-    from ..run.experiment import read_experiment
-    from ..run.experiment_plan import plan
-    from ..run.experiment_run import run_experiment, store_of
+    from ..run.experiment.config import read_experiment
+    from ..run.experiment.plan import plan
+    from ..run.experiment.run import run_experiment, store_of
     from ..store.store import Store
 
     experiment = read_experiment(config)
@@ -44,7 +44,7 @@ def _live(experiment: Any, store: Any, outcomes: list[Any]) -> None:
     """The table on the terminal, redrawn after every run and at every step."""
     from rich.live import Live
 
-    from ..run.experiment_run import run_experiment
+    from ..run.experiment.run import run_experiment
 
     state = {"now": ""}
     with Live(table(outcomes), console=console(), refresh_per_second=4) as screen:
@@ -64,7 +64,7 @@ def table(outcomes: list[Any], now: str = "") -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from ..run.experiment_run import HEADLINES
+    from ..run.experiment.run import HEADLINES
 
     shown = Table(title="experiment (percent, 95 % interval)", caption=Text(now) if now else None)
     for column in ("method", "task", "protocol", "metrics"):
@@ -96,8 +96,8 @@ def _value(score: Any) -> str:
 
 def _plan(experiment: Any, cells: list[Any]) -> int:
     """What would be run, with sizes."""
-    from ..methods.keypoint_spec import split_detector
-    from ..run.experiment_run import sizes
+    from ..methods.keypoints.spec import split_detector
+    from ..run.experiment.run import sizes
 
     made = sorted({c.make for c in cells if c.make is not None})
     for detector in made:

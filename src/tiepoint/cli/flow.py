@@ -77,8 +77,8 @@ def _show_one(
     mask: Path | None,
     colours: tuple[Any, Any],
 ) -> None:
-    from ..formats.flow_file import read_flow
-    from ..formats.image import read_image, write_image
+    from ..formats.flow.flow_file import read_flow
+    from ..formats.image.read import read_image, write_image
     from ..geometry.flow_color import flow_color, max_motion
     from ..geometry.flow_validity import known
     from ..geometry.flow_warp import warp_image
@@ -109,7 +109,7 @@ def _show_one(
 
 def _masked(mask: Path, image1: Any, coloured: Any, colours: tuple[Any, Any]) -> Any:
     """The foreground of image 1, resized to the mask as in the kit; of the coloured flow without an image."""
-    from ..formats.mask import read_mask
+    from ..formats.image.mask import read_mask
     from ..geometry.bilinear import resize_u8
     from ..report.flow_pictures import foreground
 
@@ -127,7 +127,7 @@ def _wh(array: Any) -> str:
 
 def _show_results(results: Path, data: Path, vis_dir: str, colours: tuple[Any, Any]) -> None:
     from ..datasets.tss import TssDataset
-    from ..methods.dense_layout import check_folders, pair_folder
+    from ..methods.dense.layout import check_folders, pair_folder
 
     place = Path(vis_dir)
     if ".." in place.parts:
@@ -154,7 +154,7 @@ def _show_results(results: Path, data: Path, vis_dir: str, colours: tuple[Any, A
 
 def _draw(pair: Any, folder: Path, target: Path, colours: tuple[Any, Any], problems: list[str]) -> int:
     """Write the pictures of a pair and say how many; what cannot be read goes to `problems`."""
-    from ..formats.tss_results import read_pair_result
+    from ..formats.flow.tss_results import read_pair_result
     from ..report.flow_pictures import kit_pictures, save_pictures
 
     result = read_pair_result(folder)
@@ -187,7 +187,7 @@ def convert(
 
     Example: `tiepoint flow convert flow1.flo flow1.png`
     """
-    from ..formats.flow_file import read_flow, write_flow
+    from ..formats.flow.flow_file import read_flow, write_flow
 
     with _writing(target):
         write_flow(target, read_flow(source))
@@ -211,9 +211,9 @@ def warp(
 
     Example: `tiepoint flow warp image2.png flow1.flo --out warped1.png`
     """
-    from ..formats.flow_file import read_flow
-    from ..formats.image import read_image, read_size, write_image
-    from ..formats.mask import read_mask
+    from ..formats.flow.flow_file import read_flow
+    from ..formats.image.mask import read_mask
+    from ..formats.image.read import read_image, read_size, write_image
     from ..geometry.flow_warp import warp_image
     from ..report.flow_pictures import foreground, parse_colour, target_image
 

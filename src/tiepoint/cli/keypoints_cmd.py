@@ -17,7 +17,7 @@ OVERWRITE = typer.Option(False, "--overwrite", help="Replace a set of the same n
 
 
 def _saved(store: str | None, sets: list[Any], overwrite: bool) -> None:
-    from ..run.keypoint_sets import save_keypoint_set
+    from ..store.keypoint_sets import save_keypoint_set
     from ..store.store import Store
 
     with Store.open(store) as opened:
@@ -32,7 +32,7 @@ def _saved(store: str | None, sets: list[Any], overwrite: bool) -> None:
 
 
 def _loaded(store: str | None, *names: str) -> list[Any]:
-    from ..run.keypoint_sets import load_keypoint_set
+    from ..store.keypoint_sets import load_keypoint_set
     from ..store.store import Store
 
     with Store.open(store) as opened:
@@ -62,8 +62,8 @@ def make(
 
     Example: `tiepoint keypoints make sift_8000 --data sequences --detector sift --max-features 8000`
     """
-    from ..datasets.keypoint_recipes import RECIPES, make_recipe
-    from ..datasets.keypoint_sets import make_keypoint_set
+    from ..datasets.keypoint_sets.make import make_keypoint_set
+    from ..datasets.keypoint_sets.recipes import RECIPES, make_recipe
     from ..datasets.sequences import ImageSequences
 
     sequences = ImageSequences(data)
@@ -97,7 +97,7 @@ def intersect(
 
     Example: `tiepoint keypoints intersect sift_8000 surf_8000 --out both --tolerance-px 3`
     """
-    from ..datasets.keypoint_filters import intersect as intersected
+    from ..datasets.keypoint_sets.filters import intersect as intersected
 
     a, b = _loaded(store, first, second)
     _saved(store, list(intersected(a, b, out, tolerance_px=tolerance_px)), overwrite)
@@ -123,7 +123,7 @@ def subset(
 
     Example: `tiepoint keypoints subset sift_8000 --out large --count 500 --scope image --by size`
     """
-    from ..datasets.keypoint_filters import subset as part_of
+    from ..datasets.keypoint_sets.filters import subset as part_of
 
     if all(v is None for v in (count, min_size_px, max_size_px, min_distance_px)):
         raise InputError("say what to keep: --count, --min-size-px, --max-size-px or --min-distance-px")
@@ -146,7 +146,7 @@ def import_(
 
     Example: `tiepoint keypoints import exported --name theirs --data sequences`
     """
-    from ..datasets.keypoint_files import import_keypoints
+    from ..datasets.keypoint_sets.files import import_keypoints
     from ..datasets.sequences import ImageSequences
 
     _saved(store, [import_keypoints(folder, name, ImageSequences(data))], overwrite)
@@ -163,7 +163,7 @@ def export(
 
     Example: `tiepoint keypoints export sift_8000 --out csv`
     """
-    from ..datasets.keypoint_files import export_keypoints
+    from ..datasets.keypoint_sets.files import export_keypoints
 
     made = _loaded(store, name)[0]
     print(f"{export_keypoints(made, out, names=names)} files in {out}")
@@ -175,7 +175,7 @@ def list_(store: str = STORE) -> None:
 
     Example: `tiepoint keypoints list`
     """
-    from ..run.keypoint_sets import known_keypoint_sets, load_keypoint_set
+    from ..store.keypoint_sets import known_keypoint_sets, load_keypoint_set
     from ..store.store import Store
 
     with Store.open(store) as opened:

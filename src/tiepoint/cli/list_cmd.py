@@ -41,7 +41,7 @@ def list_things(
 
 
 def _methods(_: str | None) -> list[dict[str, str | None]]:
-    from ..methods import METHODS
+    from ..methods.names import METHODS
 
     return [
         {"family": e.family, "name": e.name.split(":")[-1], "about": e.summary, "extra": e.needs}

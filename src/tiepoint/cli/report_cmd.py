@@ -24,9 +24,9 @@ def report(
     """
     from ..model.errors import UnknownNameError
     from ..report.export import SUFFIX, write
-    from ..report.html import render
-    from ..report.select import runs_of
-    from ..report.splits import of_split
+    from ..report.page.html import render
+    from ..report.runs.select import runs_of
+    from ..report.runs.splits import of_split
     from ..store.store import Store
 
     path = out or Path(f"report.{SUFFIX.get(form, form)}")

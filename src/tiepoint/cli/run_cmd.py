@@ -45,8 +45,8 @@ def run(
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
     from ..run.engine import Request, prepare_all
+    from ..run.foreign_results import has_result_files
     from ..run.manifest import cores
-    from ..run.results_files import has_result_files
     from ..store.store import Store, store_root
 
     names = values(task)
@@ -91,7 +91,7 @@ def run(
 def _evaluate(prepared: list[Any], store: Any, progress: Any, out: Path | None) -> tuple[list[Any], int]:
     """Run what was made ready, one after the other; a failure is told at once and the rest goes on."""
     from ..run.engine import evaluate_prepared
-    from ..run.results_files import write_result_files
+    from ..run.foreign_results import write_result_files
 
     alone = len(prepared) == 1
     runs: list[Any] = []

@@ -46,8 +46,8 @@ def score(
 
     Example: `tiepoint score hpatches-v1/matching --results results --data hpatches-release`
     """
+    from ..run.foreign_results import score_results
     from ..run.manifest import cores
-    from ..run.results_files import score_results
     from ..store.store import Store
 
     if task != "tss":
@@ -87,7 +87,7 @@ def score(
 
 
 def _write_scores_csv(runs: Sequence[Any], results: Path, protocols: Sequence[str]) -> None:
-    from ..tasks.tss_results import subsets_without_results, write_subset_scores
+    from ..tasks.dense.tss_results import subsets_without_results, write_subset_scores
 
     for run in runs:
         for path in write_subset_scores(run.unit_records, results, protocols):
@@ -97,7 +97,7 @@ def _write_scores_csv(runs: Sequence[Any], results: Path, protocols: Sequence[st
 
 
 def _print_pairs(runs: Sequence[Any], wanted: bool | None) -> None:
-    from ..report.tss_tables import pair_tables
+    from ..report.terminal.tss_tables import pair_tables
 
     few = max((len(r.unit_records) for r in runs), default=0) <= FEW_PAIRS
     if wanted if wanted is not None else few:

@@ -27,8 +27,16 @@ def show(
 
     Example: `tiepoint show 3f2a --conventions`
     """
-    from ..report.run_conventions import convention_tables, conventions_json, conventions_of
-    from ..report.show import card, histogram_table, json_of, notes, scene_table, scores_table, write_curves
+    from ..report.terminal.conventions import convention_tables, conventions_json, conventions_of
+    from ..report.terminal.show import (
+        card,
+        histogram_table,
+        json_of,
+        notes,
+        scene_table,
+        scores_table,
+        write_curves,
+    )
     from ..run.engine import read_records
     from ..run.result import Run
     from ..store.runs import load_run

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..datasets.hpatches import HPatchesDataset
+from ..datasets.hpatches.strips import HPatchesDataset
 from ..model.errors import InputError
 
 
 def write_v1(data: Path, out: Path, *, seed: int) -> str:
     """Draw the 2016 task files; returns what was written, in words."""
-    from ..datasets.v1_tasks import write_v1_tasks
+    from ..datasets.hpatches.task_files_2016 import write_v1_tasks
 
     report = write_v1_tasks(HPatchesDataset(data), out, seed=seed)
     lines = [f"{rows:>9,}  {out / name}" for name, rows in report.rows.items()]
@@ -39,7 +39,7 @@ def write_v2(
     data: Path, out: Path, *, lists: str, names: Sequence[str], given: Path | None, seed: int
 ) -> str:
     """Write the 2017 task files; returns what was written and whether it is what was published."""
-    from ..datasets.v2_tasks import write_v2_tasks
+    from ..datasets.hpatches.task_files_2017 import write_v2_tasks
 
     splits, retrieval = _found(given)
     report = write_v2_tasks(

@@ -12,9 +12,11 @@ from ..formats.restricted_pickle import read_plain_pickle
 from ..model.errors import FormatError, InputError, StoreError
 from ..model.records import Records
 from ..store.atomic import atomic_file
-from ..tasks import v2_matching_scores, v2_retrieval_scores, v2_verification_scores
-from ..tasks.v2_pools import Pool
-from ..tasks.v2_protocols import rules_of
+from ..tasks.hpatches import matching_scores as v2_matching_scores
+from ..tasks.hpatches import retrieval_scores as v2_retrieval_scores
+from ..tasks.hpatches import verification_scores as v2_verification_scores
+from ..tasks.hpatches.protocols import rules_of
+from ..tasks.hpatches.retrieval_pools import Pool
 
 TASKS = ("verification", "matching", "retrieval")
 LETTERS = {"easy": "e", "hard": "h", "tough": "t"}

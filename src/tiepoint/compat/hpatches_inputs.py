@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..datasets.hpatches_layout import STANDARD_IMAGES
-from ..datasets.hpatches_v2 import official_splits
-from ..formats.descriptor_table import find_descriptor_file, table_shape
-from ..formats.splits import Split, read_splits
+from ..datasets.hpatches.layout import STANDARD_IMAGES
+from ..datasets.hpatches.release_2017 import official_splits
+from ..formats.hpatches.descriptor_table import find_descriptor_file, table_shape
+from ..formats.hpatches.splits import Split, read_splits
 from ..model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from .hpatches_files import TASKS
 

@@ -13,8 +13,13 @@
 from __future__ import annotations
 
 from ..geometry.workbench_truth import find_single_relevant_index, project_point
-from ..metrics.experiment_metrics import ExperimentMetrics, merge_metrics
-from ..metrics.query_ap import QueryAPResult, compute_average_precision, compute_query_ap, workbench_rank
+from ..metrics.workbench.experiment_metrics import ExperimentMetrics, merge_metrics
+from ..metrics.workbench.query_ap import (
+    QueryAPResult,
+    compute_average_precision,
+    compute_query_ap,
+    workbench_rank,
+)
 
 __all__ = [
     "ExperimentMetrics",

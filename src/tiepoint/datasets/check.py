@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..formats.patch_strip import read_strip
+from ..formats.hpatches.patch_strip import read_strip
 from ..model.errors import FormatError, InputError, ProblemsError
 from ..model.hashing import hash_file
-from .hpatches import HPatchesDataset
-from .hpatches_layout import scan_folder
+from .hpatches.layout import scan_folder
+from .hpatches.strips import HPatchesDataset
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.flow_file import SUFFIXES, read_flow
-from ..formats.image import SUFFIXES as IMAGE_SUFFIXES
-from ..formats.image import read_image, read_size
-from ..formats.mask import read_mask
-from ..formats.pf_willow import read_pf_keypoints
+from ..formats.flow.flow_file import SUFFIXES, read_flow
+from ..formats.image.mask import read_mask
+from ..formats.image.read import SUFFIXES as IMAGE_SUFFIXES
+from ..formats.image.read import read_image, read_size
+from ..formats.keypoints.pf_willow import read_pf_keypoints
 from ..geometry.flow_homography import homography_flow, lands_inside
 from ..geometry.flow_validity import UNKNOWN
 from ..model.errors import FormatError, InputError, ProblemsError

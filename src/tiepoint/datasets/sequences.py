@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tiepoint.formats.homography_text import read_homography
-from tiepoint.formats.image import SUFFIXES, read_image, read_size
-from tiepoint.model.errors import FormatError, InputError, ProblemsError, UnknownNameError
-from tiepoint.model.hashing import hash_file, hash_json
+from ..formats.image.read import SUFFIXES, read_image, read_size
+from ..formats.text.homography_text import read_homography
+from ..model.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from ..model.hashing import hash_file, hash_json
 
 _IMAGE = re.compile(r"(?:img)?([1-9]\d*)", re.IGNORECASE)
 _HOMOGRAPHY = re.compile(r"H_1_([1-9]\d*)|H1to([1-9]\d*)p?", re.IGNORECASE)
@@ -86,7 +86,7 @@ class ImageSequences:
         return images[int(name)]
 
     def image(self, scene: str, name: str | int) -> NDArray[np.uint8]:
-        """An image as RGB uint8 (h, w, 3), read now; grey by `tiepoint.formats.image.to_grey`."""
+        """An image as RGB uint8 (h, w, 3), read now; grey by `tiepoint.formats.image.read.to_grey`."""
         return read_image(self.path(scene, name))
 
     def size(self, scene: str, name: str | int) -> tuple[int, int]:

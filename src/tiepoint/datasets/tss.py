@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.flo import read_flo, read_flo_size
-from ..formats.image import read_image
-from ..formats.mask import read_mask, read_mask_size
-from ..formats.tss_text import corr_pixels, read_corr, read_flip, read_pair_names
+from ..formats.flow.flo import read_flo, read_flo_size
+from ..formats.flow.tss_text import corr_pixels, read_corr, read_flip, read_pair_names
+from ..formats.image.mask import read_mask, read_mask_size
+from ..formats.image.read import read_image
 from ..model.errors import FormatError, InputError
 from ..model.hashing import hash_file, hash_json
 from ..model.workspace import Workspace

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiepoint.model.errors import InputError
-
+from ..model.errors import InputError
 from .covisibility import Size, centre, in_view
 from .homography import Floats, local_affine, project
 

@@ -8,9 +8,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiepoint.model.errors import InputError
-
 from ..model.compiled import cached_njit
+from ..model.errors import InputError
 from .covisibility import Size
 from .homography import as_homography, corners, denominator, local_affine
 

@@ -16,9 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiepoint.model.errors import InputError
-
 from ..model.compiled import cached_njit
+from ..model.errors import InputError
 from .frames import as_frames
 
 _MAX_SAMPLES = 64

@@ -13,18 +13,18 @@ from ..model.edges import DISTANCES, distance_of
 from ..model.errors import InputError
 from ..model.hashing import hash_json
 from ..model.units import Arrays, Item
-from . import METHODS
 from .base import Method
 from .checks import check_on_bad
+from .names import METHODS
 from .registry import FAMILIES
 from .sources import library_versions, source_hash
 from .spec import FilesSpec, Stage, arguments, parameters_of, parse_spec
 from .user_code import load_from_file, plain_state, source_file
 
 BINDERS: dict[str, str] = {
-    "patches": "tiepoint.methods.patches:bind_patches",
-    "keypoints": "tiepoint.methods.keypoint_bind:bind_keypoints",
-    "dense": "tiepoint.methods.dense:bind_dense",
+    "patches": "tiepoint.methods.patches.bind:bind_patches",
+    "keypoints": "tiepoint.methods.keypoints.bind:bind_keypoints",
+    "dense": "tiepoint.methods.dense.bind:bind_dense",
 }
 """By family, what turns an object into `extract`: called with (thing, name=, distance=, on_bad=)."""
 
@@ -60,13 +60,13 @@ def resolve(
         raise InputError(f"unknown family {family!r}; one of {', '.join(FAMILIES)}")
     if not isinstance(spec, str):
         if family == "keypoints" and isinstance(spec, tuple):
-            from .keypoint_make import make_pair
+            from .keypoints.make import make_pair
 
             spec = make_pair(spec, device)
         return _bound(_instance(spec, device), Stage(type(spec).__name__), family, device, on_bad, None)
     parsed = parse_spec(spec)
     if family == "keypoints":
-        from .keypoint_make import make_keypoint_thing
+        from .keypoints.make import make_keypoint_thing
 
         thing = make_keypoint_thing(str(parsed.base), device)
         method = _bound(thing, Stage(_short(str(parsed.base))), family, device, on_bad, str(parsed.base))
@@ -83,7 +83,7 @@ def resolve(
 
 
 def _short(spec: str) -> str:
-    from .keypoint_spec import shown
+    from .keypoints.spec import shown
 
     return shown(spec)
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measures as pure functions on arrays, one idea per file."""
 
-from .average_precision import average_precision, average_precision_of_lists
-from .chance import chance_average_precision
-from .counts import average_precision_from_counts, fpr_at_recall_from_counts, roc_auc_from_counts
-from .curves import Curve, precision_recall_curve, roc_curve
-from .matching import expected_validity, matching_average_precision, ratio_dissimilarity
-from .ranks import hit_at_k, precision_at_k, rank_histogram, recall_at_k, reciprocal_rank
-from .roc import fpr_at_recall, roc_auc
+from .ranking.average_precision import average_precision, average_precision_of_lists
+from .ranking.chance import chance_average_precision
+from .ranking.counts import average_precision_from_counts, fpr_at_recall_from_counts, roc_auc_from_counts
+from .ranking.curves import Curve, precision_recall_curve, roc_curve
+from .ranking.matching import expected_validity, matching_average_precision, ratio_dissimilarity
+from .ranking.ranks import hit_at_k, precision_at_k, rank_histogram, recall_at_k, reciprocal_rank
+from .ranking.roc import fpr_at_recall, roc_auc
 
 __all__ = [
     "Curve",

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from ..model.errors import InputError, UnknownNameError
 from ..run.result import Run
-from .collect import Section, sections
-from .compare_table import latex_text, markdown_text
-from .figures import short
-from .leaderboard import Cell, leaderboard
+from .compare.table import latex_text, markdown_text
+from .figures.figure import short
+from .runs.collect import Section, sections
+from .tables.leaderboard import Cell, leaderboard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ def text(runs: Sequence[Run], form: str) -> str:
         warnings = sorted({str(w) for r in runs for w in r.manifest.get("warnings", ())})
         return json.dumps({"scores": rows, "warnings": warnings}, indent=1) + "\n"
     if form == "html":
-        from .html import render
+        from .page.html import render
 
         return render(runs)
     make = _markdown if form == "md" else _latex

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..datasets.tss import PairTruth
-from ..formats.image import write_image
+from ..formats.image.read import write_image
 from ..geometry.bilinear import resize_u8
 from ..geometry.flow_color import GREY, flow_color, max_motion
 from ..geometry.flow_resize import resize_flow_pair, resize_mask
 from ..geometry.flow_warp import warp_image
-from ..metrics.flow import endpoint_error
+from ..metrics.dense.flow import endpoint_error
 from ..model.errors import InputError
 
 Image = NDArray[np.uint8]

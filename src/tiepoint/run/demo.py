@@ -7,11 +7,11 @@ import multiprocessing
 import os
 from pathlib import Path
 
-from ..datasets.cut import cut_patches
-from ..datasets.cut_sequence import CutOptions
-from ..datasets.demo import make_demo
-from ..datasets.hpatches import HPatchesDataset
-from ..datasets.v1_tasks import V1Sizes, write_v1_tasks
+from ..datasets.cut.make import cut_patches
+from ..datasets.cut.sequence import CutOptions
+from ..datasets.demo.make import make_demo
+from ..datasets.hpatches.strips import HPatchesDataset
+from ..datasets.hpatches.task_files_2016 import V1Sizes, write_v1_tasks
 from ..model.errors import UnitError
 from ..store.store import Store
 from .engine import Progress, Request, evaluate, load_task, silent

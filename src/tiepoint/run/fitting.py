@@ -36,7 +36,7 @@ class FolderTraining:
     """Another dataset to fit on: all its sequences."""
 
     def __init__(self, folder: Path) -> None:
-        from ..datasets.hpatches import HPatchesDataset
+        from ..datasets.hpatches.strips import HPatchesDataset
 
         self.data = HPatchesDataset(folder)
 

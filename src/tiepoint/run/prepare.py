@@ -192,7 +192,7 @@ class _Desk:
 
     def _dataset(self, data: Path) -> Sequence[Item]:
         """Items of a folder of patches; none where it cannot be read, which its task has told already."""
-        from ..datasets.hpatches import HPatchesDataset
+        from ..datasets.hpatches.strips import HPatchesDataset
 
         if data not in self.datasets:
             self.datasets[data] = ()
@@ -222,7 +222,7 @@ class _Desk:
 
 
 def _resolve(request: Request, task: Task, root: Path, fit: Callable[..., Any]) -> Method:
-    from ..methods.keypoint_places import located
+    from ..methods.keypoints.places import located
     from ..methods.resolve import resolve
 
     spec = located(request.method, root)

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..formats.keypoint_set import read_keypoint_set
+from ..formats.keypoints.keypoint_set import read_keypoint_set
 from ..model.errors import InputError, StoreError
 from ..model.hashing import hash_json
 from .schema import datasets, keypoint_sets, methods, runs, scores

@@ -6,35 +6,35 @@ from ..model.registry import Registry
 TASKS = Registry("task")
 
 _V1 = "tiepoint.tasks.hpatches_v1"
-TASKS.add("hpatches-v1/classification", f"{_V1}_classification:TASK", "2016: same or not", family="patches")
-TASKS.add("hpatches-v1/matching", f"{_V1}_matching:TASK", "2016: match two images' patches", family="patches")
-TASKS.add("hpatches-v1/retrieval", f"{_V1}_retrieval:TASK", "2016: find a patch in a pool", family="patches")
+TASKS.add("hpatches-v1/classification", f"{_V1}.classification:TASK", "2016: same or not", family="patches")
+TASKS.add("hpatches-v1/matching", f"{_V1}.matching:TASK", "2016: match two images' patches", family="patches")
+TASKS.add("hpatches-v1/retrieval", f"{_V1}.retrieval:TASK", "2016: find a patch in a pool", family="patches")
 
 _V2 = "tiepoint.tasks.hpatches"
-TASKS.add("hpatches/verification", f"{_V2}_verification:TASK", "same or not", family="patches")
-TASKS.add("hpatches/matching", f"{_V2}_matching:TASK", "match two images' patches", family="patches")
-TASKS.add("hpatches/retrieval", f"{_V2}_retrieval:TASK", "find a patch among distractors", family="patches")
+TASKS.add("hpatches/verification", f"{_V2}.verification:TASK", "same or not", family="patches")
+TASKS.add("hpatches/matching", f"{_V2}.matching:TASK", "match two images' patches", family="patches")
+TASKS.add("hpatches/retrieval", f"{_V2}.retrieval:TASK", "find a patch among distractors", family="patches")
 
 TASKS.add(
-    "tss", "tiepoint.tasks.tss:TASK", "flow and mask between two instances of an object", family="dense"
+    "tss", "tiepoint.tasks.dense.tss:TASK", "flow and mask between two instances of an object", family="dense"
 )
-TASKS.add("dense/flow", "tiepoint.tasks.dense_flow:TASK", "flow against flow or homography", family="dense")
-TASKS.add("dense/pck", "tiepoint.tasks.dense_pck:TASK", "keypoints carried over by a flow", family="dense")
+TASKS.add("dense/flow", "tiepoint.tasks.dense.flow:TASK", "flow against flow or homography", family="dense")
+TASKS.add("dense/pck", "tiepoint.tasks.dense.pck:TASK", "keypoints carried over by a flow", family="dense")
 
 _KEYPOINTS = "tiepoint.tasks.keypoints"
 TASKS.add(
-    "keypoints/ranking", f"{_KEYPOINTS}_ranking:TASK", "rank of the right keypoints", family="keypoints"
+    "keypoints/ranking", f"{_KEYPOINTS}.ranking:TASK", "rank of the right keypoints", family="keypoints"
 )
 TASKS.add(
-    "keypoints/verification", f"{_KEYPOINTS}_verification:TASK", "right pair or not", family="keypoints"
+    "keypoints/verification", f"{_KEYPOINTS}.verification:TASK", "right pair or not", family="keypoints"
 )
 TASKS.add(
-    "keypoints/retrieval", f"{_KEYPOINTS}_retrieval:TASK", "find a keypoint in a pool", family="keypoints"
+    "keypoints/retrieval", f"{_KEYPOINTS}.retrieval:TASK", "find a keypoint in a pool", family="keypoints"
 )
 TASKS.add(
-    "keypoints/matching", f"{_KEYPOINTS}_matching:TASK", "first neighbours of a pair", family="keypoints"
+    "keypoints/matching", f"{_KEYPOINTS}.matching:TASK", "first neighbours of a pair", family="keypoints"
 )
-TASKS.add("keypoints/images", f"{_KEYPOINTS}_images:TASK", "images of a scene by matches", family="keypoints")
+TASKS.add("keypoints/images", f"{_KEYPOINTS}.images:TASK", "images of a scene by matches", family="keypoints")
 TASKS.add(
-    "keypoints/geometry", f"{_KEYPOINTS}_geometry:TASK", "repeatability to homography", family="keypoints"
+    "keypoints/geometry", f"{_KEYPOINTS}.geometry:TASK", "repeatability to homography", family="keypoints"
 )

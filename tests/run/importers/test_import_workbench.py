@@ -12,7 +12,7 @@ from tiepoint.cli.main import run as tiepoint
 from tiepoint.model.errors import FormatError
 from tiepoint.run.importers.workbench import import_workbench, is_workbench
 from tiepoint.run.importers.workbench_scores import parse_metadata
-from tiepoint.run.keypoint_sets import load_keypoint_set
+from tiepoint.store.keypoint_sets import load_keypoint_set
 from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...formats.task_csv import read_patches_csv
+from ...formats.hpatches.task_csv import read_patches_csv
 from ...model.errors import FormatError
 from ...model.records import Records
 from .result import NOISES, OFFICIAL_PAIRS, not_a_fraction, records_of

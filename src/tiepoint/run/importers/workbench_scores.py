@@ -12,7 +12,7 @@ import numpy as np
 
 from ...model.scores import Score, group_name
 from ...store.views import WORKBENCH_COLUMNS
-from ...tasks.scene_scores import Sums, macro, micro
+from ...tasks.scene_means import Sums, macro, micro
 from ..scoring import with_interval
 
 PROTOCOL = "workbench"

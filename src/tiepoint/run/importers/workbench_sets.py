@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ...formats.keypoint_set import KeypointSet
+from ...formats.keypoints.keypoint_set import KeypointSet
 from ...model.keypoints import COLUMNS, Keypoints
+from ...store.keypoint_sets import known_keypoint_sets, save_keypoint_set
 from ...store.store import Store
-from ..keypoint_sets import known_keypoint_sets, save_keypoint_set
 
 
 def import_sets(path: Path, store: Store) -> list[str]:

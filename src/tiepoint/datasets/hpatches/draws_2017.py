@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Drawing the 2017 lists: the published recipe, clean lists beside it, and what is wrong with a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formats.hbench.pairs import PairList
+from ...formats.hpatches.task_csv import PairTable, RefPatches
+from ...model.hashing import hash_json
+from ...model.seeding import named_generator
+from .draws_2016 import PatchSpace, draw_pairs, scene_numbers
+from .legacy_stream import LegacyStream
+
+OFFICIAL_SEED = 42
+OFFICIAL_ROWS = 1_000_000
+OFFICIAL_IMAGES = 5
+"""The recipe permutes five image numbers, so image 5 never occurs."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Positive pairs, negatives within and between sequences; row r of all three shares its first patch."""
+
+    pos: PairTable
+    intra: PairTable
+    inter: PairTable
+
+
+def draw_verification(
+    test: Sequence[str],
+    lengths: Mapping[str, int],
+    *,
+    rows: int = OFFICIAL_ROWS,
+    images: int = OFFICIAL_IMAGES,
+    seed: int = OFFICIAL_SEED,
+) -> Verification:
+    """Draw the pairs by the published recipe, from NumPy's legacy stream.
+
+    In this order, each for all rows: a sequence s of the test list; the first two entries (i, i') of a random
+    permutation of its patches; the first two (t, t') of a permutation of five image numbers; a second
+    sequence s~, and a patch i~ of it. Then pos = (s,t,i | s,t',i), intra = (s,t,i | s,t',i') and
+    inter = (s,t,i | s~,t',i~).
+
+    Traps of the recipe, all kept: image 5 is never used, rows repeat, s~ may be s, and even the same patch.
+    """
+    stream = LegacyStream(seed)
+    n = np.array([lengths[s] for s in test], np.int64)
+    seq = stream.integers(np.full(rows, len(test)))
+    i1, i2 = stream.first_two(n[seq])
+    t1, t2 = stream.first_two(np.full(rows, images))
+    other = stream.integers(np.full(rows, len(test)))
+    i3 = stream.integers(n[other])
+    s, a, b, x, y, z, o = (v.astype(np.int32) for v in (seq, t1, t2, i1, i2, i3, other))
+    names = tuple(test)
+    return Verification(
+        PairTable(names, s, a, x, s, b, x),
+        PairTable(names, s, a, x, s, b, y),
+        PairTable(names, s, a, x, o, b, z),
+    )
+
+
+def draw_retrieval_lists(
+    test: Sequence[str],
+    lengths: Mapping[str, int],
+    usable: Mapping[str, NDArray[np.bool_]],
+    *,
+    queries: int = 10_000,
+    distractors: int = 20_000,
+    seed: int = OFFICIAL_SEED,
+) -> tuple[RefPatches, RefPatches]:
+    """Draw queries and distractors by the published recipe.
+
+    Four draws a query and ten a distractor, each a sequence, then (after all sequences) a patch; patches
+    that are not `usable` (too little contrast) are dropped, then repeats, then distractors that are queries.
+    Fewer come out where the dataset has fewer.
+    """
+    stream = LegacyStream(seed)
+    n = np.array([lengths[s] for s in test], np.int64)
+    starts = np.concatenate([[0], np.cumsum(n)])
+    good = np.concatenate([np.asarray(usable[s], bool) for s in test])
+    lists: list[NDArray[np.int64]] = []
+    for size, draws in ((queries, 4 * queries), (distractors, 10 * distractors)):
+        seq = stream.integers(np.full(draws, len(test)))
+        place = starts[seq] + stream.integers(n[seq])
+        place = place[good[place]]
+        place = place[np.sort(np.unique(place, return_index=True)[1])]
+        if lists:
+            place = place[~np.isin(place, lists[0])]
+        lists.append(place[:size])
+    return _ref_patches(test, starts, lists[0]), _ref_patches(test, starts, lists[1])
+
+
+def _ref_patches(test: Sequence[str], starts: NDArray[np.int64], place: NDArray[np.int64]) -> RefPatches:
+    seq = np.searchsorted(starts, place, side="right") - 1
+    return RefPatches(tuple(test), seq.astype(np.int32), (place - starts[seq]).astype(np.int32))
+
+
+def draw_clean(
+    test: Sequence[str],
+    lengths: Mapping[str, int],
+    *,
+    rows: int = OFFICIAL_ROWS,
+    images: int = 6,
+    seed: int = 0,
+    same_scene: Sequence[Sequence[str]] = (),
+) -> Verification:
+    """Pairs without the traps: every row once (in either order), all images, `inter` of different scenes.
+
+    A sequence is drawn uniformly, as in the published lists. Each list has `rows` rows, or half of the
+    distinct positive pairs where that is less: else the small sequences would be used up. `same_scene` are
+    groups of sequences of one scene, which `inter` rows do not pair.
+    """
+    groups = tuple(tuple(group) for group in same_scene)
+    space = PatchSpace(tuple(test), np.array([lengths[s] for s in test], np.int64), images, groups)
+    names = {"pos": "pos", "intra": "sameseq", "inter": "diffseq"}
+    size = min([rows] + [space.available(kind) // 2 for kind in names.values()])
+    key = hash_json([list(test), [lengths[s] for s in test], images])
+    numbers = [str(k) for k in range(images)]
+    drawn = {
+        name: _pair_table(
+            draw_pairs(space, kind, size, numbers, named_generator(seed, "hpatches clean", key, name)),
+            tuple(test),
+            images,
+        )
+        for name, kind in names.items()
+    }
+    return Verification(drawn["pos"], drawn["intra"], drawn["inter"])
+
+
+def _pair_table(pairs: PairList, test: tuple[str, ...], images: int) -> PairTable:
+    columns = (
+        pairs.image_a // images, pairs.image_a % images, pairs.index_a,
+        pairs.image_b // images, pairs.image_b % images, pairs.index_b,
+    )  # fmt: skip
+    return PairTable(test, *(c.astype(np.int32) for c in columns))
+
+
+def list_facts(lists: Verification, same_scene: Sequence[Sequence[str]] = ()) -> dict[str, int]:
+    """What can be said against a set of lists.
+
+    Repeated rows of each list, distinct positive pairs (in either order), inter rows of one sequence, inter
+    rows that are the same patch (false negatives), inter rows of two sequences of one scene (`same_scene`
+    are groups of them), and how many of the six images occur.
+    """
+    facts = {"rows": len(lists.pos)}
+    for name, table in (("pos", lists.pos), ("intra", lists.intra), ("inter", lists.inter)):
+        first, second = _codes(table)
+        facts[f"repeated_rows_{name}"] = len(table) - len(np.unique(_pair_key(first, second)))
+    first, second = _codes(lists.pos)
+    key = _pair_key(np.minimum(first, second), np.maximum(first, second))
+    facts["distinct_positive_pairs"] = len(np.unique(key))
+    inter = lists.inter
+    same = inter.seq1 == inter.seq2
+    facts["inter_rows_of_one_sequence"] = int(same.sum())
+    facts["inter_rows_of_one_patch"] = int((same & (inter.index1 == inter.index2)).sum())
+    scene = scene_numbers(inter.sequences, same_scene)
+    facts["inter_rows_of_one_scene"] = int((~same & (scene[inter.seq1] == scene[inter.seq2])).sum())
+    facts["images_used"] = len(np.union1d(np.unique(lists.pos.image1), np.unique(lists.pos.image2)))
+    return facts
+
+
+def _codes(table: PairTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    top = int(max(table.index1.max(), table.index2.max())) + 1
+    code = [
+        (seq.astype(np.int64) * 6 + image) * top + index
+        for seq, image, index in (
+            (table.seq1, table.image1, table.index1),
+            (table.seq2, table.image2, table.index2),
+        )
+    ]
+    return code[0], code[1]
+
+
+def _pair_key(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    return first * (int(second.max()) + 1) + second

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is in a folder of patch strips, found from file headers alone, with every problem in words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...formats.hpatches.patch_strip import StripHeader, read_strip_header
+from ...model.errors import FormatError
+
+NOISES = {"easy": "e", "hard": "h", "tough": "t"}
+"""Noise levels and the letter of their images."""
+LEVEL_IMAGES = 5
+STANDARD_IMAGES = ("ref", *(f"{z}{k}" for z in NOISES.values() for k in range(1, LEVEL_IMAGES + 1)))
+"""The sixteen images of a v2 sequence."""
+
+
+@dataclass
+class Layout:
+    """Strips by sequence and image, and what is wrong with them."""
+
+    side: int | None = None
+    strips: dict[str, dict[str, StripHeader]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def image_order(name: str) -> tuple[int, int, str]:
+    """Sort key of images: ref, then easy, hard, tough by number, then any other by name.
+
+    >>> sorted(["t1", "e2", "ref", "e1", "x"], key=image_order)
+    ['ref', 'e1', 'e2', 't1', 'x']
+    """
+    if name == "ref":
+        return (0, 0, "")
+    match = re.fullmatch(r"([eht])(\d+)", name)
+    if match:
+        return (1 + "eht".index(match[1]), int(match[2]), "")
+    return (9, 0, name)
+
+
+def scan_folder(root: Path) -> Layout:
+    """Read the headers of all strips below a folder and list everything that does not fit.
+
+    A sequence is a folder with PNG files. All images of a sequence must have the same number of patches,
+    all strips the same width, and every sequence the images that others have.
+    """
+    layout = Layout()
+    if not root.is_dir():
+        layout.problems.append("the folder does not exist")
+        return layout
+    folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+    found = {p.name: sorted(p.glob("*.png"), key=lambda f: image_order(f.stem)) for p in folders}
+    named = {name for name in found if name.startswith(("i_", "v_"))}
+    sequences = {name: files for name, files in found.items() if files}
+    misplaced = _misplaced(root, folders, sequences)
+    if misplaced:
+        layout.problems.append(misplaced)
+        return layout
+    layout.problems += [f"{name}: has no PNG strip" for name in sorted(named - set(sequences))]
+    for sequence, files in sequences.items():
+        strips = layout.strips.setdefault(sequence, {})
+        if "." in sequence:
+            layout.problems.append(f"{sequence}: a sequence name must not have a dot")
+        for path in files:
+            try:
+                strips[path.stem] = read_strip_header(path)
+            except FormatError as e:
+                layout.problems.append(f"{sequence}/{path.name}: {e.reason}")
+    _compare(layout, {name: {f.stem for f in files} for name, files in sequences.items()})
+    return layout
+
+
+def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]) -> str | None:
+    """Why the folder as a whole is not a dataset, or None."""
+    if any(root.glob("ref.png")):
+        return f"is the folder of one sequence; use its parent {root.resolve().parent}"
+    if sequences:
+        if not any(f.stem == "ref" for files in sequences.values() for f in files):
+            images = any((root / name / "H_1_2").exists() for name in sequences)
+            hint = "; these are full images, cut patches from them with 'tiepoint data cut'" if images else ""
+            return f"no sequence has a ref.png{hint}"
+        return None
+    deeper = [p for p in folders if any(p.glob("*/ref.png"))]
+    if deeper:
+        return f"the sequences are one level deeper; use {deeper[0]}"
+    deeper = [q for p in folders for q in sorted(p.iterdir()) if q.is_dir() and any(q.glob("*/ref.png"))]
+    if deeper:
+        return f"the sequences are two levels deeper; use {deeper[0]}"
+    return "has no sequence: expected folders SEQ with strips ref.png, e1.png, …"
+
+
+def _compare(layout: Layout, present: dict[str, set[str]]) -> None:
+    """Problems between strips: widths, counts, missing images."""
+    widths = Counter(h.side for strips in layout.strips.values() for h in strips.values())
+    if not widths:
+        return
+    layout.side = widths.most_common(1)[0][0]
+    everywhere = sorted(set().union(*present.values()) | {"ref"}, key=image_order)
+    for sequence, strips in layout.strips.items():
+        lack = [image for image in everywhere if image not in present[sequence]]
+        if "ref" in lack:
+            layout.problems.append(f"{sequence}: image ref is missing (every sequence needs it)")
+            lack.remove("ref")
+        if len(lack) == 1:
+            layout.problems.append(f"{sequence}: image {lack[0]} is missing (other sequences have it)")
+        elif lack:
+            layout.problems.append(
+                f"{sequence}: images {', '.join(lack)} are missing (other sequences have them)"
+            )
+        for image, header in strips.items():
+            if header.side != layout.side:
+                layout.problems.append(
+                    f"{sequence}/{image}.png: is {header.side} pixels wide, the others {layout.side}"
+                )
+        counts = Counter(h.count for h in strips.values())
+        expected = strips["ref"].count if "ref" in strips else counts.most_common(1)[0][0] if counts else 0
+        for image, header in strips.items():
+            if header.count != expected and header.side == layout.side:
+                layout.problems.append(
+                    f"{sequence}: image {image} has {header.count} patches but ref has {expected}; "
+                    "patch k of every image must be the same place"
+                )

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which splits of the 2017 suite a dataset has, and what it lacks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ...formats.hpatches.splits import Split, read_splits
+from ...model.errors import InputError, UnknownNameError
+from .release_2017 import official_splits, open_lengths, same_scenes
+from .strips import HPatchesDataset
+
+WHOLE = "all"
+"""Name of the split of every sequence of a dataset."""
+NAMES_SHOWN = 20
+
+
+def known_splits(data: HPatchesDataset, path: Path | None = None) -> dict[str, Split]:
+    """Splits by name: those of a ``splits.json``, or else the published ones; always `all`.
+
+    A dataset that shares no sequence with the release has `full`, and `illum` and `view` where it has
+    sequences of the kind, of its own instead of the published ones.
+
+    >>> own = HPatchesDataset.from_lengths({"i_a": 3, "i_b": 2})
+    >>> {name: split.test for name, split in known_splits(own).items()}
+    {'all': ('i_a', 'i_b'), 'full': ('i_a', 'i_b'), 'illum': ('i_a', 'i_b')}
+    """
+    whole = {WHOLE: Split(WHOLE, data.sequences)}
+    if path is not None:
+        return whole | read_splits(path)
+    if not shares_release(data):
+        kinds = {"illum": "i", "view": "v"}
+        chosen = {n: tuple(s for s in data.sequences if data.kind(s) == k) for n, k in kinds.items()}
+        own = {n: Split(n, test) for n, test in chosen.items() if test}
+        return whole | {"full": Split("full", data.sequences), **own}
+    return whole | official_splits()
+
+
+def shares_release(data: HPatchesDataset) -> bool:
+    """Whether a dataset has any sequence of the release."""
+    return not set(official_splits()["full"].test).isdisjoint(data.sequences)
+
+
+def named_split(known: Mapping[str, Split], name: str) -> Split:
+    """The split of a name, or an error with the names there are.
+
+    Raises:
+        InputError: It is a published one, of which the dataset has no sequence.
+        UnknownNameError: There is none of this name.
+    """
+    if name in known:
+        return known[name]
+    if name in official_splits():
+        raise InputError(
+            f"split {name!r} is one of the published HPatches, and neither the dataset has sequences of "
+            f"it nor a splits.json defines it; there are {', '.join(known)}"
+        )
+    raise UnknownNameError("split", name, known)
+
+
+def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = ()) -> list[str]:
+    """What a dataset lacks for a split, in words; many sequences of one trouble make one sentence.
+
+    >>> some = HPatchesDataset.from_lengths({"i_a": 3}, unsure={"v_b": (2, 4)})
+    >>> for problem in split_problems(some, Split("mine", ("i_a", "v_b", "i_c"))):
+    ...     print(problem)
+    split 'mine': the number of patches is not known exactly of v_b (2 to 4); give one number for each
+    split 'mine': unknown sequence 'i_c'; did you mean 'i_a'?
+    """
+    absent = [s for s in split.test if s not in data.lengths]
+    ranges = dict(data.open_lengths)
+    if not data.has_patches and set(absent) <= set(open_lengths()):
+        ranges = open_lengths() | ranges  # the whole release as it is known without its strips
+    unsure = [s for s in absent if s in ranges]
+    gone = [s for s in absent if s not in ranges]
+    problems = []
+    if unsure:
+        shown = ", ".join(f"{s} ({ranges[s][0]} to {ranges[s][1]})" for s in unsure)
+        problems.append(f"the number of patches is not known exactly of {shown}; give one number for each")
+    if len(gone) > NAMES_SHOWN // 2:
+        shown = ", ".join(gone[:NAMES_SHOWN]) + (
+            f" and {len(gone) - NAMES_SHOWN} more" * (len(gone) > NAMES_SHOWN)
+        )
+        problems.append(
+            f"the dataset lacks {len(gone)} of its {len(split.test)} sequences ({shown}); "
+            f"the split {WHOLE!r} is every sequence it has"
+        )
+        gone = []
+    there = [s for s in split.test if s in data.lengths]
+    problems += data.missing([*there, *gone], images)
+    return [f"split {split.name!r}: {p}" for p in problems]
+
+
+def scene_groups(data: HPatchesDataset, split: Split) -> list[tuple[str, ...]]:
+    """Groups of sequences of a split that are one scene: those known of the release, and equal strips.
+
+    >>> scene_groups(HPatchesDataset.from_lengths({"i_objects": 3, "i_table": 3, "v_b": 2}),
+    ...     Split("mine", ("i_table", "v_b", "i_objects")))
+    [('i_table', 'i_objects')]
+    """
+    scene = {s: data.item(s, "ref").content if data.has_patches else s for s in split.test}
+    for first, *others in same_scenes(split.test):
+        for other in others:
+            scene = {s: scene[first] if of == scene[other] else of for s, of in scene.items()}
+    groups: dict[str, list[str]] = {}
+    for name, of in scene.items():
+        groups.setdefault(of, []).append(name)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def left_out(data: HPatchesDataset) -> list[str]:
+    """A note about sequences that a dataset of lengths names without an exact number of patches."""
+    if not data.open_lengths:
+        return []
+    names = ", ".join(data.open_lengths)
+    return [f"left out, since their number of patches is not known exactly: {names}"]

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Definition files of the 2016 tasks for any dataset (`tiepoint data tasks --suite hpatches-v1`).
+
+Per set of sequences (train and test where the dataset has a ``test_set.txt``, else `all`) and noise level
+(easy, hard): classification and matching benchmarks, and retrieval files ``SET_NOISE_Ss_SEED``, each with
+labels. The draws are ours: PCG64, seeded by the hash of a seed, the lengths and the file's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formats.hbench import benchmark as benchmarks
+from ...formats.hbench import labels
+from ...formats.hbench.pairs import write_pairs
+from ...formats.text_file import read_lines
+from ...model.errors import InputError, ProblemsError
+from ...model.hashing import hash_json
+from ...model.seeding import named_generator
+from .draws_2016 import PatchSpace, draw_pairs, draw_retrieval
+from .layout import NOISES
+from .strips import HPatchesDataset
+
+V1_NOISES = ("easy", "hard")
+MATCHING_NAMES = {"i": "illum", "v": "viewpoint", "other": "other"}
+
+
+@dataclass(frozen=True)
+class V1Sizes:
+    """Sizes of the lists; the defaults are the published ones, used as upper limits.
+
+    A dataset smaller than the published one gets three positive pairs a place, five negatives a positive, and
+    a hundred queries a sequence, about the published proportions.
+    """
+
+    positives: int = 200_000
+    negatives: int = 1_000_000
+    pools: tuple[tuple[int, int], ...] = ((5, 5), (40, 2))
+    queries_per_sequence: int = 100
+    min_deviation: float = 10.0
+
+
+@dataclass
+class V1Report:
+    """What was written: rows by file, and what the reader should know."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def write_v1_tasks(
+    data: HPatchesDataset, out: str | Path, *, seed: int = 0, sizes: V1Sizes | None = None
+) -> V1Report:
+    """Write ``OUT/classification``, ``OUT/matching`` and ``OUT/retrieval``.
+
+    Args:
+        data: A dataset with a reference and easy (or hard) images.
+        out: Folder for the files.
+        seed: Other draws of the same kind.
+        sizes: Limits of the lists.
+
+    Returns:
+        Rows of every file and notes: what was left out or is smaller than published, and why.
+    """
+    noises = [n for n in V1_NOISES if n in data.noises]
+    if not noises:
+        raise InputError(f"{data.root}: the 2016 tasks need easy or hard images (e1, … or h1, …), found none")
+    report, root, limits = V1Report(), Path(out), sizes or V1Sizes()
+    usable = _usable(data, limits.min_deviation, report)
+    for name, sequences in _sets(data).items():
+        drawn = _Drawn(data, sequences, name, noises, root, seed, limits, report)
+        drawn.classification()
+        drawn.matching()
+        drawn.retrieval(usable)
+    return report
+
+
+def _sets(data: HPatchesDataset) -> dict[str, tuple[str, ...]]:
+    listed = data.root / "test_set.txt" if data.root is not None and data.root.is_dir() else None
+    if listed is None or not listed.is_file():
+        return {"all": data.sequences}
+    test = [Path(line).name for line in read_lines(listed) if line]
+    problems = data.missing(test)
+    if problems:
+        raise ProblemsError(f"{listed}", problems)
+    sets = {
+        "train": tuple(s for s in data.sequences if s not in test),
+        "test": tuple(s for s in data.sequences if s in test),
+    }
+    return {name: sequences for name, sequences in sets.items() if sequences}
+
+
+def _usable(data: HPatchesDataset, deviation: float, report: V1Report) -> dict[str, NDArray[np.int64]]:
+    """Reference patches with enough contrast to be a query, by sequence."""
+    if not data.has_patches:
+        report.notes.append("the dataset has no pixels: queries are not filtered by contrast")
+        return {s: np.arange(data.count(s)) for s in data.sequences}
+    return {s: contrasty(data.patches(s, "ref"), deviation) for s in data.sequences}
+
+
+def contrasty(patches: NDArray[np.uint8], deviation: float) -> NDArray[np.int64]:
+    """Indices of patches whose pixels have a standard deviation above `deviation` grey levels."""
+    flat = patches.reshape(len(patches), -1)
+    spread = np.concatenate([part.std(axis=1) for part in np.array_split(flat, max(1, len(flat) // 256))])
+    return np.flatnonzero(spread > deviation)
+
+
+@dataclass
+class _Drawn:
+    """The files of one set of sequences."""
+
+    data: HPatchesDataset
+    sequences: tuple[str, ...]
+    name: str
+    noises: Sequence[str]
+    root: Path
+    seed: int
+    sizes: V1Sizes
+    report: V1Report
+
+    def _rng(self, file: str) -> np.random.Generator:
+        lengths = hash_json({s: self.data.count(s) for s in self.sequences})
+        return named_generator(self.seed, "hpatches-v1", lengths, file)
+
+    def _images(self, noise: str) -> list[str]:
+        images = self.data.images(self.sequences[0])
+        return ["ref", *(m for m in images if m[0] == NOISES[noise] and m != "ref")]
+
+    def classification(self) -> None:
+        """Positive and negative lists, and the benchmarks that join them."""
+        folder = self.root / "classification"
+        images = {noise: self._images(noise) for noise in self.noises}
+        lengths = np.array([self.data.count(s) for s in self.sequences])
+        space = PatchSpace(self.sequences, lengths, min(len(m) for m in images.values()))
+        n_pos = min(self.sizes.positives, 3 * int(lengths.sum()), max(1, space.available("pos") // 2))
+        # One draw for all noise levels: as published, the hard list is the easy one with other images.
+        lists = {
+            "pos": draw_pairs(space, "pos", n_pos, images[self.noises[0]], self._rng(f"{self.name}_pos"))
+        }
+        for noise in self.noises:
+            table = tuple(f"{s}.{m}" for s in self.sequences for m in images[noise][: space.n_images])
+            pairs = lists["pos"]
+            write_pairs(
+                folder / f"{self.name}_{noise}_pos.pairs",
+                type(pairs)(table, pairs.image_a, pairs.index_a, pairs.image_b, pairs.index_b),
+            )
+            self.report.rows[f"classification/{self.name}_{noise}_pos.pairs"] = n_pos
+        for kind in ("diffseq", "sameseq"):
+            n_neg = min(self.sizes.negatives, 5 * n_pos, space.available(kind) // 2)
+            if n_neg == 0:
+                self.report.notes.append(
+                    f"{self.name}: no {kind} negatives, it has too few sequences or patches"
+                )
+                continue
+            file = f"{self.name}_{kind}_neg"
+            pairs = draw_pairs(space, kind, n_neg, images[self.noises[0]], self._rng(file))
+            write_pairs(folder / f"{file}.pairs", pairs)
+            self.report.rows[f"classification/{file}.pairs"] = n_neg
+            for noise in self.noises:
+                path = folder / f"{self.name}_{kind}_{noise}.benchmark"
+                benchmarks.write_classification(path, f"{self.name}_{noise}_pos.pairs", f"{file}.pairs")
+                truth = np.repeat([True, False], [n_pos, n_neg])
+                labels.write_classification_labels(path.with_suffix(".labels"), truth)
+                self.report.rows[f"classification/{path.name}"] = n_pos + n_neg
+        if n_pos < self.sizes.positives:
+            self.report.notes.append(
+                f"{self.name}: {n_pos} positive pairs (published lists have more), as it is small"
+            )
+
+    def matching(self) -> None:
+        """One benchmark for each noise level and kind of sequence: reference against every other image."""
+        for noise in self.noises:
+            for kind, word in MATCHING_NAMES.items():
+                chosen = [s for s in self.sequences if self.data.kind(s) == kind]
+                if not chosen:
+                    continue
+                targets = self._images(noise)[1:]
+                pairs = tuple((f"{s}.ref", f"{s}.{m}") for s in chosen for m in targets)
+                path = self.root / "matching" / f"{self.name}_{noise}_{word}.benchmark"
+                benchmarks.write_matching(path, pairs)
+                benchmark = benchmarks.MatchingBenchmark(path.stem, pairs)
+                truth = labels.matching_truth(benchmark, self.data.counts)
+                labels.write_matching_labels(path.with_suffix(".labels"), benchmark, truth)
+                self.report.rows[f"matching/{path.name}"] = len(pairs)
+
+    def retrieval(self, usable: Mapping[str, NDArray[np.int64]]) -> None:
+        """Pools of a few and of many sequences, several draws each."""
+        sizes: dict[int, int] = {}
+        for wanted, draws in self.sizes.pools:
+            n_sequences = min(wanted, len(self.sequences))
+            sizes.setdefault(n_sequences, 1 if n_sequences == len(self.sequences) else draws)
+        chosen = {s: usable[s] for s in self.sequences}
+        for noise in self.noises:
+            for n_sequences, draws in sizes.items():
+                for draw in range(draws):
+                    file = f"{self.name}_{noise}_{n_sequences}s_{draw:02d}"
+                    n_queries = self.sizes.queries_per_sequence * n_sequences
+                    pool, queries = draw_retrieval(
+                        self.sequences, chosen, self._images(noise), n_sequences, n_queries, self._rng(file)
+                    )
+                    if not len(queries):
+                        self.report.notes.append(
+                            f"{file}: no patch has enough contrast for a query, left out"
+                        )
+                        continue
+                    benchmark = benchmarks.RetrievalBenchmark(file, pool, queries)
+                    path = self.root / "retrieval" / f"{file}.benchmark"
+                    benchmarks.write_retrieval(path, benchmark)
+                    truth = labels.retrieval_truth(benchmark)
+                    labels.write_retrieval_labels(path.with_suffix(".labels"), benchmark, truth)
+                    self.report.rows[f"retrieval/{path.name}"] = len(queries)

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task files of the 2017 suite for a dataset (`tiepoint data tasks --suite hpatches`).
+
+Writes ``splits.json``, ``verif_{pos,neg_intra,neg_inter}_split-X.csv``,
+``retr_{queries,distractors}_split-X.csv``, and ``tasks.json``, which says of each file whether it is the
+published one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formats.hpatches.splits import Split, write_splits
+from ...formats.hpatches.task_csv import RefPatches, pairs_csv_chunks, patches_csv_chunks, read_patches_csv
+from ...formats.text_file import write_bytes
+from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from .draws_2017 import (
+    OFFICIAL_IMAGES,
+    OFFICIAL_ROWS,
+    Verification,
+    draw_clean,
+    draw_retrieval_lists,
+    draw_verification,
+    list_facts,
+)
+from .release_2017 import git_blob_sha1, official_lengths, official_sha1, official_splits, open_lengths
+from .splits import (
+    WHOLE,
+    known_splits,
+    left_out,
+    named_split,
+    scene_groups,
+    shares_release,
+    split_problems,
+)
+from .strips import HPatchesDataset
+from .task_files_2016 import contrasty
+
+LISTS = ("official", "clean")
+MIN_DEVIATION = 10.0
+QUERIES, DISTRACTORS = 10_000, 20_000
+VERIFICATION_FILES = {"pos": "verif_pos", "intra": "verif_neg_intra", "inter": "verif_neg_inter"}
+
+
+@dataclass
+class V2Report:
+    """What was written: by file, its rows, hash and whether it is the published one; facts; notes."""
+
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    facts: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def write_v2_tasks(
+    data: HPatchesDataset,
+    out: str | Path,
+    *,
+    splits: str | Path | None = None,
+    names: Sequence[str] | None = None,
+    lists: str = "official",
+    retrieval: str | Path | None = None,
+    rows: int | None = None,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> V2Report:
+    """Write the task files of a dataset.
+
+    Args:
+        data: Strips, or lengths alone (`published_lengths` for the release).
+        out: Folder for the files.
+        splits: A `splits.json`; None takes the published splits whose sequences the dataset has. Where it has
+            none of them in full, all its sequences are one split, `all`; a dataset of one's own has `full`,
+            `illum` and `view`.
+        names: Which splits; None all.
+        lists: `official` (the published recipe) or `clean` (without its traps; facts of both are reported).
+        retrieval: Folder with `retr_*.csv` files to use; what it has not is drawn, which needs the patches.
+        rows: Verification pairs of each kind; None: a million for the published splits; for others ten a
+            place, at most a million.
+        seed: Of the clean lists; the recipe prescribes its own.
+        progress: Called with a few words before each step.
+
+    Returns:
+        The report, also written as ``tasks.json``.
+    """
+    if lists not in LISTS:
+        raise UnknownNameError("kind of lists", lists, LISTS)
+    report, root = V2Report(), Path(out)
+    chosen = _splits(data, None if splits is None else Path(splits), names, report)
+    problems = [p for split in chosen.values() for p in _verification_problems(data, split, lists)]
+    given = _given_lists(data, chosen, None if retrieval is None else Path(retrieval), problems)
+    if problems:
+        raise ProblemsError("these task files cannot be written", problems)
+    say = progress or (lambda _: None)
+    drawn = [split for name, split in chosen.items() if name not in given]
+    usable = _usable(data, drawn)
+    for split in drawn if usable else ():
+        _retrieval_sizes(split, usable)  # raises before anything is written
+    write_splits(root / "splits.json", chosen)
+    for name, split in chosen.items():
+        say(f"verification pairs of split {name}")
+        _write_verification(data, split, root, lists, rows, seed, report)
+        say(f"retrieval lists of split {name}")
+        _write_retrieval(data, split, root, usable, given.get(name), report)
+    write_bytes(root / "tasks.json", (json.dumps(asdict(report), indent=1).encode(),))
+    return report
+
+
+def published_lengths() -> HPatchesDataset:
+    """The release as known without its files: 106 of 116 sequences, enough for a, b, c and illum."""
+    return HPatchesDataset.from_lengths(official_lengths(), unsure=open_lengths())
+
+
+def verification_rows(split: Split, lengths: Mapping[str, int]) -> int:
+    """Pairs of each kind: a million for a published split, else ten a place, at most a million."""
+    if official_splits().get(split.name) == split:
+        return OFFICIAL_ROWS
+    return min(OFFICIAL_ROWS, 10 * sum(lengths[s] for s in split.test))
+
+
+def retrieval_lists(data: HPatchesDataset, split: Split) -> tuple[RefPatches, RefPatches]:
+    """Queries and distractors of a split, drawn by the published recipe; needs the patches."""
+    usable = _usable(data, [split])
+    n_queries, n_distractors = _retrieval_sizes(split, usable)
+    lengths = {s: data.count(s) for s in split.test}
+    return draw_retrieval_lists(split.test, lengths, usable, queries=n_queries, distractors=n_distractors)
+
+
+def _splits(
+    data: HPatchesDataset, path: Path | None, names: Sequence[str] | None, report: V2Report
+) -> dict[str, Split]:
+    known = known_splits(data, path)
+    if names is not None:
+        found = {name: named_split(known, name) for name in names}
+    else:
+        found = {n: s for n, s in known.items() if n != WHOLE}
+        if path is None and shares_release(data):
+            found = {n: s for n, s in found.items() if not split_problems(data, s)}
+        elif path is None:
+            found = {n: s for n, s in found.items() if n == "full" or len(s.test) > 1}
+        if not found:
+            found = {WHOLE: known[WHOLE]}
+            n = len(data.sequences)
+            report.notes.append(
+                f"no published split is complete here: {WHOLE!r} is the {n} sequences there are"
+            )
+    problems = [p for s in found.values() for p in split_problems(data, s, ["ref"])]
+    if problems:
+        raise ProblemsError("these splits cannot be made for the dataset", problems)
+    if WHOLE in found:
+        report.notes += left_out(data)
+    return found
+
+
+def _verification_problems(data: HPatchesDataset, split: Split, lists: str) -> list[str]:
+    """Why no pairs can be drawn for a split, or nothing."""
+    small = [s for s in split.test if data.count(s) < 2]
+    if _images(data, split) < 2 or len(split.test) < 2 or small:
+        return [f"split {split.name!r} needs two sequences of two patches, and an image beside ref"]
+    if lists == "clean" and any(len(group) == len(split.test) for group in scene_groups(data, split)):
+        return [f"split {split.name!r} is one scene: there are no pairs of different ones"]
+    return []
+
+
+def _images(data: HPatchesDataset, split: Split) -> int:
+    """Images of a noise level, the reference among them."""
+    return 1 + max(sum(m[0] == z and m != "ref" for m in data.images(split.test[0])) for z in "eht")
+
+
+def _given_lists(
+    data: HPatchesDataset, chosen: Mapping[str, Split], folder: Path | None, problems: list[str]
+) -> dict[str, list[RefPatches]]:
+    """Retrieval lists of the splits for which the folder has both files; what is wrong is collected."""
+    found: dict[str, list[RefPatches]] = {}
+    if folder is None:
+        return found
+    for name in chosen:
+        paths = [folder / file for file in _retrieval_files(name)]
+        there = [p for p in paths if p.is_file()]
+        if len(there) == 1:
+            (lack,) = (p.name for p in paths if p not in there)
+            problems.append(f"{folder} has {there[0].name} but not {lack}; they belong together")
+        for path in there:
+            try:
+                found.setdefault(name, []).append(read_patches_csv(path, data.lengths))
+            except FormatError as e:
+                problems.append(str(e))
+    return found
+
+
+def _retrieval_files(name: str) -> list[str]:
+    return [f"retr_{kind}_split-{name}.csv" for kind in ("queries", "distractors")]
+
+
+def _usable(data: HPatchesDataset, splits: Iterable[Split]) -> dict[str, NDArray[np.bool_]]:
+    if not data.has_patches:
+        return {}
+    wanted = sorted({s for split in splits for s in split.test})
+    usable = {}
+    for sequence in wanted:
+        mask = np.zeros(data.count(sequence), bool)
+        mask[contrasty(data.patches(sequence, "ref"), MIN_DEVIATION)] = True
+        usable[sequence] = mask
+    return usable
+
+
+def _write_verification(
+    data: HPatchesDataset, split: Split, root: Path, lists: str, rows: int | None, seed: int, report: V2Report
+) -> None:
+    lengths = {s: data.count(s) for s in split.test}
+    images = _images(data, split)
+    scenes = scene_groups(data, split)
+    is_published = official_splits().get(split.name) == split
+    size = rows or verification_rows(split, lengths)
+    drawn = draw_verification(split.test, lengths, rows=size, images=min(OFFICIAL_IMAGES, images))
+    facts = {"official": list_facts(drawn, scenes)}
+    if lists == "clean":
+        drawn = draw_clean(
+            split.test, lengths, rows=size, images=min(6, images), seed=seed, same_scene=scenes
+        )
+        facts["clean"] = list_facts(drawn, scenes)
+        report.notes.append(_what_changed(split.name, facts))
+    report.facts[split.name] = facts
+    _write_lists(drawn, split, root, lists, is_published, report)
+
+
+def _write_lists(
+    drawn: Verification, split: Split, root: Path, lists: str, is_published: bool, report: V2Report
+) -> None:
+    differ = []
+    for kind, start in VERIFICATION_FILES.items():
+        table = getattr(drawn, kind)
+        file = f"{start}_split-{split.name}.csv"
+        chunks = list(pairs_csv_chunks(table))
+        write_bytes(root / file, chunks)
+        sha1 = git_blob_sha1(chunks)
+        same = lists == "official" and sha1 == official_sha1(file)
+        report.files[file] = {"rows": len(table), "sha1": sha1, "published": same, "lists": lists}
+        if is_published and lists == "official" and not same:
+            differ.append(file)
+    if differ:
+        report.notes.append(
+            f"split {split.name}: {', '.join(differ)} differ from the published files ({_why(drawn)}); "
+            "scores on them are not comparable with published ones"
+        )
+
+
+def _why(drawn: Verification) -> str:
+    return (
+        "the row count was changed"
+        if len(drawn.pos) != OFFICIAL_ROWS
+        else ("the sequences have other numbers of patches than the release")
+    )
+
+
+def _what_changed(name: str, facts: Mapping[str, Mapping[str, int]]) -> str:
+    old, new = facts["official"], facts["clean"]
+    changed = [f"{key.replace('_', ' ')} {old[key]} -> {new[key]}" for key in old if old[key] != new[key]]
+    return f"split {name}, clean lists against the published recipe: {', '.join(changed)}"
+
+
+def _write_retrieval(
+    data: HPatchesDataset,
+    split: Split,
+    root: Path,
+    usable: Mapping[str, NDArray[np.bool_]],
+    given: Sequence[RefPatches] | None,
+    report: V2Report,
+) -> None:
+    files = _retrieval_files(split.name)
+    if given is None and not usable:
+        report.notes.append(
+            f"split {split.name}: no retrieval lists, since drawing them needs the patches (contrast); "
+            f"give a folder with {' and '.join(files)} (--tasks)"
+        )
+        return
+    if given is None:
+        lengths = {s: data.count(s) for s in split.test}
+        n_queries, n_distractors = _retrieval_sizes(split, usable)
+        given = draw_retrieval_lists(
+            split.test, lengths, usable, queries=n_queries, distractors=n_distractors
+        )
+    for file, table in zip(files, given, strict=True):
+        chunks = list(patches_csv_chunks(table))
+        write_bytes(root / file, chunks)
+        sha1 = git_blob_sha1(chunks)
+        report.files[file] = {"rows": len(table), "sha1": sha1, "published": sha1 == official_sha1(file)}
+
+
+def _retrieval_sizes(split: Split, usable: Mapping[str, NDArray[np.bool_]]) -> tuple[int, int]:
+    """Queries and distractors: the published numbers; in a small dataset a third of it are queries."""
+    if official_splits().get(split.name) == split:
+        return QUERIES, DISTRACTORS
+    total = sum(int(usable[s].sum()) for s in split.test)
+    if total < 2:
+        raise InputError(f"split {split.name!r}: fewer than two reference patches have enough contrast")
+    queries = min(QUERIES, max(1, total // 3))
+    return queries, min(DISTRACTORS, total - queries)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Keypoint sets from and to folders of CSV files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ...formats.keypoints.keypoint_csv import read_keypoint_csv, write_keypoint_csv
+from ...formats.keypoints.keypoint_set import KeypointSet
+from ...geometry.covisibility import in_view
+from ...methods.keypoints.detect.files import find_file
+from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from ..sequences import ImageSequences
+
+NAMES = ("number", "workbench")
+
+
+def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> KeypointSet:
+    """A set from ``SCENE/IMAGE.csv``; every missing file and keypoint outside its image is reported at once.
+
+    The border is unknown and not recorded; it can be measured, so the smallest distance to an edge is.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder of SCENE/IMAGE.csv")
+    images, problems, margin = {}, [], np.inf
+    for scene in sequences.scenes:
+        for k in sequences.images(scene):
+            key, size = f"{scene}/{k}", sequences.size(scene, k)
+            try:
+                found = read_keypoint_csv(find_file(folder, key, (".csv",)))
+            except FormatError as e:
+                problems.append(str(e))
+                continue
+            outside = np.flatnonzero(~in_view(found.xy, size))
+            if len(outside):
+                x, y = found.xy[outside[0]]
+                problems.append(
+                    f"{key}: keypoint {outside[0]} at ({x:g}, {y:g}) lies outside {size[0]} x {size[1]}"
+                )
+            if len(found):
+                edge = np.minimum(found.xy + 0.5, np.array(size) - 0.5 - found.xy).min()
+                margin = min(margin, float(edge))
+            images[key] = found
+    if problems:
+        raise ProblemsError(str(folder), problems)
+    recipe = {
+        "method": "import", "detector": None, "data": str(sequences.root),
+        "data_hash": sequences.data_hash, "measured_border_px": None if margin == np.inf else margin,
+    }  # fmt: skip
+    contents = {key: sequences.content(*key.rpartition("/")[::2]) for key in images}
+    return KeypointSet(name, images, recipe, None, contents)
+
+
+def export_keypoints(made: KeypointSet, folder: Path, *, names: str = "number") -> int:
+    """Write ``SCENE/1.csv`` (or ``SCENE/1ppm.csv``) for every image; returns the number of files."""
+    if names not in NAMES:
+        raise UnknownNameError("naming", names, NAMES)
+    for key, keypoints in made.images.items():
+        scene, _, image = key.rpartition("/")
+        file = f"{image}.csv" if names == "number" else f"{image}ppm.csv"
+        write_keypoint_csv(folder / scene / file, keypoints)
+    return len(made.images)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Keypoint sets from keypoint sets: by size, by distance, subsets, mutual intersections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formats.keypoints.keypoint_set import KeypointSet
+from ...geometry.correspondence import nearest_of, points_within
+from ...model.errors import InputError, UnknownNameError
+from ...model.keypoints import Keypoints
+from ...model.seeding import named_generator
+
+SCOPES = ("image", "set")
+ORDERS = ("response", "size", "random")
+Ints = NDArray[np.int64]
+
+
+def sized(keypoints: Keypoints, low_px: float | None, high_px: float | None) -> Keypoints:
+    """Keypoints whose size lies within bounds, both inclusive.
+
+    >>> sized(Keypoints.at([[0, 0], [1, 1]], size_px=[4, 9]), 5, None).size_px.tolist()
+    [9.0]
+    """
+    low = -np.inf if low_px is None else low_px
+    high = np.inf if high_px is None else high_px
+    return keypoints[(keypoints.size_px >= low) & (keypoints.size_px <= high)]
+
+
+def spaced(keypoints: Keypoints, distance_px: float | None, *, rows: bool = False) -> Any:
+    """Greedy thinning: in order, each keypoint at least `distance_px` from all kept before it.
+
+    Exact, in a grid of cells: only keypoints of neighbouring cells can be too near. Co-located keypoints
+    lose all but the first. With `rows` the kept row numbers are returned.
+
+    >>> spaced(Keypoints.at([[0, 0], [3, 0], [5, 0]]), 5).xy[:, 0].tolist()
+    [0.0, 5.0]
+    """
+    if distance_px is None:
+        kept = np.arange(len(keypoints))
+        return kept if rows else keypoints
+    if not distance_px > 0:
+        raise InputError(f"the smallest distance is positive, found {distance_px:g}")
+    cells: dict[tuple[int, int], list[int]] = {}
+    chosen: list[int] = []
+    xy = keypoints.xy
+    for i, cell in enumerate(np.floor(xy / distance_px).astype(np.int64)):
+        a, b = int(cell[0]), int(cell[1])
+        near = [j for u in (a - 1, a, a + 1) for v in (b - 1, b, b + 1) for j in cells.get((u, v), ())]
+        if all(np.hypot(*(xy[i] - xy[j])) >= distance_px for j in near):
+            cells.setdefault((a, b), []).append(i)
+            chosen.append(i)
+    kept = np.array(chosen, np.int64)
+    return kept if rows else keypoints[kept]
+
+
+def subset(
+    source: KeypointSet,
+    name: str,
+    *,
+    count: int | None = None,
+    scope: str = "image",
+    by: str = "response",
+    seed: int = 0,
+    min_size_px: float | None = None,
+    max_size_px: float | None = None,
+    min_distance_px: float | None = None,
+) -> KeypointSet:
+    """Part of a set: sizes within bounds, then spaced, then `count` chosen `by` response, size or random.
+
+    `scope` says what `count` counts: ``image`` (at most so many in every image) or ``set`` (so many in all
+    images together, which leaves some images with many and others with few). Equal responses or sizes go
+    by image and row. Rows keep their order and their pair numbers.
+    """
+    if scope not in SCOPES:
+        raise UnknownNameError("scope", scope, SCOPES)
+    if by not in ORDERS:
+        raise UnknownNameError("order", by, ORDERS)
+    if count is not None and count < 1:
+        raise InputError(f"count is a positive number, found {count}")
+    rows = {}
+    for key, keypoints in source.images.items():
+        low = -np.inf if min_size_px is None else min_size_px
+        high = np.inf if max_size_px is None else max_size_px
+        fits = np.flatnonzero((keypoints.size_px >= low) & (keypoints.size_px <= high))
+        rows[key] = fits[spaced(keypoints[fits], min_distance_px, rows=True)]
+    if count is not None:
+        rows = _chosen(source, rows, count, scope, by, seed)
+    recipe = {
+        **_carried(source), "method": "subset", "source_a": source.id, "source_a_name": source.name,
+        "count": count, "scope": scope, "by": by, "seed": seed if by == "random" else None,
+        "min_size_px": min_size_px, "max_size_px": max_size_px, "min_distance_px": min_distance_px,
+    }  # fmt: skip
+    return _taken(source, name, rows, recipe)
+
+
+def _chosen(
+    source: KeypointSet, rows: Mapping[str, Ints], count: int, scope: str, by: str, seed: int
+) -> dict[str, Ints]:
+    keys = list(rows)
+    image = np.repeat(np.arange(len(keys)), [len(rows[k]) for k in keys])
+    row = np.concatenate([np.empty(0, np.int64), *(rows[k] for k in keys)])
+    if by == "random":
+        value = np.concatenate(
+            [
+                np.empty(0),
+                *(named_generator(seed, "subset", k).random(len(source.of(k)))[rows[k]] for k in keys),
+            ]
+        )
+    else:
+        column = "size_px" if by == "size" else "response"
+        value = np.concatenate([np.empty(0), *(getattr(source.of(k), column)[rows[k]] for k in keys)])
+    order = np.lexsort((row, image, -value))
+    if scope == "set":
+        keep = order[:count]
+    else:
+        ranked = order[np.argsort(image[order], kind="stable")]
+        starts = np.searchsorted(image[ranked], np.arange(len(keys)))
+        keep = ranked[np.arange(len(ranked)) - starts[image[ranked]] < count]
+    kept = np.zeros(len(row), bool)
+    kept[keep] = True
+    return {k: row[(image == i) & kept] for i, k in enumerate(keys)}
+
+
+def intersect(
+    a: KeypointSet, b: KeypointSet, name: str, *, tolerance_px: float = 3.0
+) -> tuple[KeypointSet, KeypointSet]:
+    """Two sets, ``NAME_a`` and ``NAME_b``: keypoints that are each other's nearest, at most so far apart.
+
+    Exact nearest neighbours (KD-tree, then exact distances); equal distances go to the lower row, so of
+    co-located keypoints the first stays. Row i of one set is the partner of row i of the other, and both
+    carry the same pair numbers. Images that only one set has are an error.
+    """
+    if not tolerance_px > 0:
+        raise InputError(f"the tolerance is positive, found {tolerance_px:g}")
+    if set(a.images) != set(b.images):
+        only = sorted(set(a.images) ^ set(b.images))
+        raise InputError(f"{a.name} and {b.name} have different images, for example {only[0]}")
+    rows_a, rows_b = {}, {}
+    for key in a.images:
+        there = nearest_of(points_within(a.of(key).xy, b.of(key).xy, tolerance_px))
+        back = nearest_of(points_within(b.of(key).xy, a.of(key).xy, tolerance_px))
+        partner = np.full(len(b.of(key)), -1, np.int64)
+        partner[back.query] = back.target
+        mutual = partner[there.target] == there.query
+        rows_a[key], rows_b[key] = there.query[mutual], there.target[mutual]
+    shared = {
+        "method": "mutual_nearest_neighbor", "tolerance_px": tolerance_px,
+        "source_a": a.id, "source_b": b.id, "source_a_name": a.name, "source_b_name": b.name,
+        "source_a_keypoints": a.total, "source_b_keypoints": b.total,
+    }  # fmt: skip
+    pairs = {key: np.arange(len(rows), dtype=np.int64) for key, rows in rows_a.items()}
+    out = []
+    for side, source, rows in (("a", a, rows_a), ("b", b, rows_b)):
+        made = _taken(source, f"{name}_{side}", rows, {**_carried(source), **shared})
+        out.append(replace(made, pairs=pairs))
+    return out[0], out[1]
+
+
+def _carried(source: KeypointSet) -> dict[str, Any]:
+    """What stays true of a part: detector, border and data of its source."""
+    return {k: source.recipe[k] for k in ("detector", "border_px", "data", "data_hash") if k in source.recipe}
+
+
+def _taken(
+    source: KeypointSet, name: str, rows: Mapping[str, Ints], recipe: Mapping[str, Any]
+) -> KeypointSet:
+    images = {key: source.of(key)[rows[key]] for key in source.images}
+    pairs = None
+    if source.pairs is not None:
+        pairs = {key: np.asarray(source.pairs[key])[rows[key]] for key in source.images}
+    return KeypointSet(name, images, dict(recipe), pairs, source.contents)

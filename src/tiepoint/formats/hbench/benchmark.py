@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`.benchmark` files of 2016: which pairs, images or queries a benchmark is made of.
+
+Classification: two lines, the names of the positive and the negative `.pairs` file beside it. Matching:
+``SEQ.IM,SEQ.IM`` a line, reference image first. Retrieval: the images of the pool, comma-separated, on the
+first line; then one query patch a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ...model.errors import FormatError, InputError
+from ..text.field_scan import scan_fields, split_first_line
+from ..text_file import read_bytes, read_lines, write_lines
+from .ids import PatchList, check_images, check_patches, recode, split_image
+
+TASKS = ("classification", "matching", "retrieval")
+
+
+@dataclass(frozen=True)
+class ClassificationBenchmark:
+    """Name and the two `.pairs` files, positives first."""
+
+    name: str
+    pairs: tuple[Path, Path]
+
+
+@dataclass(frozen=True)
+class MatchingBenchmark:
+    """Name and pairs of images (reference, target)."""
+
+    name: str
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class RetrievalBenchmark:
+    """Name, images of the pool in file order, and queries (codes into `pool`)."""
+
+    name: str
+    pool: tuple[str, ...]
+    queries: PatchList
+
+
+def read_classification(path: str | Path) -> ClassificationBenchmark:
+    """Read a classification `.benchmark`; both `.pairs` files must be beside it."""
+    p = Path(path)
+    lines = read_lines(p)
+    if len(lines) != 2:
+        raise FormatError(p, f"expected 2 lines (positive and negative .pairs file), found {len(lines)}")
+    for number, name in enumerate(lines, 1):
+        if not name.endswith(".pairs") or "/" in name or "\\" in name:
+            raise FormatError(p, f"expected the name of a .pairs file, found {name!r}", line=number)
+        if not (p.parent / name).is_file():
+            raise FormatError(p, f"{name!r} is not in {p.parent}; put it beside the .benchmark", line=number)
+    return ClassificationBenchmark(p.stem, (p.parent / lines[0], p.parent / lines[1]))
+
+
+def read_matching(path: str | Path, counts: Mapping[str, int] | None = None) -> MatchingBenchmark:
+    """Read a matching `.benchmark`; with `counts`, images must exist and have equally many patches."""
+    fields = scan_fields(read_bytes(path), "ii", path=path)
+    if not fields.rows:
+        raise FormatError(path, "the file is empty; expected lines 'SEQ.IM,SEQ.IM'")
+    names = [fields.table[code] for code in fields.names]
+    pairs = tuple(zip(names[::2], names[1::2], strict=True))
+    if len(set(pairs)) != len(pairs):
+        first = {pair: i for i, pair in reversed(list(enumerate(pairs)))}
+        line = next(i for i, pair in enumerate(pairs) if first[pair] != i)
+        raise FormatError(path, f"the pair {','.join(pairs[line])} is there twice", line=line + 1)
+    if counts is not None:
+        check_images(names, counts, path=path, line_of=lambda i: i // 2 + 1)
+        for line, (a, b) in enumerate(pairs, 1):
+            if counts[a] != counts[b]:
+                reason = f"{a} has {counts[a]} patches but {b} has {counts[b]}; they must be equal"
+                raise FormatError(path, reason, line=line)
+    return MatchingBenchmark(Path(path).stem, pairs)
+
+
+def read_pool(path: str | Path, line: str, counts: Mapping[str, int] | None = None) -> tuple[str, ...]:
+    """Parse the first line of a retrieval file: distinct images of the pool."""
+    pool = scan_fields(line.encode(), "i", repeat=True, path=path)
+    if not pool.rows:
+        raise FormatError(path, "expected the images of the pool, comma-separated, found nothing", line=1)
+    if len(pool.table) != len(pool.names):
+        code, times = np.unique(pool.names, return_counts=True)
+        name = pool.table[code[times > 1][0]]
+        raise FormatError(path, f"the pool names {name!r} twice", line=1)
+    if counts is not None:
+        check_images(pool.table, counts, path=path, line_of=lambda _: 1)
+    return pool.table
+
+
+def read_retrieval(path: str | Path, counts: Mapping[str, int] | None = None) -> RetrievalBenchmark:
+    """Read a retrieval `.benchmark`: queries must be distinct and of images of the pool."""
+    head, rest = split_first_line(read_bytes(path))
+    pool = read_pool(path, head, counts)
+    fields = scan_fields(rest, "p", path=path, first_line=2)
+    queries = PatchList(fields.table, fields.names, fields.numbers)
+    if not len(queries):
+        raise FormatError(path, "expected one query patch a line after the first line, found none")
+    outside = set(fields.table) - set(pool)
+    if outside:
+        i = next(i for i, code in enumerate(fields.names) if fields.table[code] in outside)
+        raise FormatError(path, f"query {queries.id(i)!r} is of an image outside the pool", line=i + 2)
+    queries = recode(queries, pool)
+    if counts is not None:
+        check_patches(queries, counts, path=path, line_of=lambda i: i + 2)
+    key = np.stack([queries.image, queries.index], axis=1)
+    _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[inverse.ravel()] != np.arange(len(queries)))
+    if again.size:
+        i = int(again[0])
+        raise FormatError(path, f"query {queries.id(i)!r} is there twice", line=i + 2)
+    return RetrievalBenchmark(Path(path).stem, pool, queries)
+
+
+def write_classification(path: str | Path, positives: str, negatives: str) -> None:
+    """Write the two names of `.pairs` files."""
+    write_lines(path, (positives, negatives))
+
+
+def write_matching(path: str | Path, pairs: Sequence[tuple[str, str]]) -> None:
+    """Write pairs of images, one a line."""
+    write_lines(path, (f"{a},{b}" for a, b in pairs))
+
+
+def write_retrieval(path: str | Path, benchmark: RetrievalBenchmark) -> None:
+    """Write the pool on the first line, then the queries."""
+    write_lines(path, [",".join(benchmark.pool), *benchmark.queries.ids()])
+
+
+def task_of(path: str | Path) -> str:
+    """Which task a `.benchmark` file is for, told from its content.
+
+    Classification names `.pairs` files; retrieval has patches (two dots) on its second line; matching has
+    images only.
+    """
+    lines = read_lines(path)
+    if not lines:
+        raise FormatError(path, "the file is empty")
+    if lines[0].endswith(".pairs"):
+        return "classification"
+    try:
+        split_image(lines[0].split(",")[0].strip())
+    except InputError as e:
+        raise FormatError(path, f"is no benchmark file: {e}", line=1) from e
+    return "retrieval" if len(lines) > 1 and lines[1].count(".") == 2 and "," not in lines[1] else "matching"

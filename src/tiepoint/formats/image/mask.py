@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Foreground masks: PNG of any kind, read as 8-bit grey by the rules OpenCV's `imread` follows."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...model.errors import FormatError, InputError
+from ...model.workspace import Workspace
+from .png_luma import luma8, luma16
+from .png_plain import GREY8, RGB16, RGBA16, decode_plain, is_plain, png_gamma, png_size
+
+
+def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "mask") -> NDArray[np.uint8]:
+    """A mask as uint8 (height, width), raw values.
+
+    Grey is taken as it is (1, 2, 4 bits spread to 0..255), 16 bits keep their high byte, palettes are looked
+    up, alpha is dropped, and colour becomes luma in the fixed point of libpng (see `luma8`), untouched where
+    R = G = B. This is what ``cv2.imread(path, IMREAD_GRAYSCALE)`` of OpenCV 5.0.0 gives, to the bit; only of
+    interlaced 16-bit colour we mix the high bytes alone. Trap: a mask file that holds 0 and 1 is nearly
+    black, not 0 and 255; `tiepoint` warns about it where it scores masks. With a `space` the mask of a plain
+    grey file is its array `name`.
+
+    Raises:
+        FormatError: for anything that is not a readable PNG, and for sizes its bytes cannot fill.
+
+    >>> import tempfile
+    >>> name = Path(tempfile.mkdtemp()) / "m.png"
+    >>> write_mask(name, np.array([[True, False]]))
+    >>> read_mask(name).tolist()
+    [[255, 0]]
+    """
+    try:
+        with open(path, "rb", buffering=0) as f:
+            data = f.readall()
+    except OSError as e:
+        raise FormatError(path, f"cannot be read: {e.strerror or e}") from e
+    size = png_size(path, data, len(data))
+    if is_plain(data, GREY8):
+        out = None if space is None else space.take(name, size, np.uint8)
+        with suppress(FormatError):  # Pillow forgives more, and says what it does not
+            return decode_plain(path, data, GREY8, out)
+    for kind in (RGB16, RGBA16):
+        if is_plain(data, kind):  # Pillow would drop the low bytes before they are mixed
+            with suppress(FormatError):
+                samples = decode_plain(path, data, kind).view(">u2").reshape(*size, kind.channels)
+                return luma16(samples[..., :3].astype(np.uint16), png_gamma(data))
+    values = _decode(path, data)
+    return luma8(values[..., :3], png_gamma(data)) if values.ndim == 3 else values
+
+
+def read_mask_size(path: str | Path) -> tuple[int, int]:
+    """(height, width) of a mask from its header alone; errors as in `read_mask`, as far as a header tells."""
+    p = Path(path)
+    try:
+        size = p.stat().st_size
+        with p.open("rb") as f:
+            return png_size(p, f.read(64), size)
+    except OSError as e:
+        raise FormatError(p, f"cannot be read: {e.strerror or e}") from e
+
+
+def _decode(path: str | Path, data: bytes) -> NDArray[np.uint8]:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        image: Any
+        with Image.open(BytesIO(data), formats=["PNG"]) as image:
+            image.load()
+            if image.mode.startswith("I"):
+                return (np.asarray(image).astype(np.int64) >> 8).astype(np.uint8)
+            if image.mode in ("1", "LA"):
+                image = image.convert("L")
+            elif image.mode not in ("L", "RGB", "RGBA"):
+                image = image.convert("RGB")
+            return np.array(image, np.uint8)
+    except UnidentifiedImageError as e:
+        raise FormatError(path, "not a readable PNG: its chunks are damaged") from e
+    except Exception as e:  # Pillow's decoders raise many types; all mean an unreadable file
+        raise FormatError(path, f"not a readable PNG: {e}") from e
+
+
+def write_mask(path: str | Path, mask: NDArray[Any]) -> None:
+    """Write a mask (height, width) as 8-bit grey PNG: booleans as 0 and 255, uint8 as it is."""
+    from PIL import Image
+
+    values = np.asarray(mask)
+    if values.ndim != 2 or values.dtype not in (np.bool_, np.uint8):
+        raise InputError(f"a mask is boolean or uint8 (height, width), found {values.dtype} {values.shape}")
+    if values.dtype == np.bool_:
+        values = values.astype(np.uint8) * np.uint8(255)
+    Image.fromarray(values).save(path, format="PNG")

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Images: colour as RGB uint8 whatever the file format, and one grey conversion for all of them."""
+
+from __future__ import annotations
+
+import warnings
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from ...model.errors import FormatError, InputError
+from .png_plain import png_size
+
+SUFFIXES = (".ppm", ".png", ".jpg", ".jpeg", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
+"""File name endings that count as images."""
+
+
+def read_image(path: str | Path) -> NDArray[np.uint8]:
+    """Read an image as RGB uint8 (h, w, 3).
+
+    Grey images get three equal channels, palettes are looked up, transparency is dropped, 16-bit grey is
+    scaled by 1/257 and rounded. Stored pixels are returned as they lie in the file: an EXIF rotation is not
+    applied, because homographies refer to stored pixels. A missing, truncated or unreadable file is a
+    `FormatError`; so is a PNG that announces more pixels than its bytes can hold, before any memory is taken,
+    and an image of another kind above Pillow's limit (about 179 million pixels).
+    """
+    with _opened(path) as image:
+        if image.mode.startswith("I"):
+            wide = np.asarray(image).astype(np.float64)
+            grey = np.clip(np.rint(wide / 257), 0, 255).astype(np.uint8)
+            return np.repeat(grey[:, :, None], 3, axis=2)
+        return np.array(image.convert("RGB"), dtype=np.uint8)
+
+
+def read_size(path: str | Path) -> tuple[int, int]:
+    """(width, height) from the header alone; an unreadable header is a `FormatError`."""
+    with _opened(path, load=False) as image:
+        return image.size
+
+
+def read_grey(path: str | Path) -> NDArray[np.uint8]:
+    """Read an image and convert it with `to_grey`, uint8 (h, w)."""
+    return to_grey(read_image(path))
+
+
+def to_grey(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Grey values of an RGB image: y = round(0.299 R + 0.587 G + 0.114 B), halves up, in integers.
+
+    y = (299 R + 587 G + 114 B + 500) // 1000, so R = G = B = v gives v exactly. Trap: image libraries round
+    this formula differently from one file format to the next when asked to read grey directly, so colour is
+    always loaded first. A grey image (h, w) is returned as it is.
+
+    >>> to_grey(np.array([[[255, 0, 0], [7, 7, 7]]], dtype=np.uint8)).tolist()
+    [[76, 7]]
+    """
+    if image.dtype != np.uint8:
+        raise InputError(f"images are uint8, found {image.dtype}")
+    if image.ndim == 2:
+        return image
+    if image.ndim != 3 or image.shape[2] != 3:
+        raise InputError(f"images have shape (h, w, 3) or (h, w), found {image.shape}")
+    wide = image.astype(np.uint32)
+    return ((299 * wide[:, :, 0] + 587 * wide[:, :, 1] + 114 * wide[:, :, 2] + 500) // 1000).astype(np.uint8)
+
+
+def write_image(path: str | Path, image: NDArray[np.uint8]) -> None:
+    """Write RGB (h, w, 3) or grey (h, w) uint8; the format follows from the file name."""
+    try:
+        Image.fromarray(np.ascontiguousarray(image)).save(path)
+    except (OSError, ValueError) as e:
+        raise InputError(f"cannot write {path}: {e}") from e
+
+
+def _opened(path: str | Path, *, load: bool = True) -> Image.Image:
+    try:
+        with warnings.catch_warnings():
+            # Pillow warns about very large images, which is no reason to refuse one.
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            if not load:
+                return Image.open(path)
+            # From memory: of a file Pillow would reserve what a damaged chunk announces.
+            data = Path(path).read_bytes()
+            image = Image.open(BytesIO(data))
+            if image.format == "PNG":
+                png_size(path, data, len(data))
+            image.load()
+            return image
+    except FormatError:
+        raise
+    except FileNotFoundError:
+        raise FormatError(path, "the image is missing") from None
+    except UnidentifiedImageError:
+        empty = Path(path).stat().st_size == 0
+        raise FormatError(path, "the file is empty" if empty else "this is not an image") from None
+    except Exception as e:  # Pillow's decoders raise many types; all mean an unreadable file
+        raise FormatError(path, f"the image cannot be decoded, it may be truncated ({e})") from e

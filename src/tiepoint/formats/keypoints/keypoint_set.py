@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A keypoint set on disk: a folder with a JSON header and one table of keypoints for all images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...model.errors import FormatError, InputError, UnknownNameError
+from ...model.hashing import hash_array, hash_json
+from ...model.keypoints import COLUMNS, Keypoints
+from ..text_file import read_bytes
+
+HEADER, TABLE, PAIRS = "set.json", "keypoints.npy", "pairs.npy"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class KeypointSet:
+    """Keypoints of every image of a dataset, by ``SCENE/IMAGE``, in a fixed order.
+
+    `pairs` numbers the rows of each image where rows have partners, in another set or in the other images of
+    the scene: equal numbers are the same physical point. `recipe` says how the set was made (detector,
+    border, cap, sources), `contents` which image files it was made from.
+    """
+
+    name: str
+    images: Mapping[str, Keypoints]
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    pairs: Mapping[str, NDArray[np.int64]] | None = None
+    contents: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for key, numbers in (self.pairs or {}).items():
+            if len(numbers) != len(self.of(key)):
+                raise InputError(
+                    f"{self.name}: {key} has {len(self.of(key))} keypoints, {len(numbers)} pair numbers"
+                )
+
+    def of(self, key: str) -> Keypoints:
+        """Keypoints of an image; an image the set does not know is an error, not an empty one."""
+        if key not in self.images:
+            raise UnknownNameError(f"image of keypoint set {self.name!r}", key, list(self.images)[:10])
+        return self.images[key]
+
+    @property
+    def total(self) -> int:
+        """Number of keypoints in all images."""
+        return sum(len(k) for k in self.images.values())
+
+    @cached_property
+    def id(self) -> str:
+        """Hash of name, keypoints and pair numbers."""
+        tables = {key: hash_array(k.to_array()) for key, k in self.images.items()}
+        pairs = {key: hash_array(np.asarray(p, np.int64)) for key, p in (self.pairs or {}).items()}
+        return hash_json([self.name, tables, pairs])
+
+    def row(self) -> dict[str, Any]:
+        """The set as a row of the store's table ``keypoint_sets``; what does not apply is None."""
+        r = self.recipe
+        return {
+            "id": self.id,
+            "name": self.name,
+            "generator_type": r.get("detector"),
+            "generation_method": r.get("method"),
+            "dataset_path": r.get("data"),
+            "max_features": r.get("max_features"),
+            "boundary_filter_px": r.get("border_px"),
+            "tolerance_px": r.get("tolerance_px"),
+            "source_set_a_id": r.get("source_a"),
+            "source_set_b_id": r.get("source_b"),
+            "total_keypoints": self.total,
+            "avg_keypoints_per_image": self.total / len(self.images) if self.images else None,
+            "config": json.dumps(dict(r), sort_keys=True, default=str),
+        }
+
+
+def write_keypoint_set(folder: Path, made: KeypointSet) -> None:
+    """Write the files of a set into a folder that exists."""
+    counts = {key: len(k) for key, k in made.images.items()}
+    header = {
+        "version": VERSION,
+        "name": made.name,
+        "id": made.id,
+        "columns": list(COLUMNS),
+        "images": counts,
+        "contents": dict(made.contents),
+        "paired": made.pairs is not None,
+        "recipe": dict(made.recipe),
+    }
+    tables = [k.to_array() for k in made.images.values()]
+    np.save(folder / TABLE, np.concatenate([np.empty((0, len(COLUMNS))), *tables]))
+    if made.pairs is not None:
+        numbers = [np.asarray(made.pairs[key], np.int64) for key in made.images]
+        np.save(folder / PAIRS, np.concatenate([np.empty(0, np.int64), *numbers]))
+    (folder / HEADER).write_text(json.dumps(header, indent=1))
+
+
+def read_keypoint_set(folder: str | Path) -> KeypointSet:
+    """Read a set and check that its content is the one the header names."""
+    root = Path(folder)
+    if not (root / HEADER).is_file():
+        raise InputError(f"{root} is no keypoint set (there is no {HEADER} in it)")
+    try:
+        header = json.loads(read_bytes(root / HEADER))
+        counts: dict[str, int] = header["images"]
+        table = np.load(root / TABLE, allow_pickle=False)
+        numbers = np.load(root / PAIRS, allow_pickle=False) if header["paired"] else None
+    except (ValueError, KeyError, OSError) as e:
+        raise FormatError(root, f"the keypoint set is damaged: {e}") from e
+    if table.shape != (sum(counts.values()), len(COLUMNS)):
+        raise FormatError(root / TABLE, f"{table.shape[0]} rows, the header counts {sum(counts.values())}")
+    starts = np.cumsum([0, *counts.values()])
+    images = {
+        key: Keypoints.from_array(table[a:b]) for key, a, b in zip(counts, starts, starts[1:], strict=False)
+    }
+    pairs = None
+    if numbers is not None:
+        pairs = {key: numbers[a:b] for key, a, b in zip(counts, starts, starts[1:], strict=False)}
+    made = KeypointSet(header["name"], images, header["recipe"], pairs, header["contents"])
+    if made.id != header["id"]:
+        raise FormatError(root, "the keypoints are not those the header was written for; make the set anew")
+    return made

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dense methods: an object with ``match(image1, image2)`` becomes flows both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...model.errors import InputError
+from ...model.units import Arrays, Item
+from ..base import Method
+
+Image = NDArray[np.uint8]
+
+
+def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable[[Item, Any], Arrays]:
+    """What turns a dense method into features of a pair: flow1, flow2, and masks and confidences if given.
+
+    `thing` has one of
+
+    * ``match(image1, image2)``: a flow (h, w, 2) on image 1 that points into image 2, or
+      ``(flow, mask)``, or ``(flow, mask, confidence)``; it is called once in each direction;
+    * ``match_both(image1, image2)``: a mapping of the arrays, for methods that do both at once;
+    * ``lookup_item(item)``: the same mapping, for what only needs to know which pair (files);
+    * ``extract(image)``: keypoints and descriptors, matched and interpolated into a flow.
+
+    Images are uint8, RGB. A flow may have another size than its image; tasks resize it. Unknown flow is
+    NaN or 1e10 and counts as wrong. `distance` has no meaning here. An `on_bad` other than
+    ``error`` would have no effect and is refused.
+    """
+    if on_bad != "error":
+        raise InputError(
+            f"--on-bad {on_bad} is about descriptors and has no effect on flows; for missing results use the "
+            "option missing=skip or missing=zero"
+        )
+    if hasattr(thing, "lookup_item"):
+        return lambda item, _: dict(thing.lookup_item(item))
+    if hasattr(thing, "match_both"):
+        return lambda item, pair: _both(thing, name, item, pair)
+    if hasattr(thing, "match"):
+        return lambda item, pair: _each(thing, name, item, pair)
+    if hasattr(thing, "extract"):
+        from .sparse import MatchedFeatures
+
+        return bind_dense(MatchedFeatures(thing), name=name, distance=distance, on_bad=on_bad)
+    raise InputError(f"method {name!r} has no match(image1, image2); a dense method needs it")
+
+
+def _both(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Arrays:
+    made: Mapping[str, Any] = thing.match_both(*pair)
+    out: dict[str, NDArray[Any]] = {}
+    for i in (1, 2):
+        parts = (made[f"flow{i}"], made.get(f"mask{i}"), made.get(f"conf{i}"))
+        out.update(_checked(parts, name, item.key, i))
+    return out
+
+
+def _each(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Arrays:
+    first, second = pair
+    return {
+        **_checked(thing.match(first, second), name, item.key, 1),
+        **_checked(thing.match(second, first), name, item.key, 2),
+    }
+
+
+def _checked(made: Any, name: str, key: str, i: int) -> dict[str, NDArray[Any]]:
+    """Arrays of one direction, or an error that names the method, the pair and what is wrong."""
+    parts = made if isinstance(made, tuple) else (made,)
+    if not 1 <= len(parts) <= 3:
+        raise InputError(f"method {name!r} on {key}: expected flow, (flow, mask) or (flow, mask, confidence)")
+    flow = np.asarray(parts[0])
+    if flow.ndim != 3 or flow.shape[2] != 2 or not np.issubdtype(flow.dtype, np.floating) or 0 in flow.shape:
+        raise InputError(
+            f"method {name!r} on {key}: a flow is float (height, width, 2), found {flow.dtype} {flow.shape}"
+        )
+    out: dict[str, NDArray[Any]] = {f"flow{i}": flow.astype(np.float32)}
+    for label, part in zip(("mask", "conf"), parts[1:], strict=False):
+        if part is None:
+            continue
+        values = np.asarray(part)
+        if values.ndim != 2:
+            raise InputError(
+                f"method {name!r} on {key}: {label} has shape {values.shape}, not (height, width)"
+            )
+        out[f"{label}{i}"] = _mask(values) if label == "mask" else values.astype(np.float32)
+    return out
+
+
+def _mask(values: NDArray[Any]) -> NDArray[np.uint8]:
+    if values.dtype == np.uint8:
+        return values
+    return np.where(values > 0, 255, 0).astype(np.uint8)
+
+
+def resolve_dense(spec: Any, *, device: str = "cpu") -> Method:
+    """The dense method a specification or object stands for: `resolve` with ``family="dense"``."""
+    from ..resolve import resolve
+
+    return resolve(spec, family="dense", device=device)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Keypoints that exist already: CSV files, stored keypoint sets, and features another program wrote."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....formats.keypoints.keypoint_csv import read_keypoint_csv
+from ....formats.keypoints.keypoint_set import read_keypoint_set
+from ....model.errors import FormatError, InputError, ProblemsError
+from ....model.hashing import hash_file
+from ....model.keypoints import Keypoints
+from ....model.units import Item
+
+FOLDER = "keypoint_sets"
+"""Where a store keeps its keypoint sets."""
+
+_IMAGES = ("ppm", "png", "jpg", "jpeg", "pgm", "bmp", "tif", "tiff")
+
+
+def find_file(root: Path, key: str, suffixes: Sequence[str]) -> Path:
+    """The file of an image: ``SCENE/1.csv``, ``SCENE/1.ppm.csv`` or the workbench's ``1ppm.csv``."""
+    scene, _, image = key.rpartition("/")
+    stems = [image, *(f"{image}.{e}" for e in _IMAGES), *(f"{image}{e}" for e in _IMAGES)]
+    for stem in stems:
+        for suffix in suffixes:
+            path = root / scene / f"{stem}{suffix}"
+            if path.is_file():
+                return path
+    raise FormatError(root / scene / f"{image}{suffixes[0]}", f"there is no file for the image {key}")
+
+
+class KeypointFiles:
+    """``files:DIR``: keypoints from ``DIR/SCENE/IMAGE.csv``, in the order of the file."""
+
+    def __init__(self, path: str) -> None:
+        self.root = Path(path)
+        if not self.root.is_dir():
+            raise InputError(f"{path} is not a folder; files:DIR holds DIR/SCENE/IMAGE.csv")
+        self.config: dict[str, Any] = {}
+
+    def item_key(self, item: Item) -> str:
+        """Hash of the file of an image."""
+        return hash_file(find_file(self.root, item.key, (".csv",)))
+
+    def check_items(self, items: Sequence[Item]) -> None:
+        """All missing and unreadable files at once."""
+        problems = []
+        for item in items:
+            try:
+                read_keypoint_csv(find_file(self.root, item.key, (".csv",)))
+            except FormatError as e:
+                problems.append(str(e))
+        if problems:
+            raise ProblemsError(str(self.root), problems)
+
+    def detect_item(self, item: Item, image: NDArray[np.uint8]) -> Keypoints:
+        """Keypoints of the file."""
+        return read_keypoint_csv(find_file(self.root, item.key, (".csv",)))
+
+
+def set_folder(name: str) -> Path:
+    """The folder of a keypoint set: a path, or a name in the store of this place (``TIEPOINT_STORE``)."""
+    store = Path(os.environ.get("TIEPOINT_STORE", "tiepoint-store"))
+    tried = [Path(name), store / FOLDER / name]
+    for folder in tried:
+        if (folder / "set.json").is_file():
+            return folder
+    known = sorted(p.parent.name for p in (store / FOLDER).glob("*/set.json"))
+    offer = (
+        f"known there: {', '.join(known)}" if known else "there is none yet, see `tiepoint keypoints make`"
+    )
+    raise InputError(f"no keypoint set {name!r} in {store}; {offer}")
+
+
+class KeypointSetPlaces:
+    """``set:NAME``: the keypoints of a stored set, in its order."""
+
+    def __init__(self, path: str) -> None:
+        self.set = read_keypoint_set(set_folder(path))
+        self.set_name = self.set.name
+        self.keypoint_set = self.set.row()
+        self.config = {"set": self.set.id}
+
+    def check_items(self, items: Sequence[Item]) -> None:
+        """Images the set does not know, and images that are not those it was made from."""
+        problems = [p for p in (self._problem(item) for item in items) if p]
+        if problems:
+            raise ProblemsError(f"keypoint set {self.set_name}", problems)
+
+    def _problem(self, item: Item) -> str | None:
+        if item.key not in self.set.images:
+            return f"{item.key} is not in the set"
+        made_from = self.set.contents.get(item.key)
+        if made_from is not None and made_from != item.content:
+            return f"{item.key} is not the image the set was made from (other content)"
+        return None
+
+    def detect_item(self, item: Item, image: NDArray[np.uint8]) -> Keypoints:
+        """Keypoints of an image."""
+        problem = self._problem(item)
+        if problem:
+            raise InputError(f"keypoint set {self.set_name}: {problem}")
+        return self.set.of(item.key)
+
+    def pair_ids(self, item: Item) -> NDArray[np.int64]:
+        """Numbers that say which rows are partners."""
+        if self.set.pairs is None:
+            raise InputError(
+                f"the rows of keypoint set {self.set_name} have no partners; intersect two sets first"
+            )
+        return self.set.pairs[item.key]
+
+
+class FeatureFiles:
+    """``files:DIR`` alone: keypoints and descriptors of another program, one ``.npz`` an image.
+
+    ``DIR/SCENE/IMAGE.npz`` (or ``IMAGE.ppm.npz``; another ending with ``?suffix=.d2-net``) holds `keypoints`
+    (n, 2) with x and y, (n, 3) with a size or (n, 7), `descriptors` (n, d), and may hold `scores` (n,) and
+    `valid` (n,).
+    Bits are uint8 or bool with ``?distance=hamming``.
+    """
+
+    def __init__(self, path: str, suffix: str = ".npz", distance: str = "l2") -> None:
+        self.root, self.suffix, self.distance = Path(path), suffix, distance
+        if not self.root.is_dir():
+            raise InputError(f"{path} is not a folder; files:DIR holds DIR/SCENE/IMAGE{suffix}")
+        self.name = f"files:{self.root.name}"
+        self.config = {"suffix": suffix}
+
+    def item_key(self, item: Item) -> str:
+        """Hash of the file of an image."""
+        return hash_file(find_file(self.root, item.key, (self.suffix,)))
+
+    def check_items(self, items: Sequence[Item]) -> None:
+        """All missing files at once."""
+        problems = []
+        for item in items:
+            try:
+                find_file(self.root, item.key, (self.suffix,))
+            except FormatError as e:
+                problems.append(str(e))
+        if problems:
+            raise ProblemsError(str(self.root), problems)
+
+    def lookup_item(self, item: Item) -> tuple[Any, Any, Any]:
+        """Keypoints, descriptors and validity of an image."""
+        path = find_file(self.root, item.key, (self.suffix,))
+        try:
+            with np.load(path, allow_pickle=False) as found:
+                arrays = {name: found[name] for name in found.files}
+        except (ValueError, OSError, EOFError) as e:
+            raise FormatError(path, f"is no .npz file of arrays ({e})") from e
+        for name in ("keypoints", "descriptors"):
+            if name not in arrays:
+                raise FormatError(path, f"has no array {name!r}, it has {', '.join(arrays) or 'none'}")
+        table = np.asarray(arrays["keypoints"], np.float64)
+        if table.ndim == 2 and table.shape[1] in (2, 3) and "scores" in arrays:
+            size = table[:, 2] if table.shape[1] == 3 else 1.0
+            return (
+                Keypoints.at(table[:, :2], size_px=size, response=arrays["scores"]),
+                arrays["descriptors"],
+                arrays.get("valid"),
+            )
+        return table, arrays["descriptors"], arrays.get("valid")

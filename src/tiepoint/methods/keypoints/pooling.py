@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Domain-size pooling: one descriptor at several sizes of the keypoint, joined to one row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...model.edges import distance_of
+from ...model.errors import InputError, UnknownNameError
+from ...model.keypoints import Keypoints
+from ..transforms import l2_normalised, rootsift
+from .aggregate import AGGREGATIONS, aggregated, numbers, plugged
+
+Image = NDArray[np.uint8]
+Array = NDArray[Any]
+STAGES = ("none", "before", "after")
+WEIGHTINGS = ("uniform", "triangular", "gaussian")
+NORMS = ("l2", "l1")
+SCALES = (1.0, 1.5, 2.0)
+SIGMA = 0.15
+
+
+def scale_weights(scales: Array, weighting: str, sigma: float) -> NDArray[np.float64]:
+    """Weights of scales by their distance from 1 on the log axis, summing to 1.
+
+    gaussian: exp(-(ln a / sigma)^2 / 2); triangular: max(0, 1 - |ln a| / sigma); uniform: equal.
+
+    >>> scale_weights(np.array([0.5, 1, 2]), "triangular", 1.0).round(3).tolist()
+    [0.19, 0.62, 0.19]
+    """
+    away = np.abs(np.log(scales)) / sigma
+    raw = {
+        "uniform": np.ones_like(away),
+        "triangular": np.maximum(0.0, 1 - away),
+        "gaussian": np.exp(-0.5 * away**2),
+    }[weighting]
+    if not raw.sum() > 0:
+        raise InputError(f"{weighting} weights of width {sigma:g} are zero at all scales; choose others")
+    return np.asarray(raw / raw.sum())
+
+
+class DomainSizePooling:
+    """`base` at `scales` times the keypoint's size, joined by `aggregation`.
+
+    Order of work: normalise or root each scale (``before``), join, root or normalise the joined row
+    (``after``). Each of the two happens exactly once or not at all. Scales at which a keypoint failed are
+    left out of average, max, min and weighted; concatenation needs all of them.
+
+    Args:
+        base: a real-valued descriptor at keypoints.
+        scales: factors on the keypoint's size, ``1,1.5,2``.
+        aggregation: average, max, min, concatenate, weighted, or ``my.py:Class`` with
+            ``pool(stack, scales)``.
+        weighting: of ``weighted``: uniform, triangular or gaussian in ln(scale).
+        weight_sigma: width of the triangular and gaussian weighting, in ln(scale).
+        weights: explicit weights of the scales instead, ``0.25,0.5,0.25``.
+        normalize: none, before or after.
+        norm: l2 or l1.
+        root: none, before or after: l1 normalisation, then the signed square root.
+    """
+
+    distance = "l2"
+
+    def __init__(
+        self,
+        base: Any,
+        scales: Any = SCALES,
+        aggregation: str = "average",
+        weighting: str | None = None,
+        weight_sigma: float | None = None,
+        weights: Any = None,
+        normalize: str | None = "after",
+        norm: str | None = None,
+        root: str | None = "none",
+    ) -> None:
+        normalize, root = normalize or "none", root or "none"  # ``?root=none`` arrives as None
+        for what, value in (("normalize", normalize), ("root", root)):
+            if value not in STAGES:
+                raise UnknownNameError(f"value of {what}", str(value), STAGES)
+        if distance_of(base) not in ("l2", "l1", "cosine"):
+            raise InputError(
+                f"bits cannot be pooled: {type(base).__name__} is compared by {distance_of(base)}"
+            )
+        self.scales = np.array(numbers(scales, "scales"))
+        if not (self.scales > 0).all():
+            raise InputError(f"scales are positive factors, found {self.scales.tolist()}")
+        self.pool = plugged(aggregation)
+        if self.pool is None and aggregation not in AGGREGATIONS:
+            raise UnknownNameError("aggregation", aggregation, AGGREGATIONS)
+        self.weights = self._weights(aggregation, weighting, weight_sigma, weights)
+        if norm is not None and normalize == "none":
+            raise InputError("norm has no effect with normalize=none; leave one of them out")
+        if norm is not None and norm not in NORMS:
+            raise UnknownNameError("norm", norm, NORMS)
+        self.base, self.aggregation = base, aggregation
+        self.normalize, self.norm, self.root = normalize, norm or "l2", root
+        self.distance = distance_of(base)
+        self.rooted = root != "none" or bool(getattr(base, "rooted", False))
+        if root != "none" and getattr(base, "rooted", False):
+            raise InputError("the descriptor is rooted already; leave root out, once is enough")
+        self.tiepoint_parts = {"base": base} | ({"pool": self.pool} if self.pool is not None else {})
+        self.config = {
+            "scales": self.scales.tolist(), "aggregation": aggregation, "normalize": normalize,
+            "norm": self.norm, "root": root,
+            "weights": None if self.weights is None else self.weights.tolist(),
+        }  # fmt: skip
+
+    def _weights(
+        self, aggregation: str, weighting: str | None, sigma: float | None, weights: Any
+    ) -> NDArray[np.float64] | None:
+        if aggregation != "weighted":
+            given = {"weighting": weighting, "weight_sigma": sigma, "weights": weights}
+            for what, value in given.items():
+                if value is not None:
+                    raise InputError(f"{what} has an effect only with aggregation=weighted")
+            return None
+        if weights is not None:
+            if weighting is not None or sigma is not None:
+                raise InputError("explicit weights replace weighting and weight_sigma; give one or the other")
+            given_weights = np.array(numbers(weights, "weights"))
+            if len(given_weights) != len(self.scales):
+                raise InputError(f"{len(given_weights)} weights for {len(self.scales)} scales; give one each")
+            if (given_weights < 0).any() or not given_weights.sum() > 0:
+                raise InputError(f"weights are not negative and not all zero, found {given_weights.tolist()}")
+            return np.asarray(given_weights / given_weights.sum())
+        chosen = weighting or "gaussian"
+        if chosen not in WEIGHTINGS:
+            raise UnknownNameError("weighting", chosen, WEIGHTINGS)
+        if chosen == "uniform" and sigma is not None:
+            raise InputError("weight_sigma has no effect with weighting=uniform")
+        width = SIGMA if sigma is None else float(sigma)
+        if not width > 0:
+            raise InputError(f"weight_sigma is positive, found {width:g}")
+        return scale_weights(self.scales, chosen, width)
+
+    def describe(self, image: Image, keypoints: Keypoints) -> tuple[Array, NDArray[np.bool_]]:
+        """(n, d) or, concatenated, (n, scales · d), and which rows could be pooled."""
+        rows, masks = [], []
+        for scale in self.scales:
+            made = self.base.describe(image, _resized(keypoints, float(scale)))
+            values, valid = made if isinstance(made, tuple) else (made, np.ones(len(keypoints), bool))
+            rows.append(self._staged(np.asarray(values, np.float32), "before"))
+            masks.append(np.asarray(valid, bool))
+        stack, mask = np.stack(rows), np.stack(masks)
+        values, valid = aggregated(
+            stack, mask, self.aggregation, weights=self.weights, pool=self.pool, labels=self.scales
+        )
+        done = self._staged(values, "after")
+        return np.where(valid[:, None], done, np.float32(0)), valid & done.any(axis=1)
+
+    def _staged(self, values: Array, stage: str) -> Array:
+        """Normalising, then rooting before; rooting, then normalising after."""
+        norm = _NORM[self.norm] if self.normalize == stage else None
+        root = rootsift if self.root == stage else None
+        for step in (norm, root) if stage == "before" else (root, norm):
+            values = values if step is None else step(values)
+        return values
+
+
+def _l1(values: Array) -> Array:
+    total = np.abs(values).sum(axis=1, keepdims=True)
+    return np.divide(values, total, out=np.zeros_like(values), where=total > 0)
+
+
+_NORM = {"l2": l2_normalised, "l1": _l1}
+
+
+def _resized(keypoints: Keypoints, factor: float) -> Keypoints:
+    return Keypoints(
+        keypoints.xy, keypoints.size_px * factor, keypoints.angle_deg, keypoints.response,
+        keypoints.octave, keypoints.class_id,
+    )  # fmt: skip

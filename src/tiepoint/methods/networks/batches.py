@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What patch networks share: how patches become a batch, and how the output becomes descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...model.edges import DISTANCES
+from ...model.errors import InputError
+from ..patches.intensity import z_scored
+from ..patches.resample import resized
+
+Array = NDArray[Any]
+INTENSITIES: dict[str, Callable[[Array], Array]] = {
+    "unit": lambda x: x / np.float32(255),
+    "raw": lambda x: x,
+    "zscore": lambda x: z_scored(x),
+}
+"""What a network is fed: 0 to 1, 0 to 255, or each patch with mean 0 and deviation 1."""
+BATCH = 256
+
+
+def checked_file(path: str, what: str) -> Path:
+    """The file, or an error of one sentence. Nothing is ever downloaded."""
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise InputError(f"{path}: no such {what}; give a local file, nothing is downloaded")
+    return file
+
+
+def checked_distance(distance: str, where: str) -> str:
+    """A known distance."""
+    if distance not in DISTANCES:
+        raise InputError(f"{where}: unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
+    return distance
+
+
+def checked_intensity(name: str, where: str) -> str:
+    """A known way to feed intensities."""
+    if name not in INTENSITIES:
+        raise InputError(f"{where}: unknown input {name!r}; one of {', '.join(INTENSITIES)}")
+    return name
+
+
+def batches(patches: Array, size: int, intensity: str, batch: int = BATCH) -> Iterator[NDArray[np.float32]]:
+    """Blocks of patches as float32 (b, size, size): resized by area, then scaled."""
+    for i in range(0, len(patches), batch):
+        block = INTENSITIES[intensity](resized(patches[i : i + batch], size))
+        yield np.ascontiguousarray(block, np.float32)
+
+
+def flat(output: Array, rows: int, where: str) -> Array:
+    """The output as (rows, d); a trailing (d, 1, 1) is flattened."""
+    values = np.asarray(output)
+    if values.ndim < 1 or len(values) != rows:
+        raise InputError(f"{where}: the network gave shape {values.shape} for {rows} patches")
+    return values.reshape(rows, -1)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``kornia:NAME?weights=FILE``: kornia's patch networks with a local weight file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import kornia.feature
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ...model.errors import InputError, UnknownNameError
+from ...model.hashing import hash_file
+from .batches import checked_file
+from .torchscript import run_network, torch_device
+
+Array = NDArray[Any]
+NETWORKS = ("HardNet", "HardNet8", "HyNet", "SOSNet", "TFeat")
+SIDE = 32
+_HARD_TFEAT = {"features.0": "features.1", "features.3": "features.4", "classifier.1": "descr.0"}
+
+
+class Kornia:
+    """HardNet, HardNet8, HyNet, SOSNet or TFeat: 128 numbers from the patch resized by area to 32 x 32.
+
+    All are fed the intensities 0 to 255 and normalise the patch themselves: HardNet by mean and deviation,
+    TFeat and SOSNet by instance normalisation (whose epsilon presumes 0 to 255, as TFeat was used), HyNet by
+    the root mean square. TFeat's output is not normalised.
+
+    A HardTFeat checkpoint is recognised: TFeat's layers under other names. It was trained with each patch
+    divided by its sample deviation and its output is used at length 1, so both are done here.
+    """
+
+    distance = "l2"
+
+    def __init__(self, name: str, weights: str, device: str = "cpu") -> None:
+        known = {n.lower(): n for n in NETWORKS}
+        if name.lower() not in known:
+            raise UnknownNameError("kornia network", name, NETWORKS)
+        network_name = known[name.lower()]
+        file = checked_file(weights, "weight file")
+        self.device = torch_device(device, f"kornia:{name}")
+        self.network = getattr(kornia.feature, network_name)(pretrained=False)
+        state = _state_dict(file)
+        self.is_hard_tfeat = network_name == "TFeat" and "classifier.1.weight" in state
+        if self.is_hard_tfeat:
+            state = _renamed(state)
+            self.network.features[0] = torch.nn.Identity()
+        try:
+            self.network.load_state_dict(state, strict=True)
+        except RuntimeError as e:
+            reason = " ".join(str(e).split())[:300]
+            raise InputError(f"{weights} does not fit kornia's {network_name}: {reason}") from e
+        self.network = self.network.eval().to(self.device)
+        self.weight_hashes = {file.name: hash_file(file)}
+        self.config = {"network": network_name, "hard_tfeat": self.is_hard_tfeat}
+        self.name = f"kornia:{network_name}?weights={file.name}"
+
+    def describe(self, patches: Array) -> Array:
+        """(n, s, s) -> (n, 128)."""
+        values = run_network(
+            self.network,
+            patches,
+            size=SIDE,
+            intensity="zscore" if self.is_hard_tfeat else "raw",
+            device=self.device,
+            where=self.name,
+        )
+        if not self.is_hard_tfeat:
+            return values
+        length = np.sqrt(np.square(values, dtype=np.float64).sum(axis=1, keepdims=True))
+        return (values / np.maximum(length, 1e-10)).astype(np.float32)
+
+
+def _state_dict(file: Path) -> Mapping[str, Any]:
+    """The weights in a file; only tensors are loaded, never code."""
+    try:
+        loaded = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as e:  # pickle, zip and torch errors, without a common base
+        reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
+        raise InputError(f"{file} is no weight file that torch can load safely: {reason}") from e
+    state = loaded.get("state_dict", loaded) if isinstance(loaded, dict) else None
+    if not isinstance(state, dict) or not all(isinstance(v, torch.Tensor) for v in state.values()):
+        raise InputError(f"{file} holds no state dict (names with tensors)")
+    return {k.removeprefix("module."): v for k, v in state.items()}
+
+
+def _renamed(state: Mapping[str, Any]) -> dict[str, Any]:
+    """HardTFeat's layers under TFeat's names; its 8 x 8 convolution on 8 x 8 values is a linear layer."""
+    out: dict[str, Any] = {}
+    for key, value in state.items():
+        layer, _, part = key.rpartition(".")
+        if layer in _HARD_TFEAT:
+            name = f"{_HARD_TFEAT[layer]}.{part}"
+            out[name] = value.flatten(1) if name == "descr.0.weight" else value
+        elif not key.startswith("SIFT."):  # a SIFT layer rides along in the checkpoint, unused
+            out[key] = value
+    return out

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Descriptors that another program wrote: ``files:DIR`` with ``DIR/SEQ/IM.csv``, `.npy` or `.npz`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formats.hpatches.descriptor_table import (
+    SUFFIXES,
+    DescriptorTable,
+    find_descriptor_file,
+    read_descriptors,
+    table_shape,
+)
+from ...model.edges import DISTANCES
+from ...model.errors import FormatError, InputError, ProblemsError
+from ...model.hashing import hash_file
+from ...model.units import Item
+
+Array = NDArray[Any]
+ARRAYS = (".npy", ".npz")
+
+
+class DescriptorFiles:
+    """Looks descriptors up in a folder.
+
+    The distance is `hamming` where the files hold bits and `l2` otherwise, unless ``?distance=`` says
+    another. With ``distance=hamming``, text files may hold bits (0 and 1) or bytes (0 to 255).
+    """
+
+    def __init__(self, path: str, distance: str | None = None, delimiter: str | None = None) -> None:
+        self.folder = Path(path).expanduser()
+        self.delimiter = delimiter
+        first = _first_file(self.folder)
+        if distance is not None and distance not in DISTANCES:
+            raise InputError(f"files:{path}: unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
+        # text is never taken for bits, so none of it is parsed here: its problems are told with all others
+        is_bits = distance is None and first.suffix in ARRAYS and self._read(first).is_bits
+        self.distance = distance or ("hamming" if is_bits else "l2")
+        self.name = f"files:{path}" + (f"?distance={distance}" if distance else "")
+        # the folder's name is not part of what determines the output, its files are: see item_key
+        self.config = {"distance": self.distance, "delimiter": delimiter}
+
+    def _read(self, path: Path) -> DescriptorTable:
+        return read_descriptors(path, delimiter=self.delimiter)
+
+    def check_items(self, items: Sequence[Item]) -> None:
+        """Files that are missing, have other rows than patches or other columns than the rest, at once.
+
+        Rows are counted and first lines looked at; no number is parsed.
+        """
+        problems, widths = _missing([item for item in items if not self.has_item(item)], items), {}
+        for item in items:
+            try:
+                path = self._find(item)
+                if path is None:
+                    continue
+                rows, widths[item.key] = table_shape(path, delimiter=self.delimiter)
+            except FormatError as e:
+                problems.append(f"{item.key}{e.path.suffix}: {e.reason}")
+                continue
+            except InputError as e:
+                problems.append(str(e))
+                continue
+            if item.count is not None and rows != item.count:
+                problems.append(
+                    f"{item.key}{path.suffix} has {rows} descriptors, but {item.key} has {item.count} "
+                    "patches; one row a patch"
+                )
+        usual = Counter(widths.values()).most_common(1)
+        for key, width in widths.items():
+            if width != usual[0][0]:
+                problems.append(f"{key} has {width} columns, most files {usual[0][0]} (a wrong delimiter?)")
+        if self.distance != "hamming" and usual and usual[0][0] == 1:
+            problems.append("the files have one column: is the delimiter another one (?delimiter=)?")
+        if problems:
+            raise ProblemsError(f"descriptors in {self.folder}", problems)
+
+    def has_item(self, item: Item) -> bool:
+        """Whether there is a file for an item, or more than one."""
+        try:
+            return self._find(item) is not None
+        except InputError:
+            return True
+
+    def item_key(self, item: Item) -> str:
+        """Hash of the item's file."""
+        return hash_file(self._file(item))
+
+    def lookup_item(self, item: Item, rows: int) -> Array | tuple[Array, Array]:
+        """The descriptors of one image, as the file has them."""
+        path = self._file(item)
+        table = self._read(path)
+        if len(table.values) != rows:
+            raise FormatError(path, f"{len(table.values)} descriptors for {rows} patches; one row a patch")
+        values = table.values
+        if self.distance == "hamming" and not table.is_bits:
+            values = _as_bits(values, path)
+        return values if table.valid is None else (values, table.valid)
+
+    def _find(self, item: Item) -> Path | None:
+        sequence, _, image = item.key.rpartition("/")
+        return find_descriptor_file(self.folder, sequence, image)
+
+    def _file(self, item: Item) -> Path:
+        found = self._find(item)
+        if found is None:
+            raise InputError(f"{self.folder}/{item.key}{'|'.join(SUFFIXES)} is missing")
+        return found
+
+
+def _missing(absent: Sequence[Item], items: Sequence[Item]) -> list[str]:
+    """One sentence for every sequence that lacks files."""
+    endings = "|".join(SUFFIXES)
+    by_sequence: dict[str, list[str]] = {}
+    for item in absent:
+        sequence, _, image = item.key.rpartition("/")
+        by_sequence.setdefault(sequence, []).append(image)
+    wanted = Counter(item.key.rpartition("/")[0] for item in items)
+    problems = []
+    for sequence, images in by_sequence.items():
+        if len(images) == 1:
+            problems.append(f"{sequence}/{images[0]}{endings} is missing")
+        elif len(images) == wanted[sequence]:
+            problems.append(f"{sequence}: all its files are missing ({images[0]} to {images[-1]}, {endings})")
+        else:
+            problems.append(f"{sequence}: {', '.join(images)} are missing ({endings})")
+    return problems
+
+
+def _as_bits(values: Array, path: Path) -> Array:
+    if ((values < 0) | (values > 255) | (values != np.floor(values))).any():
+        raise FormatError(path, "hamming needs bits (0 and 1) or bytes (0 to 255), found other numbers")
+    whole = values.astype(np.uint8)
+    return np.packbits(whole, axis=1) if whole.max() <= 1 else whole
+
+
+def _first_file(folder: Path) -> Path:
+    """Any descriptor file in ``DIR/SEQ``; where there is none, an error that says what is there instead."""
+    if not folder.is_dir():
+        raise InputError(f"files:{folder}: no such folder")
+    children = sorted(p for p in folder.iterdir() if p.is_dir())
+    for child in children:
+        for file in sorted(child.iterdir()):
+            if file.suffix in SUFFIXES:
+                return file
+    deeper = [c for c in children if any(_has_tables(g) for g in sorted(c.iterdir()))]
+    if deeper:
+        raise InputError(
+            f"files:{folder}: the sequences are one level deeper; use files:{deeper[0]}"
+            + (f" (or one of {len(deeper) - 1} other folders)" if len(deeper) > 1 else "")
+        )
+    below = [g for c in children for g in sorted(c.iterdir()) if g.is_dir()]
+    two = next((g for g in below if any(_has_tables(h) for h in sorted(g.iterdir()))), None)
+    if two is not None:
+        raise InputError(f"files:{folder}: the sequences are two levels deeper; use files:{two}")
+    if _has_tables(folder):
+        raise InputError(f"files:{folder} is the folder of one sequence; use files:{folder.parent}")
+    raise InputError(f"files:{folder}: no SEQ/IM{'|'.join(SUFFIXES)} in it")
+
+
+def _has_tables(folder: Path) -> bool:
+    return folder.is_dir() and any(p.suffix in SUFFIXES for p in folder.iterdir())

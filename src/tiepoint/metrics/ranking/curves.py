@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Precision-recall and ROC curves, thinned to a few points without changing their area."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...model.errors import InputError
+from .blocks import Floats, blocks_of_lists, check_list, check_ties
+from .expected_ties import expected_precision_sums, group_precision_sums
+from .roc import class_counts
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of a curve and the area under it.
+
+    `line`: straight lines join the points. `step`: from x[i] to x[i+1] the curve is level at y[i+1]; y[0]
+    repeats y[1], so that plotting with steps ending at each point shows it.
+    """
+
+    x: Floats
+    y: Floats
+    kind: str
+
+    @property
+    def area(self) -> float:
+        """Area under the curve.
+
+        >>> Curve(np.array([0., 1.]), np.array([0., 1.]), "line").area
+        0.5
+        """
+        width = np.diff(self.x)
+        if self.kind == "step":
+            return float(np.sum(width * self.y[1:]))
+        return float(np.sum(width * (self.y[1:] + self.y[:-1])) / 2.0)
+
+
+def precision_recall_curve(
+    distances: ArrayLike,
+    relevant: ArrayLike,
+    *,
+    flavour: str = "trec",
+    ties: str = "expected",
+    max_points: int = 1000,
+) -> Curve:
+    """Precision against recall as a step curve whose area is the average precision (normaliser `all`).
+
+    Each relevant item adds a step of width 1/P as high as the precision collected at it; a tie adds one step
+    as high as the mean over its relevant items. Thinning joins neighbouring steps into one of their mean
+    height, so the area stays the same to rounding. Recall ends where infinite distances begin.
+
+    >>> c = precision_recall_curve([1, 2, 3, 4], [1, 0, 1, 0])
+    >>> c.x, c.y, round(c.area, 6)
+    (array([0. , 0.5, 1. ]), array([1.        , 1.        , 0.66666667]), 0.833333)
+    """
+    _check_points(max_points)
+    d, v = check_list(distances, relevant)
+    check_ties(ties)
+    if not v.any():
+        return Curve(np.zeros(1), np.full(1, np.nan), "step")
+    blocks = blocks_of_lists(d, v, None, ties=ties)
+    rule = group_precision_sums if ties == "group" else expected_precision_sums
+    sums = rule(blocks, flavour=flavour)
+    width = blocks.relevant / v.sum()
+    area = sums / v.sum()
+    if len(width) > max_points - 1:
+        share = (np.cumsum(width) - width / 2.0) / width.sum()
+        bins = np.minimum((share * (max_points - 1)).astype(np.int64), max_points - 2)
+        width = np.bincount(bins, weights=width)
+        area = np.bincount(bins, weights=area)
+        width, area = width[width > 0], area[width > 0]
+    x = np.concatenate([[0.0], np.cumsum(width)])
+    y = area / width
+    return Curve(x, np.concatenate([y[:1], y]) if len(y) else np.full(1, np.nan), "step")
+
+
+def roc_curve(
+    distances: ArrayLike, relevant: ArrayLike, *, ties: str = "expected", max_points: int = 1000
+) -> Curve:
+    """True against false positive rate, joined by straight lines; its area is `roc_auc`.
+
+    Points on a straight run are dropped. If more than `max_points` remain, stretches between kept points
+    are replaced by two lines that meet on the other diagonal of the stretch, at the place which leaves the
+    area as it was; the curve stays monotone. Infinite distances are never accepted: the curve runs level to
+    the right edge.
+
+    >>> c = roc_curve([1, 2, 3, 4], [1, 0, 1, 0])
+    >>> c.x, c.y, c.area
+    (array([0. , 0. , 0.5, 0.5, 1. ]), array([0. , 0.5, 0.5, 1. , 1. ]), 0.75)
+    """
+    _check_points(max_points)
+    d, v = check_list(distances, relevant)
+    check_ties(ties)
+    positives = float(v.sum())
+    negatives = len(v) - positives
+    if not positives or not negatives:
+        return Curve(np.zeros(1), np.full(1, np.nan), "line")
+    pos, neg = class_counts(d, v, ties=ties)
+    x = np.concatenate([[0.0], np.cumsum(neg), [negatives]]) / negatives
+    y = np.concatenate([[0.0], np.cumsum(pos), [pos.sum()]]) / positives
+    steps_x = np.concatenate([[0.0], neg, [negatives - neg.sum()]])
+    corner = _corners(steps_x, np.concatenate([[0.0], pos, [0.0]]))
+    x, y = x[corner], y[corner]
+    return Curve(*_thin(x, y, max_points), "line")
+
+
+def _corners(dx: Floats, dy: Floats) -> NDArray[np.int64]:
+    """Indices of points where the direction changes, from the (integer) steps that lead to each point."""
+    moved = np.flatnonzero((dx != 0) | (dy != 0))
+    sx, sy = dx[moved], dy[moved]
+    turn = sx[:-1] * sy[1:] != sx[1:] * sy[:-1]
+    return np.concatenate([[0], moved[:-1][turn], moved[-1:]]).astype(np.int64)
+
+
+def _thin(x: Floats, y: Floats, max_points: int) -> tuple[Floats, Floats]:
+    if len(x) <= max_points:
+        return x, y
+    kept = np.unique(np.linspace(0, len(x) - 1, (max_points + 1) // 2).round().astype(np.int64))
+    pieces = np.diff(x) * (y[1:] + y[:-1]) / 2.0
+    area = np.add.reduceat(pieces, kept[:-1])
+    x0, x1, y0, y1 = x[kept[:-1]], x[kept[1:]], y[kept[:-1]], y[kept[1:]]
+    dx, dy = x1 - x0, y1 - y0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where((dx > 0) & (dy > 0), (y1 - area / dx) / dy, 0.5)
+    t = np.clip(t, 0.0, 1.0)
+    xs = np.stack([x0, x0 + t * dx], 1).ravel()
+    ys = np.stack([y0, y1 - t * dy], 1).ravel()
+    return np.append(xs, x1[-1]), np.append(ys, y1[-1])
+
+
+def _check_points(max_points: int) -> None:
+    if max_points < 3:
+        raise InputError(f"a curve needs at least 3 points, not {max_points}")

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Image matching: one match per reference patch, its first neighbour, ranked by how near it is."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...model.errors import InputError
+from .average_precision import average_precision
+from .blocks import Floats
+from .chance import chance_average_precision
+from .normaliser import Normaliser
+
+
+def expected_validity(lt: ArrayLike, ties: ArrayLike, *, retrieved: ArrayLike | None = None) -> Floats:
+    """Probability that the first neighbour is the right one when ties are broken at random.
+
+    Args:
+        lt: (n,) targets nearer than the right answer of each reference patch.
+        ties: (n,) number of targets that share the smallest distance, at least 1.
+        retrieved: (n,) False where the reference patch or its right answer has no descriptor.
+
+    Returns:
+        (n,): 1/ties where nothing is nearer than the right answer, else 0.
+
+    The trap: taking the lowest index of a tie gives a constant descriptor one right match per image, and
+    taking "any of the tied ones" makes all its matches right.
+
+    >>> expected_validity([0, 0, 2], [1, 4, 1])
+    array([1.  , 0.25, 0.  ])
+    """
+    near, m = np.asarray(lt), np.asarray(ties, np.float64)
+    if m.size and m.min() < 1:
+        raise InputError("a smallest distance is shared by at least one target")
+    right = near == 0
+    if retrieved is not None:
+        right &= np.asarray(retrieved, bool)
+    return np.where(right, 1.0 / m, 0.0)
+
+
+def ratio_dissimilarity(d1: ArrayLike, d2: ArrayLike) -> Floats:
+    """Lowe's ratio d1/d2 of first and second distance: small means the match stands out.
+
+    Two zeros are a tie, hence 1. Without a finite second neighbour there is no ratio: infinite, never
+    retrieved.
+
+    >>> ratio_dissimilarity([1, 0, 0, 2], [2, 1, 0, np.inf])
+    array([0.5, 0. , 1. , inf])
+    """
+    a, b = np.asarray(d1, np.float64), np.asarray(d2, np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where((a == 0) & (b == 0), 1.0, a / b)
+    return np.where(np.isfinite(a) & np.isfinite(b), ratio, np.inf)
+
+
+def matching_average_precision(
+    dissimilarity: ArrayLike,
+    validity: ArrayLike,
+    *,
+    normaliser: Normaliser | None = None,
+    flavour: str = "trec",
+    ties: str = "expected",
+) -> float:
+    """Average precision of the first-neighbour matches of one image pair.
+
+    Args:
+        dissimilarity: (n,) distance of each reference patch to its first neighbour (or a ratio); infinite
+            where there is no match.
+        validity: (n,) whether the match is right, or the probability that it is.
+        normaliser: None: every reference patch, so that a missed correspondence costs; `retrieved`: the
+            right matches only, which measures the order of the matches but not their number; or a number.
+        flavour: `trec` or `trapezoid`.
+        ties: rule for equal dissimilarities.
+
+    Returns:
+        The value; NaN with `retrieved` and no right match.
+
+    >>> d, valid = [1, 2, 3, 4, 5, 6], [1, 0, 1, 1, 0, 0]
+    >>> round(matching_average_precision(d, valid), 6)
+    0.402778
+    >>> round(matching_average_precision(d, valid, normaliser="retrieved"), 6)
+    0.805556
+    """
+    by: Normaliser = len(np.asarray(dissimilarity)) if normaliser is None else normaliser
+    return average_precision(dissimilarity, validity, normaliser=by, flavour=flavour, ties=ties)
+
+
+@cache
+def chance_matching_average_precision(
+    references: int, targets: int, *, normaliser: Normaliser | None = None
+) -> float:
+    """Expected matching AP of a method that guesses: each match right with probability 1/targets.
+
+    With the normaliser `retrieved` the number of right matches is itself random (binomial), and a guess
+    without any counts as 0: the chance level is then far higher.
+
+    >>> round(chance_matching_average_precision(1, 4), 4)
+    0.25
+    >>> round(chance_matching_average_precision(1000, 1000), 7)
+    8.5e-06
+    >>> round(chance_matching_average_precision(1000, 1000, normaliser="retrieved"), 4)
+    0.0051
+    """
+    if normaliser is None:
+        return chance_average_precision(
+            references, references / targets, normaliser=references, certain=False
+        )
+    if normaliser != "retrieved":
+        raise InputError(
+            f"the chance of matching is known for all references or 'retrieved', not {normaliser!r}"
+        )
+    from scipy.stats import binom
+
+    k = np.arange(1, min(references, int(references / targets) + 60) + 1)
+    values = [chance_average_precision(references, int(r)) for r in k]
+    return float(np.sum(binom.pmf(k, references, 1.0 / targets) * np.array(values)))

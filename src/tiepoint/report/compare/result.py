@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a comparison of methods found: an object that prints, frames, writes and answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...model.errors import InputError, UnknownNameError
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """The difference first - second of two methods on the same scenes, with what is known about it.
+
+    `p` is for this pair alone, `p_adjusted` within its family, `q_exploratory` by Benjamini-Hochberg.
+    `wins` are the scenes in which `first` is better, level, worse; None for pooled scores.
+    """
+
+    first: str
+    second: str
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+    p_adjusted: float
+    q_exploratory: float
+    separated: bool
+    effect: float | None
+    resolvable: float | None
+    wins: tuple[int, int, int] | None
+
+    def flipped(self) -> PairRow:
+        """The same pair, second - first."""
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            difference=-self.difference,
+            low=None if self.high is None else -self.high,
+            high=None if self.low is None else -self.low,
+            effect=None if self.effect is None else -self.effect,
+            wins=None if self.wins is None else (self.wins[2], self.wins[1], self.wins[0]),
+        )
+
+
+@dataclass(frozen=True)
+class MethodRow:
+    """One method: its score, interval, difference to the baseline, letters and range of ranks.
+
+    A method that is not `tested` has a value only: no interval, no letters, no ranks.
+    """
+
+    method: str
+    value: float
+    low: float | None
+    high: float | None
+    versus: PairRow | None
+    letters: tuple[str, ...]
+    rank_best: int | None
+    rank_worst: int | None
+    identical_to: str | None = None
+    tested: bool = True
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods on the same scenes, best first; `print` it, or take `to_frame`, `to_latex`, `save`."""
+
+    rows: tuple[MethodRow, ...]
+    pairs: tuple[PairRow, ...]
+    task: str
+    metric: str
+    group: str
+    protocol: str
+    baseline: str
+    baseline_given: bool
+    level: float
+    scenes: tuple[str, ...]
+    kinds: tuple[str, ...]
+    interval_kind: str
+    resamples: int
+    family_size: int
+    pairs_size: int
+    draws: int
+    exact: bool
+    smallest_p: float
+    higher_is_better: bool
+    percent: bool
+    pooled: bool
+    notes: tuple[str, ...]
+
+    @property
+    def n_scenes(self) -> int:
+        """Number of distinct scenes."""
+        return len(self.scenes)
+
+    @property
+    def n_methods(self) -> int:
+        """Number of distinct methods."""
+        return sum(r.identical_to is None for r in self.rows)
+
+    def between(self, first: str, second: str) -> PairRow:
+        """The pair first - second, with p-values of the family of all pairs.
+
+        Raises:
+            UnknownNameError: a method that is not in the comparison.
+            InputError: twice the same method, or one without scene values.
+        """
+        known = {r.method: r.identical_to or r.method for r in self.rows}
+        for name in (first, second):
+            if name not in known:
+                raise UnknownNameError("method", name, known)
+            if not next(r.tested for r in self.rows if r.method == name):
+                raise InputError(f"{name} has no scene values, so its difference to others cannot be tested")
+        a, b = known[first], known[second]
+        for row in self.pairs:
+            if (row.first, row.second) == (a, b):
+                return replace(row, first=first, second=second)
+            if (row.first, row.second) == (b, a):
+                return replace(row.flipped(), first=first, second=second)
+        raise InputError(f"{first} and {second} are one method: they agree in every scene")
+
+    def answer(self, first: str, second: str) -> str:
+        """Say in one sentence whether the first method is better than the second."""
+        from .words import answer
+
+        return answer(self, self.between(first, second))
+
+    def to_frame(self) -> Any:
+        """One row a method, as a pandas DataFrame; values as they are, not in percent."""
+        from .table import frame
+
+        return frame(self)
+
+    def pairs_frame(self) -> Any:
+        """One row a pair of distinct methods, as a pandas DataFrame."""
+        from .table import pairs_frame
+
+        return pairs_frame(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        from .table import as_dict
+
+        return as_dict(self)
+
+    def to_markdown(self) -> str:
+        """A Markdown table with its notes."""
+        from .table import markdown
+
+        return markdown(self)
+
+    def to_latex(self) -> str:
+        """A LaTeX table that needs no package: best in bold, groups, intervals, notes below."""
+        from .table import latex
+
+        return latex(self)
+
+    def __str__(self) -> str:
+        from .table import text
+
+        return text(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the table; the suffix says how: .txt .md .tex .csv .json .parquet."""
+        from .table import save
+
+        return save(self, Path(path))

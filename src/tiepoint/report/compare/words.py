@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The sentences of a comparison. Two methods are "not separated by these scenes", never "equal"."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .result import Comparison, PairRow
+
+
+def number(c: Comparison, value: float | None, *, signed: bool = False) -> str:
+    """A score or difference as printed: fractions in percent with two decimals, else four digits."""
+    if value is None:
+        return "–"
+    shown = f"{100 * value:.2f}" if c.percent else f"{value:.4g}"
+    if float(shown) == 0:
+        shown = shown.lstrip("-")
+    return f"+{shown}" if signed and not shown.startswith("-") else shown
+
+
+def p_value(p: float) -> str:
+    """A p-value with two significant digits.
+
+    >>> p_value(0.0312), p_value(9.9999e-06), p_value(1.0)
+    ('0.031', '1.0e-05', '1.0')
+    """
+    return f"{p:.1e}" if p < 0.001 else f"{p:.2g}" if p < 0.995 else "1.0"
+
+
+def scene_words(c: Comparison) -> str:
+    """The number of scenes and of which kinds: ``115 scenes (56 i, 59 v)``."""
+    kinds = Counter(c.kinds)
+    parts = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
+    word = "scene" if c.n_scenes == 1 else "scenes"
+    return f"{c.n_scenes} {word}" + (f" ({parts})" if len(kinds) > 1 else "")
+
+
+def answer(c: Comparison, pair: PairRow) -> str:
+    """Whether the first of a pair is better than the second, in one sentence."""
+    level = f"{100 * c.level:g} %"
+    unit = " points" if c.percent else ""
+    size = f"{number(c, abs(pair.difference))}{unit}"
+    bounds = ""
+    if pair.low is not None and pair.high is not None:
+        low, high = sorted((pair.low, pair.high)) if pair.difference >= 0 else (-pair.high, -pair.low)
+        bounds = f" ({level} interval {number(c, low)} to {number(c, high)})"
+    tested = f"p = {p_value(pair.p_adjusted)}, family-wise over {c.pairs_size} pair{'s'[: c.pairs_size != 1]}"
+    if not pair.separated:
+        floor = ""
+        if pair.resolvable is not None:
+            floor = (
+                f"; a true difference of {number(c, pair.resolvable)}{unit} "
+                "would have been separated with 80 % probability"
+            )
+        if c.smallest_p > 1 - c.level:
+            floor = f"; no pair could be: the smallest p these scenes allow is {p_value(c.smallest_p)}"
+        gap = f"{number(c, pair.difference, signed=True)}{unit}{_signed_bounds(c, pair, level)}"
+        return (
+            f"{pair.first} and {pair.second} are not separated by these {c.n_scenes} scenes "
+            f"({level}, family-wise): difference {gap}, {tested}{floor}."
+        )
+    ahead = (pair.difference > 0) == c.higher_is_better
+    won = ""
+    if pair.wins is not None:
+        won = f", in {pair.wins[0] if ahead else pair.wins[2]} of {sum(pair.wins)} scenes"
+    first, second = (pair.first, pair.second) if ahead else (pair.second, pair.first)
+    return f"{first} is better than {second} by {size}{bounds}{won}; {tested}."
+
+
+def _signed_bounds(c: Comparison, pair: PairRow, level: str) -> str:
+    if pair.low is None or pair.high is None:
+        return ""
+    return f" ({level} interval {number(c, pair.low)} to {number(c, pair.high)})"
+
+
+def title(c: Comparison) -> str:
+    """Task, protocol, metric and group in one line."""
+    what = ", ".join(x for x in (c.task, c.protocol and f"protocol {c.protocol}") if x)
+    score = " ".join(x for x in (c.metric, "" if c.group == "all" else c.group) if x)
+    unit = "percent" if c.percent else ""
+    order = "" if c.higher_is_better else "lower is better"
+    return ", ".join(x for x in (what or "comparison", score, unit, order) if x)
+
+
+def _methods(n: int) -> str:
+    return "1 method" if n == 1 else f"{n} distinct methods"
+
+
+def legend(c: Comparison) -> list[str]:
+    """What the columns mean and how the numbers were made, then the notes."""
+    level = f"{100 * c.level:g} %"
+    how = {
+        "bca": f"BCa bootstrap of scenes within kinds, {c.resamples:,} resamples",
+        "t": "Student t on scenes within kinds",
+        "none": "none below 6 scenes",
+    }[c.interval_kind]
+    tested = sum(r.tested and r.identical_to is None for r in c.rows)
+    lines = [f"{scene_words(c)}, {_methods(tested)}; intervals: {level}, {how}."]
+    if not c.scenes:
+        lines = ["No scene values: no intervals, no tests."]
+    if c.pairs:
+        over = (
+            f"over the {c.family_size} comparisons with {c.baseline}"
+            if c.baseline_given
+            else "over all pairs"
+        )
+        if c.pooled and c.draws:
+            test = f"bootstrap of the difference, step-down max-T {over}"
+        elif c.pooled:
+            test = f"Student t of leaving scenes out, Holm {over}"
+        else:
+            patterns = f"all {c.draws:,} patterns" if c.exact else f"{c.draws - 1:,} patterns"
+            test = f"studentised sign-flip test ({patterns}), step-down max-T {over}"
+        lines.append(f"p: {test}; smallest p possible {p_value(c.smallest_p)}.")
+        lines.append(
+            f"Methods that share a letter are not separated by these {c.n_scenes} scenes ({level}, "
+            f"family-wise over {c.pairs_size} pairs); ranks: all hold at once with {level}."
+        )
+    return lines + [f"Note: {n}." for n in c.notes]

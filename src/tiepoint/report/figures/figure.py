@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A figure of the report: its picture and the numbers behind it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...model.metric_units import unit_of
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`svg` is the picture, `csv` its data, both downloadable; `name` is unique in the report.
+
+    `wide` figures take the whole width; `extra` are attributes for the page's script.
+    """
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+    csv: str
+    wide: bool = False
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    r"""CSV text; numbers with all their digits.
+
+    >>> to_csv(["a", "b"], [[1, 0.5], ["x,y", None]])
+    'a,b\n1,0.5\n"x,y",\n'
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return buffer.getvalue()
+
+
+def short(name: str, most: int = 32) -> str:
+    """A name that fits a figure, on one line; the page has it whole.
+
+    >>> short("x" * 40)[-1]
+    '…'
+    """
+    flat = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(name.split()))
+    return flat if len(flat) <= most else flat[: most - 1] + "…"
+
+
+def shown(text: str) -> str:
+    """Text for Matplotlib, whose mathematics mode starts at a dollar sign."""
+    return text.replace("$", r"\$")
+
+
+def scale_of(metric: str) -> tuple[float, str]:
+    """Factor and unit for the axis: fractions are shown in percent, pixels and counts as they are."""
+    unit = unit_of(metric)
+    return (100.0, "%") if unit == "fraction" else (1.0, "" if unit == "count" else unit)
+
+
+def axis_label(metric: str) -> str:
+    """Name and unit of a metric.
+
+    >>> axis_label("ap"), axis_label("inliers")
+    ('ap (%)', 'inliers')
+    """
+    unit = scale_of(metric)[1]
+    return f"{metric} ({unit})" if unit else metric

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Headline score by method and scene."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...run.result import Run
+from ..runs.collect import LOWER_IS_BETTER, Section
+from .figure import Figure, scale_of, short, shown, to_csv
+from .svg import svg, text_width
+
+WIDTH = 13.0
+MOST_LABELS = 130
+
+
+def scene_values(section: Section, run: Run) -> dict[str, float]:
+    """The headline metric in every scene: stored scores, else the scene values behind the headline score."""
+    found = {
+        group.removeprefix("scene="): math.nan if s["value"] is None else float(s["value"])
+        for (metric, group), s in section.rows(run).items()
+        if metric == section.metric and group.startswith("scene=") and "," not in group
+    }
+    if found:
+        return found
+    for score in section.scored(run):
+        if (score.metric, score.group) == (section.metric, section.group) and score.scenes is not None:
+            cells = score.scenes.cells
+            known = np.isfinite(cells)
+            sums, count = np.where(known, cells, 0.0).sum(axis=0), known.sum(axis=0)
+            some = np.flatnonzero(count)
+            return {score.scenes.scenes[i]: float(sums[i] / count[i]) for i in some}
+    return {}
+
+
+def heat_map(section: Section) -> Figure | None:
+    """A row a method, a column a scene, scenes by kind and then from easy to hard; None without scenes."""
+    table = [(section.names[r.id], scene_values(section, r)) for r in section.methods]
+    table = [(name, row) for name, row in table if row]
+    scenes = sorted({scene for _, row in table for scene in row})
+    if not scenes:
+        return None
+    factor, unit = scale_of(section.metric)
+    values = np.array([[row.get(s, math.nan) for s in scenes] for _, row in table])
+    lower = section.metric in LOWER_IS_BETTER
+    with np.errstate(invalid="ignore"):
+        level = np.nansum(values, axis=0) / np.maximum(np.isfinite(values).sum(axis=0), 1)
+    order = sorted(range(len(scenes)), key=lambda i: (_kind(scenes[i]), level[i] * (1 if lower else -1), i))
+    scenes, values = [scenes[i] for i in order], values[:, order]
+    names = [name for name, _ in table]
+    labels = [short(n, 26) for n in names]
+    step = max(1, math.ceil(len(scenes) / MOST_LABELS))
+    marks = [short(s, 20) for s in scenes[::step]]
+    left = 0.2 + max(text_width(n) for n in labels)
+    below = 0.25 + max(text_width(m, 7) for m in marks)
+    width = min(WIDTH, max(6.4, left + 1.1 + 0.32 * len(scenes)))
+    height = 0.25 + below + 0.24 * max(2, len(names))
+
+    def draw(axes: Any) -> None:
+        picture = axes.pcolormesh(
+            factor * values, cmap="cividis_r" if lower else "cividis", rasterized=True, shading="flat"
+        )
+        axes.set_yticks(np.arange(len(names)) + 0.5, [shown(n) for n in labels])
+        axes.invert_yaxis()
+        axes.set_xticks(
+            np.arange(0, len(scenes), step) + 0.5, [shown(m) for m in marks], rotation=90, fontsize=7
+        )
+        axes.tick_params(length=2)
+        side = axes.inset_axes((1.01, 0.0, 0.12 / (width - left - 1.0), 1.0))
+        axes.figure.colorbar(picture, cax=side, label=unit)
+
+    name = f"scenes {section.title}"
+    picture = svg(
+        draw,
+        name=name,
+        label=f"{section.metric} by method and scene",
+        width=width,
+        height=height,
+        left=left,
+        right=1.0,
+        bottom=below,
+        top=0.1,
+    )
+    box = (left / width, 0.1 / height, 1 - 1.0 / width, 1 - below / height)
+    rows = [[n, *row] for n, row in zip(names, values.tolist(), strict=True)]
+    return Figure(
+        name,
+        f"{section.metric} by scene",
+        f"{len(scenes)} scenes by kind, easy ones first; the brighter, the better.",
+        picture,
+        to_csv(["method", *scenes], rows),
+        wide=len(scenes) > 12,
+        extra={"heat": " ".join(f"{v:.4f}" for v in box), "factor": f"{factor:g}"},
+    )
+
+
+def _kind(scene: str) -> str:
+    return scene[:2] if scene[1:2] == "_" else ""

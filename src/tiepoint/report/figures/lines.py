@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figures of lines with bands, one line a method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..runs.collect import Section
+from .figure import Figure, short, shown, to_csv
+from .svg import INK, look, svg, text_width
+
+MOST_SERIES = 12
+MOST_BANDS = 5
+NAME_MOST = 24
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Line:
+    """The curve of one run; `low` and `high` bound it where there are scenes enough."""
+
+    name: str
+    x: Array
+    y: Array
+    low: Array | None = None
+    high: Array | None = None
+
+
+def lines_figure(
+    section: Section,
+    lines: Sequence[Line],
+    *,
+    name: str,
+    title: str,
+    caption: str,
+    x_label: str,
+    y_label: str,
+    factor: float = 1.0,
+    logarithmic: bool = False,
+    unit_square: bool = False,
+    guides: Sequence[tuple[str, Array, Array]] = (),
+) -> Figure:
+    """Lines of methods, best first, with bands around the first few; `guides` are thin lines with a name.
+
+    The data have every line with its band; the picture shows the first twelve.
+    """
+    drawn = [line for line in lines if len(line.x)][:MOST_SERIES]
+    names = [short(line.name, NAME_MOST) for line in drawn]
+    few = len(drawn[0].x) <= 25 if drawn else True
+
+    def draw(axes: Any) -> None:
+        for line, label in zip(drawn, names, strict=True):
+            style = look(section.looks.get(line.name, 0))
+            if not few:
+                style.pop("marker")
+            axes.plot(line.x, factor * line.y, label=shown(label), markersize=3.5, linewidth=1.4, **style)
+        for line in [d for d in drawn if d.low is not None][:MOST_BANDS]:
+            tint = look(section.looks.get(line.name, 0))["color"]
+            low, high = (factor * np.asarray(v) for v in (line.low, line.high))
+            axes.fill_between(line.x, low, high, color=tint, alpha=0.13, linewidth=0)
+        for label, x, y in guides:
+            axes.plot(x, factor * y, color=INK, linewidth=0.8, linestyle=(0, (3, 3)), label=label)
+        if logarithmic:
+            axes.set_xscale("log")
+            axes.set_xticks(_ticks(drawn), labels=[f"{v:g}" for v in _ticks(drawn)])
+            axes.minorticks_off()
+        if unit_square:
+            axes.set_xlim(0, 1)
+            axes.set_ylim(0, 1.02)
+        axes.grid(True)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.35)
+
+    picture = svg(
+        draw,
+        name=name,
+        label=title,
+        width=7.2,
+        height=max(3.6, 0.7 + 0.19 * len(drawn)),
+        right=0.6 + max((text_width(n, 8.5) for n in [*names, *(g[0] for g in guides)]), default=0.0),
+    )
+    bands = sum(line.low is not None for line in drawn)
+    notes = [caption]
+    if bands:
+        which = "Bands" if bands <= MOST_BANDS else f"Bands (of the best {MOST_BANDS})"
+        notes.append(f"{which} are 95 % by scene, at each point.")
+    if len(lines) > len(drawn):
+        notes.append(f"The best {len(drawn)} methods are drawn; the data have all {len(lines)}.")
+    return Figure(name, title, " ".join(n for n in notes if n), picture, _data(lines, x_label, y_label))
+
+
+def _ticks(lines: Sequence[Line]) -> list[float]:
+    """Values of a logarithmic axis to name: those of the data, thinned to about eight."""
+    values = sorted({float(x) for line in lines for x in line.x if x > 0})
+    step = max(1, -(-len(values) // 8))
+    return values[::-1][::step][::-1]
+
+
+def _data(lines: Sequence[Line], x_label: str, y_label: str) -> str:
+    rows = []
+    for line in lines:
+        nothing = [None] * len(line.x)
+        low = nothing if line.low is None else line.low.tolist()
+        high = nothing if line.high is None else line.high.tolist()
+        rows += [[line.name, *row] for row in zip(line.x.tolist(), line.y.tolist(), low, high, strict=True)]
+    return to_csv(["method", x_label, y_label.removesuffix(" (%)"), "low", "high"], rows)

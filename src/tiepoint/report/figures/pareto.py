@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Accuracy against cost: which methods are not beaten in both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..runs.collect import LOWER_IS_BETTER, Section
+from .figure import Figure, axis_label, scale_of, short, shown, to_csv
+from .labels import place_labels
+from .svg import INK, PALETTE, svg, text_width
+
+COSTS = ("time_s", "bytes_per_descriptor")
+LABEL_PT = 8.0
+
+
+def frontier(costs: Sequence[float], values: Sequence[float]) -> list[int]:
+    """Indices of the points that no other point beats (lower cost and higher value), by cost.
+
+    >>> frontier([1, 2, 3, 3], [0.1, 0.3, 0.2, 0.4])
+    [0, 1, 3]
+    """
+    best = float("-inf")
+    kept = []
+    for i in sorted(range(len(costs)), key=lambda i: (costs[i], -values[i])):
+        if values[i] > best:
+            kept.append(i)
+            best = values[i]
+    return kept
+
+
+def pareto_figure(section: Section, cost: str) -> Figure | None:
+    """Headline score against time or bytes, frontier drawn; None where fewer than three methods have both."""
+    factor, _ = scale_of(section.metric)
+    rows, per = [], "item"
+    for run in section.methods:
+        s = section.score(run)
+        efficiency = run.manifest.get("efficiency") or {}
+        if s is not None and s["value"] is not None and efficiency.get(cost):
+            per = efficiency.get("per", per)
+            rows.append((section.names[run.id], efficiency[cost], s["value"], s["low"], s["high"]))
+    if len(rows) < 3:
+        return None
+    label, cost_factor = _axis(cost, per, max(r[1] for r in rows))
+    sign = -1.0 if section.metric in LOWER_IS_BETTER else 1.0
+    best = frontier([r[1] for r in rows], [sign * r[2] for r in rows])
+    first = [*best, *(i for i in range(len(rows)) if i not in best)]
+
+    def draw(axes: Any) -> None:
+        xs, ys = [cost_factor * rows[i][1] for i in best], [factor * rows[i][2] for i in best]
+        axes.plot(xs, ys, color=INK, linewidth=0.7, linestyle=(0, (4, 3)))
+        for i, (_, x, y, low, high) in enumerate(rows):
+            tint, mark = (PALETTE[1], "D") if i in best else (PALETTE[0], "o")
+            if low is not None and high is not None:
+                axes.plot([cost_factor * x] * 2, [factor * low, factor * high], color=tint, alpha=0.25)
+            axes.plot([cost_factor * x], [factor * y], mark, color=tint, markersize=5)
+        axes.set_xscale("log")
+        _decades(axes)
+        axes.margins(x=0.12, y=0.08)
+        axes.grid(True)
+        axes.set_xlabel(label)
+        axes.set_ylabel(axis_label(section.metric))
+        _name(axes, [(rows[i][0], cost_factor * rows[i][1], factor * rows[i][2]) for i in first])
+
+    name = f"cost {cost} {section.title}"
+    where = "time" if cost == "time_s" else "bytes"
+    note = " Times are medians of repeats on one machine." if cost == "time_s" else ""
+    return Figure(
+        name,
+        f"{section.metric} against {where}",
+        f"Diamonds on the dashed line are not beaten in both.{note} Names without room are in the data.",
+        svg(draw, name=name, label=f"{section.metric} against {where}", height=4.0),
+        to_csv(["method", cost, "value", "low", "high"], rows),
+    )
+
+
+def _axis(cost: str, per: str, largest: float) -> tuple[str, float]:
+    """Label and factor of the cost axis: microseconds, or milliseconds where all but small times are long."""
+    if cost != "time_s":
+        return "bytes a descriptor", 1.0
+    unit, factor = ("µs", 1e6) if largest < 0.02 else ("ms", 1e3)
+    return f"time per {per} ({unit})", factor
+
+
+def _decades(axes: Any) -> None:
+    """Ticks at 1, 2 and 5 with plain numbers, at decades alone where there are many."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    low, high = axes.get_xlim()
+    subs = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=subs))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _name(axes: Any, points: Sequence[tuple[str, float, float]]) -> None:
+    """Names beside the points; a thin line where a name had to move away."""
+    axes.autoscale_view()
+    pixels = axes.transData.transform([(x, y) for _, x, y in points])
+    places = [(float(x), float(y)) for x, y in pixels]
+    texts = [short(name, 22) for name, _, _ in points]
+    widths = [72 * text_width(t, LABEL_PT) + 2 for t in texts]
+    box = axes.get_window_extent()
+    area = (box.x0 + 1, box.y0 + 1, box.x1 + 6, box.y1 + 8)
+    for text, (x, y), corner in zip(texts, places, place_labels(places, widths, 9.5, area), strict=True):
+        if corner is None:
+            continue
+        far = abs(corner[1] + 4.75 - y) > 9
+        line = {"arrowstyle": "-", "linewidth": 0.5, "color": INK, "alpha": 0.5} if far else None
+        axes.annotate(
+            shown(text),
+            (x, y),
+            xycoords="figure pixels",
+            xytext=(corner[0] + 1, corner[1] + 2),
+            textcoords="figure pixels",
+            fontsize=LABEL_PT,
+            arrowprops=line,
+        )

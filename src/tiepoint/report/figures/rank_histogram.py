@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""At which rank the right answers of a run stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...model.records import Records
+from ...run.result import Run
+from ..runs.rescore import records_of
+
+EDGES = (1, 2, 3, 4, 5, 10, 20, 50, 100, 1000)
+
+
+def rank_histogram(run: Run, protocol: str) -> list[tuple[str, float]]:
+    """(rank, share of the right answers), from the scores where the task has them, else from its records.
+
+    A tied answer stands in the middle of its tie. Empty for tasks without ranks.
+    """
+    stored = {
+        str(s["group"]).removeprefix("rank="): float(s["value"] or 0.0)
+        for s in run.stored.scores
+        if s["metric"] == "rank_histogram" and s["protocol"] == protocol
+    }
+    if stored:
+        return sorted(stored.items(), key=lambda item: _order(item[0]))
+    from ...run.engine import load_task
+
+    return counted(records_of(run, load_task(run.task), protocol))
+
+
+def counted(records: Sequence[Records]) -> list[tuple[str, float]]:
+    """Shares by range of ranks, from columns `lt`, `eq` (the largest pool) and who was retrieved.
+
+    >>> r = Records("rank", {"lt": np.array([0, 0, 7]), "eq": np.array([0, 2, 0])})
+    >>> [(name, round(share, 2)) for name, share in counted([r])]
+    [('1', 0.33), ('2', 0.33), ('6 to 10', 0.33)]
+    """
+    ranks = []
+    for r in records:
+        if r.kind != "rank" or not {"lt", "eq"} <= set(r.columns):
+            return []
+        lt, eq = (np.asarray(r[c], np.float64).reshape(len(r), -1)[:, -1] for c in ("lt", "eq"))
+        kept = next((r[c] for c in ("gt_listed", "retrieved") if c in r.columns), np.ones(len(r), bool))
+        known = np.asarray(kept, bool).reshape(len(r), -1)[:, -1]
+        ranks.append(np.where(known, 1 + lt + eq / 2, np.inf))
+    if not ranks or not sum(len(r) for r in ranks):
+        return []
+    every = np.concatenate(ranks)
+    found = []
+    before = 0
+    for edge in EDGES:
+        name = str(edge) if edge == before + 1 else f"{before + 1} to {edge}"
+        found.append((name, float(np.mean((every > before) & (every <= edge)))))
+        before = edge
+    found.append((f"above {before}", float(np.mean((every > before) & np.isfinite(every)))))
+    found.append(("never", float(np.mean(np.isinf(every)))))
+    return [(name, share) for name, share in found if share]
+
+
+def _order(rank: str) -> tuple[bool, float, str]:
+    return (not rank.isdigit(), float(rank) if rank.isdigit() else 0.0, rank)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The failure gallery: queries that most methods miss, with the wrong and the right answer in pictures."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...model.hashing import hash_json
+from ...run.engine import load_task
+from ...run.result import Run
+from ..runs.collect import Section
+from ..runs.rescore import opened_again, records_of
+
+SHOWN = 12
+SIDE = 65
+
+
+def gallery(section: Section) -> dict[str, Any] | None:
+    """Pictures of the queries missed by most methods; None for tasks that do not name their misses.
+
+    A task names them through ``misses(records)``: tuples (query, right, wrong) of picture references,
+    ``SEQUENCE/IMAGE#INDEX`` for patches and ``SCENE/IMAGE@x,y`` for keypoints.
+    """
+    task = load_task(section.task)
+    name_misses = getattr(task, "misses", None)
+    runs = section.methods
+    if name_misses is None or not runs:
+        return None
+    missed: Counter[tuple[str, str]] = Counter()
+    wrong: dict[tuple[str, str], Counter[str]] = {}
+    for run in runs:
+        # A method counts once, however many of its keypoints lie in the same place.
+        own = {(q, right): answer for q, right, answer in name_misses(records_of(run, task, "exact"))}
+        for key, answer in own.items():
+            missed[key] += 1
+            wrong.setdefault(key, Counter())[answer] += 1
+    if not missed:
+        return None
+    picture = _pictures(runs[0])
+    if picture is None:
+        return None
+    # By the hash among equals: in order of names the first patches of the first scenes would fill the page.
+    worst = sorted(missed, key=lambda k: (-missed[k], hash_json(k)))
+    spread = _spread(worst, SHOWN)
+    found = []
+    for query, right in spread:
+        answer = min(wrong[(query, right)], key=lambda a: (-wrong[(query, right)][a], a))
+        trio = [("query", query), ("right answer", right), ("most given answer", answer)]
+        pictures = [
+            {"label": label, "what": reference, "source": picture(reference)} for label, reference in trio
+        ]
+        caption = f"missed by {missed[(query, right)]} of {len(runs)} methods"
+        found.append({"pictures": pictures, "caption": caption})
+    note = f"{len(missed):,} queries are missed by at least one of {len(runs)} methods; these by most."
+    return {"task": section.task, "note": note, "misses": found}
+
+
+def _spread(worst: Sequence[tuple[str, str]], count: int) -> list[tuple[str, str]]:
+    """The first `count`, each query once, at most two of a scene while others wait."""
+    taken: Counter[str] = Counter()
+    first: list[tuple[str, str]] = []
+    later: list[tuple[str, str]] = []
+    for key in worst:
+        scene = key[0].split("/")[0]
+        taken[key[0]] += 1
+        if taken[key[0]] > 1:
+            continue
+        taken[scene] += 1
+        (first if taken[scene] <= 2 else later).append(key)
+        if len(first) >= count:
+            break
+    return (first + later)[:count]
+
+
+def _pictures(run: Run) -> Callable[[str], str] | None:
+    """A function from picture references to data URIs, None where the dataset is not there any more."""
+    opened = opened_again(run)
+    if opened is None:
+        return None
+    cache: dict[str, NDArray[np.uint8]] = {}
+
+    def read(reference: str) -> str:
+        item, _, place = reference.replace("@", "#").partition("#")
+        if item not in cache:
+            cache[item] = np.asarray(opened.read(item))
+        image = cache[item]
+        if "," in place:
+            x, y = (round(float(v)) for v in place.split(","))
+            return data_uri(crop(image, x, y))
+        return data_uri(image[int(place)])
+
+    return read
+
+
+def crop(image: NDArray[np.uint8], x: int, y: int, side: int = SIDE) -> NDArray[np.uint8]:
+    """A square around a point, grey where it leaves the image."""
+    half = side // 2
+    padding = ((half, half), (half, half), *(((0, 0),) * (image.ndim - 2)))
+    padded = np.pad(image, padding, constant_values=128)
+    x, y = min(max(x, 0), image.shape[1] - 1), min(max(y, 0), image.shape[0] - 1)
+    return padded[y : y + side, x : x + side]
+
+
+def data_uri(image: NDArray[np.uint8], *, photo_side: int | None = None) -> str:
+    """An image in a data URI: a PNG, or with `photo_side` a JPEG of at most that many pixels a side."""
+    from PIL import Image
+
+    buffer, picture = io.BytesIO(), Image.fromarray(np.ascontiguousarray(image))
+    if photo_side is None:
+        picture.save(buffer, format="PNG", optimize=False)
+    else:
+        picture = picture.convert("RGB")
+        picture.thumbnail((photo_side, photo_side))
+        picture.save(buffer, format="JPEG", quality=80)
+    kind = "png" if photo_side is None else "jpeg"
+    return f"data:image/{kind};base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report as one HTML file: no network, no clock, the same bytes for the same store."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import Any
+
+from ..._version import __version__
+from ...model.errors import InputError
+from ...run.result import Run
+from ..figures.curves import curve_figures
+from ..figures.figure import Figure, short
+from ..figures.heat_map import heat_map
+from ..figures.intervals import intervals_figure
+from ..figures.pareto import COSTS, pareto_figure
+from ..runs.card import card_rows
+from ..runs.citations import bibtex
+from ..runs.collect import Section, sections
+from ..runs.metric_words import metric_words
+from ..tables.conventions import conventions
+from ..tables.leaderboard import Leaderboard, cell, heading, leaderboard
+from .gallery import gallery
+from .pair_gallery import pair_gallery
+
+Progress = Callable[[str, int, int], None]
+SHOWN_FIGURES = 6
+"""Figures of a task that are open; the others wait behind a click."""
+
+
+def anchor(text: str) -> str:
+    """A text as an HTML id.
+
+    >>> anchor("a/b <c>")
+    'a-b-c'
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-") or "x"
+
+
+def render(runs: Sequence[Run], *, title: str = "tiepoint report", progress: Progress | None = None) -> str:
+    """The page. Names are escaped wherever they come from; figures are SVG in the page."""
+    if not runs:
+        raise InputError("the store has no finished runs; make some with `tiepoint run` or `tiepoint demo`")
+    from jinja2 import Environment
+
+    found = sections(runs)
+    boards: list[tuple[Section, Leaderboard]] = []
+    tasks, explained, missed = [], [], []
+    for i, section in enumerate(found):
+        if progress:
+            progress("report", i, len(found))
+        board = leaderboard(section)
+        boards.append((section, board))
+        tasks.append(_section(section, board))
+        if section.more:
+            continue
+        if tables := conventions(section):
+            explained.append({"task": section.task, "tables": tables})
+        if (misses := gallery(section) or pair_gallery(section)) is not None:
+            missed.append(misses)
+    if progress:
+        progress("report", len(found), len(found))
+    templates = files("tiepoint.report") / "templates"
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((templates / "report.html").read_text("utf-8"))
+    ordered = sorted(runs, key=lambda r: (r.task, r.method, r.id))
+    return template.render(
+        title=title,
+        css=(templates / "report.css").read_text("utf-8"),
+        js=(templates / "report.js").read_text("utf-8"),
+        overview=_overview(boards) if len(boards) > 1 else [],
+        sections=tasks,
+        conventions=explained,
+        gallery=missed,
+        runs=[_run(r) for r in ordered],
+        method_count=len({r.method for r in runs}),
+        task_count=len({s.task for s in found}),
+        bibtex=bibtex(r.task for r in runs),
+        version=__version__,
+    )
+
+
+def _overview(boards: Sequence[tuple[Section, Leaderboard]]) -> list[dict[str, Any]]:
+    """Headline score of every method on every task, a table a family of tasks."""
+    families = dict.fromkeys(s.definition.family for s, _ in boards)
+    return [_family([b for b in boards if b[0].definition.family == f]) for f in families]
+
+
+def _family(tables: Sequence[tuple[Section, Leaderboard]]) -> dict[str, Any]:
+    names = dict.fromkeys(r.name for _, t in tables for r in t.rows)
+    by = [{r.name: r for r in t.rows} for _, t in tables]
+    methods = {r.name: r.method for _, t in tables for r in t.rows}
+    rows = [
+        {
+            "name": short(name, 60),
+            "method": methods[name],
+            "canary": any(name in t and t[name].canary for t in by),
+            "cells": [t[name].cells[0] if name in t else None for t in by],
+        }
+        for name in names
+    ]
+    heads = [{"task": s.title, "anchor": anchor(s.title), "score": t.headings[0]} for s, t in tables]
+    return {"heads": heads, "rows": sorted(rows, key=lambda r: bool(r["canary"]))}
+
+
+def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
+    figures: list[Figure | None] = [intervals_figure(section)]
+    figures += [pareto_figure(section, cost) for cost in COSTS]
+    figures += curve_figures(section)
+    figures.insert(1, heat_map(section))
+    drawn = [_figure(f) for f in figures if f is not None]
+    return {
+        "task": section.title,
+        "anchor": anchor(section.title),
+        "protocol": section.protocol,
+        "metric": table.columns[0][0],
+        "group": table.columns[0][1],
+        "about": metric_words(section.task, *table.columns[0]),
+        "metrics": _metrics(section, table),
+        "table": table,
+        "short": short,
+        "every": _every(section),
+        "figures": drawn[:SHOWN_FIGURES],
+        "more": drawn[SHOWN_FIGURES:],
+    }
+
+
+def _metrics(section: Section, table: Leaderboard) -> list[tuple[str, str]]:
+    """What every metric of a section is, once each; the score it is sorted by stands above its table."""
+    shown = [*table.columns[1:], *(c for c in section.columns if c[1] == "all"), *section.columns]
+    first = table.columns[0][0]
+    found: dict[str, tuple[str, str]] = {}
+    for metric, group in shown:
+        if metric != first and metric not in found and (words := metric_words(section.task, metric, group)):
+            found[metric] = (heading(metric, "all"), words)
+    return list(found.values())
+
+
+def _figure(f: Figure) -> dict[str, Any]:
+    return {
+        "anchor": anchor(f.name),
+        "title": f.title,
+        "caption": f.caption,
+        "svg": f.svg,
+        "csv": f.csv,
+        "wide": f.wide,
+        "extra": f.extra,
+    }
+
+
+def _every(section: Section) -> dict[str, Any]:
+    """All scores that are not of one scene: a row a score, a column a method."""
+    runs = section.runs
+    rows = [
+        {
+            "name": heading(*column),
+            "cells": [cell(column[0], section.score(run, *column)) for run in runs],
+        }
+        for column in section.columns
+    ]
+    return {"methods": [(r.method, short(section.names[r.id], 24)) for r in runs], "rows": rows}
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "method": run.method,
+        "task": run.task,
+        "card": card_rows(run),
+        "manifest": json.dumps(run.manifest, indent=1, sort_keys=True),
+    }

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Choosing runs by their split, where a store has one method on several."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ...model.errors import InputError, UnknownNameError
+from ...run.result import Run
+from .comparable import some
+from .run_labels import split_of
+
+
+def of_split(runs: Sequence[Run], split: str, asked: Collection[str] = ()) -> list[Run]:
+    """The runs of a split; an error where there is none, or none of a method that was asked for by name."""
+    kept = [r for r in runs if split_of(r) == split]
+    if not kept:
+        known = {s for r in runs if (s := split_of(r)) is not None}
+        if not known:
+            raise InputError(f"--split {split} has no effect: the runs chosen are of tasks without splits")
+        raise UnknownNameError("split with runs", split, known)
+    for name in asked:
+        own = {split_of(r) for r in runs if name == r.method or r.id.startswith(name)}
+        if own and split not in own:
+            have = ", ".join(sorted(s or "one that is not known" for s in own))
+            raise InputError(f"{name} has no run of split {split!r}; it has {have}")
+    return kept
+
+
+def settled(
+    runs: Sequence[Run], asked: Collection[str] = (), allow: Collection[str] = ()
+) -> tuple[list[Run], list[str]]:
+    """One split for methods that have several, if the other methods tell which; returns notes, too.
+
+    Args:
+        runs: to be compared.
+        asked: names the user gave, none for all. A run that was named by its id is wanted as it is.
+        allow: what may differ; `split` keeps all runs.
+
+    A run whose split is not known stays.
+
+    Raises:
+        InputError: several splits fit, or none.
+    """
+    if {"split", "all"} & set(allow):
+        return list(runs), []
+    splits: dict[str, dict[str, None]] = {}
+    for r in runs:
+        splits.setdefault(r.method, {}).update({s: None for s in (split_of(r),) if s is not None})
+    unsettled = {m: own for m, own in splits.items() if len(own) > 1 and (not asked or m in asked)}
+    if not unsettled:
+        return list(runs), []
+    shared = set.intersection(*(set(own) for own in unsettled.values()))
+    told = {s for m, own in splits.items() if m not in unsettled for s in own}
+    fit = shared & told if told else shared
+    who = some(list(unsettled))
+    if len(fit) != 1:
+        every = sorted({s for own in unsettled.values() for s in own})
+        have = "has runs" if len(unsettled) == 1 else "have runs"
+        raise InputError(
+            f"{who} {have} on the splits {', '.join(every)}; choose one with --split, "
+            f"e.g. --split {every[-1]}, or name runs by their ids"
+        )
+    (split,) = fit
+    others = sorted({s for own in unsettled.values() for s in own if s != split})
+    why = "the only split that all methods have" if told <= {split} else "a split the others have"
+    notes = [f"of {who} the runs on split {split} are taken, {why}; --split {others[0]} takes others"]
+    return [r for r in runs if r.method not in unsettled or split_of(r) in (split, None)], notes
+
+
+def split_words(names: Sequence[str], runs: Sequence[Run]) -> str:
+    """Which runs are of which split, for errors; empty where they do not differ.
+
+    ``a (orb); full (sift, rootsift)``.
+    """
+    holders: dict[str, list[str]] = {}
+    for name, run in zip(names, runs, strict=True):
+        if (split := split_of(run)) is not None:
+            holders.setdefault(split, []).append(name)
+    if len(holders) < 2:
+        return ""
+    return "; ".join(f"{split} ({some(who)})" for split, who in sorted(holders.items()))

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of a task: methods, scores with intervals, groups that cannot be told apart, ranges of ranks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...model.errors import InputError, ProblemsError
+from ..compare.compare_runs import compare_runs
+from ..compare.result import Comparison
+from ..compare.table import rank_range
+from ..figures.figure import scale_of
+from ..runs.collect import CANARIES, LOWER_IS_BETTER, Section
+from ..runs.columns import full_name, spelled_out, table_columns
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A score as text: `value` and `interval` (empty without one) in the unit of its column."""
+
+    value: str
+    interval: str
+    sort: float | None
+    best: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run."""
+
+    name: str
+    method: str
+    run_id: str
+    letters: str
+    rank: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def canary(self) -> bool:
+        """Whether the run only shows chance or the ceiling."""
+        return self.method in CANARIES
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Rows best first; `chance` has one text a column; `wording` explains letters, `notes` what was odd."""
+
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[Row, ...]
+    chance: tuple[str, ...]
+    wording: str
+    notes: tuple[str, ...]
+    task: str = ""
+
+    @property
+    def headings(self) -> list[str]:
+        """Names of the columns, with units other than percent."""
+        return [heading(*c, task=self.task) for c in self.columns]
+
+    @property
+    def grouped(self) -> bool:
+        """Whether there are letters."""
+        return any(r.letters for r in self.rows)
+
+
+def heading(metric: str, group: str, *, task: str = "") -> str:
+    """Name of a column; with its `task`, also the threshold that the name leaves out.
+
+    >>> heading("ap", "all"), heading("aepe", "subset=JODS"), heading("flow_accuracy", "all", task="tss")
+    ('ap', 'aepe (px) subset=JODS', 'flow_accuracy T5')
+    """
+    unit = scale_of(metric)[1]
+    full = full_name(task, metric, group)
+    name = full if unit in ("%", "") else f"{full.removesuffix('_' + unit)} ({unit})"
+    return name if group == "all" else f"{name} {group}"
+
+
+def leaderboard(section: Section) -> Leaderboard:
+    """The table of a section; the headline score comes first."""
+    head = (section.metric, section.group)
+    scores = [s for run in section.runs for s in section.rows(run).values()]
+    asked = [head, *(c for c in table_columns(section.task, section.columns) if c != head)]
+    columns = list(dict.fromkeys(c for column in asked for c in spelled_out(column, scores)))
+    best = [best_value(section, *c) for c in columns]
+    comparison, notes = compared(section)
+    found = {}
+    if comparison is not None and _grouped(comparison):
+        found = {r.method: r for r in comparison.rows}
+    rows = []
+    for run in section.runs:
+        name = section.names[run.id]
+        row = found.get(name)
+        rows.append(
+            Row(
+                name,
+                run.method,
+                run.id,
+                "" if row is None else " ".join(row.letters),
+                "" if row is None else rank_range(row),
+                tuple(
+                    cell(c[0], section.score(run, *c), b, run.method)
+                    for c, b in zip(columns, best, strict=True)
+                ),
+            )
+        )
+    chance = tuple(chance_text(section, *c) for c in columns)
+    wording = _wording(comparison)
+    return Leaderboard(tuple(columns), tuple(rows), chance, wording, tuple(notes), section.task)
+
+
+def compared(section: Section) -> tuple[Comparison | None, list[str]]:
+    """The methods of a section compared by its headline score; without one, why."""
+    if len(section.methods) < 2:
+        return None, []
+    try:
+        found = compare_runs(
+            section.methods,
+            metric=section.metric,
+            group=section.group,
+            protocol=section.protocol,
+            rescore=section.scored,
+        )
+    except InputError as e:
+        return None, [f"No groups: {one_line(e)}"]
+    return found, list(found.notes)
+
+
+def one_line(error: InputError) -> str:
+    """An error as one sentence; of a list of problems, the first and how many more there are.
+
+    A report has no `--allow`, so that part of the advice is left out.
+
+    >>> one_line(ProblemsError("runs differ (repeat them, or accept it with --allow x,y)", ["a", "b"]))
+    'runs differ (repeat them): a; and 1 more'
+    """
+    if not isinstance(error, ProblemsError):
+        return str(error)
+    more = len(error.problems) - 1
+    where = re.sub(r", or accept it with --allow [\w,]+", "", error.where)
+    return f"{where}: {error.problems[0]}" + (f"; and {more} more" if more else "")
+
+
+def _grouped(comparison: Comparison) -> bool:
+    """Whether letters say something: two methods have scene values."""
+    return sum(r.tested for r in comparison.rows) > 1
+
+
+def _wording(comparison: Comparison | None) -> str:
+    if comparison is None or not _grouped(comparison):
+        return ""
+    text = (
+        f"Methods that share a letter are not separated by these {comparison.n_scenes} scenes "
+        f"({100 * comparison.level:g} %, family-wise); ranks hold for all methods at once."
+    )
+    if comparison.smallest_p > 0:
+        text += f" The smallest p these scenes could give is {comparison.smallest_p:.2g}."
+    return text
+
+
+def cell(metric: str, score: Any, best: float | None = None, method: str = "") -> Cell:
+    """A stored score as text."""
+    if score is None or score["value"] is None:
+        return Cell("" if score is None else "–", "", None, False)
+    factor, unit = scale_of(metric)
+    digits = 2 if unit == "%" else 3 if unit else 0
+    interval = ""
+    if score["low"] is not None and score["high"] is not None:
+        interval = f"{factor * score['low']:.{digits}f} – {factor * score['high']:.{digits}f}"
+    value = float(score["value"])
+    return Cell(f"{factor * value:.{digits}f}", interval, value, value == best and method not in CANARIES)
+
+
+def best_value(section: Section, metric: str, group: str) -> float | None:
+    """The best value of a column among methods that are no canaries; None for counts and without any."""
+    if not scale_of(metric)[1]:
+        return None
+    scores = (section.score(r, metric, group) for r in section.methods)
+    values = [float(s["value"]) for s in scores if s is not None and s["value"] is not None]
+    if not values:
+        return None
+    return min(values) if metric in LOWER_IS_BETTER else max(values)
+
+
+def chance_text(section: Section, metric: str, group: str) -> str:
+    """Chance level of a column."""
+    value = chance_of(section, metric, group)
+    return "" if value is None else f"{scale_of(metric)[0] * value:.2f}"
+
+
+def chance_of(section: Section, metric: str, group: str) -> float | None:
+    """Chance level of a score, from the first run that knows it."""
+    levels: Sequence[Any] = [section.score(r, metric, group) for r in section.runs]
+    return next((float(s["chance"]) for s in levels if s is not None and s["chance"] is not None), None)

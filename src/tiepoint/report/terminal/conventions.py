@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One run under every protocol of its task, and the gap between them step by step: values and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...model.errors import InputError
+from ...model.units import Task
+from ...run.engine import load_task
+from ...run.result import Run
+from ..figures.figure import scale_of
+from ..runs.columns import table_columns
+from ..runs.rescore import records_of
+from ..tables.leaderboard import heading
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """`scores`: the overall scores under each protocol. `steps`: (title, [(step, value)]), a table a metric.
+
+    `missing` says of protocols without scores what to do, `notes` what the scores say about themselves.
+    """
+
+    scores: list[Row]
+    steps: list[tuple[str, list[tuple[str, float]]]]
+    missing: dict[str, str]
+    notes: list[str]
+
+    @property
+    def protocols(self) -> list[str]:
+        """Protocols that have scores, in the order of the task."""
+        return list(dict.fromkeys(str(s["protocol"]) for s in self.scores))
+
+
+def conventions_of(run: Run) -> Conventions:
+    """The run under every protocol that its scores and records can give.
+
+    Raises:
+        InputError: The task has one protocol, or the run has scores under one and no records for steps.
+    """
+    task = load_task(run.task)
+    if len(task.protocols) == 1:
+        only = task.protocols[0]
+        raise InputError(f"task {task.name} has one protocol only, {only}: there is nothing to tell apart")
+    scores: list[Row] = []
+    missing: dict[str, str] = {}
+    for protocol in task.protocols:
+        try:
+            own = _overall(run, task, protocol)
+        except InputError as e:
+            own, missing[protocol] = [], str(e)
+        scores += own
+        if not own:
+            missing.setdefault(protocol, _how_to_get(run, task, protocol))
+    steps, reason = _steps(run, task)
+    if reason is not None and len({s["protocol"] for s in scores}) < 2:
+        raise InputError(reason)
+    notes = [f"{s['protocol']}: {s['note']}" for s in scores if s["note"]]
+    return Conventions(scores, steps, missing, [*dict.fromkeys(notes), *([reason] if reason else [])])
+
+
+def _overall(run: Run, task: Task, protocol: str) -> list[Row]:
+    """Scores of group `all`, as stored or else from the records; empty without either."""
+    wanted = ("protocol", "metric", "group", "value", "n", "low", "high", "note")
+    stored = [s for s in run.stored.scores if s["protocol"] == protocol and s["group"] == "all"]
+    if not stored:
+        records = records_of(run, task, protocol)
+        made = task.score(records, protocol) if records else []
+        stored = [
+            {k: getattr(s, k) for k in wanted} | {"value": None if math.isnan(s.value) else s.value}
+            for s in made
+            if s.group == "all"
+        ]
+    shown = table_columns(task.name, [(str(s["metric"]), "all") for s in stored])
+    by = {str(s["metric"]): s for s in stored}
+    return [{k: by[metric][k] for k in wanted} for metric, _ in shown]
+
+
+def _how_to_get(run: Run, task: Task, protocol: str) -> str:
+    all_of_them = ",".join(task.protocols)
+    return (
+        f"{protocol} compares by rules of its own, and run {run.id} was not made under it; "
+        f"run it with --protocol {all_of_them}"
+    )
+
+
+def _steps(run: Run, task: Task) -> tuple[list[tuple[str, list[tuple[str, float]]]], str | None]:
+    """The tables of steps, and why there are none where the task has them."""
+    explain = getattr(task, "conventions", None)
+    if explain is None:
+        return [], None
+    records = records_of(run, task, "exact")
+    if not records:
+        return [], f"run {run.id} has no records under exact; run it with --protocol exact first"
+    try:
+        return [(title, list(steps)) for title, steps in explain(records)], None
+    except InputError as e:
+        return [], str(e)
+
+
+def conventions_json(found: Conventions) -> dict[str, Any]:
+    """Everything as plain values, in fractions."""
+    return {
+        "protocols": found.scores,
+        "steps": [
+            {
+                "title": title,
+                "steps": [
+                    {"step": name, "value": _finite(value), "change": change}
+                    for name, value, change in with_changes(steps)
+                ],
+            }
+            for title, steps in found.steps
+        ],
+        "missing": [{"protocol": p, "reason": why} for p, why in found.missing.items()],
+        "notes": found.notes,
+    }
+
+
+def with_changes(steps: Sequence[tuple[str, float]]) -> list[tuple[str, float, float | None]]:
+    """Steps with the change each makes; None for the first, and where a value is not known.
+
+    >>> with_changes([("a", 0.5), ("b", 0.75)])
+    [('a', 0.5, None), ('b', 0.75, 0.25)]
+    """
+    found: list[tuple[str, float, float | None]] = []
+    before: float | None = None
+    for name, value in steps:
+        found.append((name, value, None if before is None else _finite(value - before)))
+        before = value
+    return found
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def convention_tables(found: Conventions, task: str) -> list[Any]:
+    """Tables for the terminal: the scores a column a protocol, then the steps of each metric."""
+    from rich.table import Table
+    from rich.text import Text
+
+    tables = []
+    if found.scores:
+        first = Table(title=f"{task} under each protocol", title_justify="left")
+        first.add_column("score")
+        for protocol in found.protocols:
+            first.add_column(protocol, justify="right")
+        by = {(s["metric"], s["protocol"]): s["value"] for s in found.scores}
+        for metric in dict.fromkeys(str(s["metric"]) for s in found.scores):
+            row = [_number(metric, by.get((metric, p))) for p in found.protocols]
+            first.add_row(Text(heading(metric, "all")), *row)
+        tables.append(first)
+    for title, steps in found.steps:
+        table = Table(title=title, title_justify="left")
+        table.add_column("step")
+        table.add_column("value", justify="right")
+        table.add_column("change", justify="right")
+        metric = title.split()[-1]
+        for name, value, change in with_changes(steps):
+            table.add_row(Text(name), _number(metric, _finite(value)), _change(metric, change))
+        tables.append(table)
+    return tables
+
+
+def _number(metric: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    factor, unit = scale_of(metric)
+    return f"{factor * value:,.0f}" if not unit else f"{factor * value:.2f}"
+
+
+def _change(metric: str, change: float | None) -> str:
+    if change is None:
+        return ""
+    text = f"{scale_of(metric)[0] * change:+.2f}"
+    return text if float(text) else "0.00"

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Experiment files: the YAML of DescriptorWorkbench, strict. Unknown keys are errors, every value counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...model.errors import FormatError, InputError, UnknownNameError
+from .old_words import DEAD_KEYS, Several, several
+
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+Matcher = Annotated[str, Field(pattern=r"^(brute_force|ratio_test|.+\.py:\w+)$")]
+
+
+class Section(BaseModel):
+    """One part of the file; keys it does not know are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class About(Section):
+    """``experiment:`` what this is; kept in the manifest of every run."""
+
+    name: str
+    description: str = ""
+    version: str = "1.0"
+    author: str = ""
+
+
+class Dataset(Section):
+    """``dataset:`` a folder of image sequences."""
+
+    path: Path
+    scenes: tuple[str, ...] = ()
+
+
+class Alternative(Section):
+    """One more keypoint set the grid goes over."""
+
+    keypoint_set_name: str
+
+
+class KeypointPlaces(Section):
+    """``keypoints:`` where descriptors are computed; several generators or sets are a grid."""
+
+    generator: Several = ("sift",)
+    """Detectors, with parameters as on the command line: ``surf?threshold=0.001``."""
+    max_features: Count | None = 2000
+    border_px: Annotated[float, Field(ge=0)] | None = None
+    """Margin in pixels: 40 by default for `homography_projection`, 0 otherwise."""
+    contrast_threshold: Positive | None = None
+    edge_threshold: Positive | None = None
+    sigma: Positive | None = None
+    source: Literal["independent_detection", "homography_projection", "database"] = "independent_detection"
+    keypoint_set_name: str | None = None
+    alternative_keypoints: tuple[Alternative, ...] = ()
+
+
+class Component(Section):
+    """One descriptor of a composite."""
+
+    descriptor: str
+    weight: Positive | None = None
+    keypoint_set_name: str | None = None
+    extended: bool = False
+
+
+class DescriptorPlan(Section):
+    """``descriptors:`` one entry; lists in `pooling`, `pooling_aggregation`, `rooting_stage` are a grid."""
+
+    name: str
+    type: str
+    keypoint_set_name: str | None = None
+    pooling: Annotated[tuple[Literal["none", "domain_size_pooling", "dsp", "stacking"], ...], several] = (
+        "none",
+    )
+    pooling_aggregation: Annotated[tuple[str, ...], several] | None = None
+    scales: tuple[Positive, ...] | None = None
+    scale_weights: tuple[float, ...] | None = None
+    scale_weighting: Literal["uniform", "triangular", "gaussian"] | None = None
+    scale_weight_sigma: Positive | None = None
+    normalize_before_pooling: bool = False
+    normalize_after_pooling: bool | None = None
+    rooting_stage: Annotated[tuple[Literal["none", "before_pooling", "after_pooling"], ...], several] = (
+        "none",
+    )
+    norm_type: Literal["l1", "l2"] | None = None
+    extended: bool = False
+    secondary_descriptor: str | None = None
+    stacking_weight: Annotated[float, Field(gt=0)] | None = None
+    components: tuple[Component, ...] = ()
+    aggregation: str | None = None
+
+
+class Matching(Section):
+    """``matching:`` how image pairs are matched; used by `keypoints/images` and `keypoints/geometry`.
+
+    A method is `brute_force`, `ratio_test` or a class of yours, ``my.py:Class``.
+    """
+
+    method: Annotated[tuple[Matcher, ...], several] = ("brute_force",)
+    ratio_threshold: Fraction = 0.8
+
+
+class ImageRetrieval(Section):
+    """``image_retrieval:`` the task `keypoints/images`."""
+
+    enabled: bool = False
+    scorer: Literal["total_matches", "ratio_sum", "correct_matches"] = "total_matches"
+
+
+class Distractors(Section):
+    """``keypoint_verification:`` and ``keypoint_retrieval:``."""
+
+    enabled: bool = False
+    num_distractor_scenes: Annotated[int, Field(ge=0)] = 10
+    num_distractors_per_scene: Annotated[int, Field(ge=0)] = 20
+    seed: int = 42
+
+
+class Evaluation(Section):
+    """``evaluation:`` tasks, protocols and their options."""
+
+    protocols: Annotated[tuple[str, ...], several] = ("exact", "workbench")
+    ranking: bool = True
+    pair_matching: bool = False
+    geometry: bool = False
+    tau_px: Positive = 3.0
+    policy: Literal["all_within_tau", "nearest", "mutual"] = "all_within_tau"
+    gallery: tuple[Annotated[int, Field(ge=2)], ...] = (250, 500, 1000, 2000)
+    seed: int = 0
+    matching: Matching = Matching()
+    image_retrieval: ImageRetrieval = ImageRetrieval()
+    keypoint_verification: Distractors = Distractors()
+    keypoint_retrieval: Distractors = Distractors()
+
+
+class Database(Section):
+    """``database:`` where results go; ``sqlite:///experiments.db`` becomes a store beside the file."""
+
+    connection: str | None = None
+
+
+class Performance(Section):
+    """``performance:`` processes and device."""
+
+    num_threads: Annotated[int, Field(ge=0)] = 0
+    device: str = "cpu"
+    on_bad: Literal["error", "miss", "keep-zeros"] = "error"
+
+
+class Experiment(Section):
+    """A whole file."""
+
+    experiment: About
+    dataset: Dataset
+    keypoints: KeypointPlaces = KeypointPlaces()
+    descriptors: Annotated[tuple[DescriptorPlan, ...], Field(min_length=1)]
+    evaluation: Evaluation = Evaluation()
+    database: Database = Database()
+    performance: Performance = Performance()
+
+
+def read_experiment(path: Path) -> Experiment:
+    """Read an experiment file; every problem is one sentence with the place in the file."""
+    import yaml
+
+    try:
+        found = yaml.safe_load(path.read_text())
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror or e}") from e
+    except yaml.YAMLError as e:
+        mark = getattr(e, "problem_mark", None)
+        line = None if mark is None else mark.line + 1
+        raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}", line=line) from e
+    if not isinstance(found, dict):
+        raise FormatError(path, "an experiment file has the sections experiment, dataset, descriptors …")
+    return parse_experiment(found, str(path))
+
+
+def parse_experiment(found: dict[str, Any], where: str) -> Experiment:
+    """Check a parsed file.
+
+    >>> parse_experiment({"experiment": {"name": "a"}, "datset": {}}, "a.yaml")
+    Traceback (most recent call last):
+    tiepoint.model.errors.UnknownNameError: unknown key of a.yaml 'datset'; did you mean 'dataset' ...
+    """
+    _known(found, Experiment, "", where)
+    try:
+        return Experiment.model_validate(found)
+    except ValidationError as e:
+        first = e.errors()[0]
+        place = ".".join(str(p) for p in first["loc"])
+        raise InputError(f"{where}: {place}: {first['msg']}, found {first.get('input')!r}") from e
+
+
+def _known(found: Any, model: type[BaseModel], place: str, where: str) -> None:
+    """Refuse unknown keys, with near names, before anything else is said about the file."""
+    if not isinstance(found, dict):
+        return
+    for key, value in found.items():
+        at = f"{place}{key}"
+        if key not in model.model_fields:
+            if at.replace("[]", "") in DEAD_KEYS:
+                raise InputError(f"{where}: {at.replace('[]', '')}: {DEAD_KEYS[at.replace('[]', '')]}")
+            raise UnknownNameError(f"key of {where}", at, [f"{place}{f}" for f in model.model_fields])
+        inner = _inner(model, key)
+        if inner is None:
+            continue
+        many = value if isinstance(value, list) else [value]
+        for part in many:
+            _known(part, inner, f"{at}{'[]' if isinstance(value, list) else ''}.", where)
+
+
+def _inner(model: type[BaseModel], key: str) -> type[BaseModel] | None:
+    """The section behind a key, None where it holds a plain value."""
+    kind: Any = model.model_fields[key].annotation
+    for candidate in (kind, *getattr(kind, "__args__", ())):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate
+    return None
+
+
+__all__ = ["Experiment", "parse_experiment", "read_experiment"]

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From an experiment file to the grid of runs: every cell a specification, a task and its options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from ...methods.keypoints.spec import ALIASES
+from ...model.errors import InputError
+from .config import DescriptorPlan, Evaluation, Experiment, KeypointPlaces
+from .old_words import AGGREGATIONS, TYPES
+
+PROJECTED_BORDER_PX = 40.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where descriptors are computed: the text behind ``@``; `make` is the detector of a set to be made."""
+
+    text: str
+    label: str
+    make: str | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of the grid."""
+
+    name: str
+    spec: str
+    task: str
+    protocols: tuple[str, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+    make: str | None = None
+
+
+def plan(experiment: Experiment) -> list[Cell]:
+    """Every run: places x descriptors x poolings x tasks x matchings, in the order of the file.
+
+    Names are ``NAME``, with what varies behind it: ``NAME/pooling=dsp@surf``.
+    """
+    names = [d.name for d in experiment.descriptors]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"descriptor {name!r} is there twice; names are unique")
+    found = []
+    for descriptor in experiment.descriptors:
+        own = places(experiment.keypoints, descriptor, experiment.experiment.name)
+        for varied, text in variants(descriptor):
+            for place in own:
+                label = f"{descriptor.name}{varied}" + (f"@{place.label}" if len(own) > 1 else "")
+                spec = text if place.text == "" else _at(text, place.text)
+                for task, protocols, options, suffix in tasks(experiment.evaluation, experiment.keypoints):
+                    if experiment.dataset.scenes:
+                        options = {**options, "scenes": list(experiment.dataset.scenes)}
+                    found.append(Cell(label + suffix, spec, task, protocols, options, place.make))
+    if not found:
+        raise InputError(
+            "this experiment asks for no task; switch on ranking, geometry or another evaluation"
+        )
+    return found
+
+
+def _at(text: str, place: str) -> str:
+    """``DESCRIPTOR+transform`` at a place: the place comes before the transforms."""
+    head, plus, rest = text.partition("+")
+    return f"{head}@{place}{plus}{rest}"
+
+
+def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: str) -> list[Place]:
+    """Places of a descriptor: its own set, the sets of the file, or the detectors."""
+    if any(c.keypoint_set_name for c in descriptor.components):
+        if not all(c.keypoint_set_name for c in descriptor.components):
+            raise InputError(f"{descriptor.name}: give a keypoint_set_name to all components or to none")
+        return [Place("", "own sets")]
+    if descriptor.keypoint_set_name:
+        return [Place(f"set:{descriptor.keypoint_set_name}", descriptor.keypoint_set_name)]
+    tuned = {
+        k: getattr(keypoints, k)
+        for k in ("contrast_threshold", "edge_threshold", "sigma")
+        if getattr(keypoints, k) is not None
+    }
+    if keypoints.source == "database":
+        if tuned or "generator" in keypoints.model_fields_set or "max_features" in keypoints.model_fields_set:
+            raise InputError("keypoints: a set is complete; remove generator, max_features and thresholds")
+        named = [keypoints.keypoint_set_name] if keypoints.keypoint_set_name else []
+        named += [a.keypoint_set_name for a in keypoints.alternative_keypoints]
+        if not named:
+            raise InputError("keypoints: source database needs keypoint_set_name")
+        return [Place(f"set:{name}", name) for name in named]
+    if keypoints.keypoint_set_name or keypoints.alternative_keypoints:
+        raise InputError(f"keypoints: a set needs source: database, found {keypoints.source}")
+    out = []
+    for detector in keypoints.generator:
+        name = detector.partition("?")[0]
+        if tuned and name != "sift":
+            raise InputError(
+                f"keypoints: {', '.join(tuned)} belong to sift, not to {name}; write {name}?key=value"
+            )
+        params = "&".join(f"{k}={v}" for k, v in tuned.items())
+        text = detector + (("&" if "?" in detector else "?") + params if params else "")
+        if keypoints.source == "homography_projection":
+            out.append(Place(f"set:{experiment}_{name}_projected", name, make=text))
+            continue
+        limits = _limits(keypoints, text)
+        out.append(Place(text + (("&" if "?" in text else "?") + limits if limits else ""), name))
+    return out
+
+
+def _limits(keypoints: KeypointPlaces, detector: str) -> str:
+    parts = []
+    if "max_features" not in detector:
+        parts.append(f"max_features={'none' if keypoints.max_features is None else keypoints.max_features}")
+    if keypoints.border_px is not None and "border_px" not in detector:
+        parts.append(f"border_px={keypoints.border_px:g}")
+    return "&".join(parts)
+
+
+def variants(d: DescriptorPlan) -> Iterator[tuple[str, str]]:
+    """Each pooling of a descriptor: what to call it and its specification, without a place."""
+    aggregations: Sequence[str | None] = d.pooling_aggregation or (None,)
+    axes = {"pooling": d.pooling, "pooling_aggregation": aggregations, "rooting_stage": d.rooting_stage}
+    for pooling, aggregation, root in product(*axes.values()):
+        values = {"pooling": pooling, "pooling_aggregation": aggregation, "rooting_stage": root}
+        varied = "".join(f"/{k}={v}" for k, v in values.items() if len(axes[k]) > 1)
+        yield varied, _spec(d, str(pooling), aggregation, str(root))
+
+
+def _spec(d: DescriptorPlan, pooling: str, aggregation: str | None, root: str) -> str:
+    from .descriptor import composite, pooled, stacked
+
+    kind = TYPES.get(d.type, d.type)
+    aggregation = None if aggregation is None else AGGREGATIONS.get(aggregation, aggregation)
+    if kind == "composite":
+        return composite(d, root)
+    if d.components or d.aggregation:
+        raise InputError(f"{d.name}: components and aggregation belong to type: composite")
+    if kind in ALIASES:
+        if pooling not in ("none", "domain_size_pooling", "dsp"):
+            raise InputError(f"{d.name}: {d.type} is pooled over sizes already")
+        kind, pooling = ALIASES[kind].partition(":")[2], "dsp"
+    if pooling == "stacking":
+        return stacked(d, kind, aggregation, root)
+    if d.secondary_descriptor or d.stacking_weight is not None:
+        raise InputError(f"{d.name}: secondary_descriptor and stacking_weight belong to pooling: stacking")
+    return pooled(d, kind, pooling, aggregation, root)
+
+
+def tasks(
+    e: Evaluation, keypoints: KeypointPlaces
+) -> Iterator[tuple[str, tuple[str, ...], dict[str, Any], str]]:
+    """Tasks that are switched on, with the protocols each knows, its options, and what to add to the name."""
+    from ...tasks import TASKS
+
+    def known(task: str) -> tuple[str, ...]:
+        return tuple(p for p in e.protocols if p in TASKS.load(task).protocols)
+
+    unknown = [p for p in e.protocols if p not in ("exact", "workbench", "bojanic")]
+    if unknown:
+        raise InputError(
+            f"evaluation: unknown protocol {unknown[0]!r}; exact, workbench and bojanic are known"
+        )
+    wanted: list[tuple[str, dict[str, Any], str]] = []
+    if e.ranking:
+        options: dict[str, Any] = {
+            "tau_px": e.tau_px, "policy": e.policy, "gallery": list(e.gallery), "seed": e.seed,
+            "keypoint_source": keypoints.source,
+        }  # fmt: skip
+        wanted.append(("keypoints/ranking", options, ""))
+    for name, section in (("verification", e.keypoint_verification), ("retrieval", e.keypoint_retrieval)):
+        if section.enabled:
+            options = section.model_dump(exclude={"enabled"}) | {"tau_px": e.tau_px}
+            wanted.append((f"keypoints/{name}", options, ""))
+    if e.pair_matching:
+        wanted.append(("keypoints/matching", {"tau_px": e.tau_px, "seed": e.seed}, ""))
+    if e.image_retrieval.enabled:
+        for method in e.matching.method:
+            options = {"matching": method, "scorer": e.image_retrieval.scorer, "seed": e.seed}
+            suffix = f"/matching={Path(method).name}" if len(e.matching.method) > 1 else ""
+            wanted.append(("keypoints/images", options, suffix))
+    if e.geometry:
+        options = {"seed": e.seed, "ratio": e.matching.ratio_threshold}
+        own = [m for m in e.matching.method if ".py:" in m]
+        if len(own) > 1:
+            raise InputError(
+                "evaluation.matching: keypoints/geometry takes one matcher of yours, not several"
+            )
+        wanted.append(("keypoints/geometry", options | ({"matcher": own[0]} if own else {}), ""))
+    for task, options, suffix in wanted:
+        if known(task):
+            yield task, known(task), options, suffix

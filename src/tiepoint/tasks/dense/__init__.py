@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tasks of dense correspondence: TSS, flow, transferred keypoints."""

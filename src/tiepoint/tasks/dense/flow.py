@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task `dense/flow`: a flow against a true flow or a homography, in pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...datasets.dense_pairs import DensePair
+from ...metrics.dense.flow import endpoint_error
+from ...model.errors import FormatError, InputError, UnknownNameError
+from ...model.records import Records
+from ...model.scores import Score, group_name
+from .means import ratio_score
+from .opened import OpenDense, check_dense_results, dense_warnings, meta_of, usable
+from .options import numbers
+
+DEFAULTS = {"thresholds_px": (1, 3, 5, 10), "alphas": (0.01, 0.05, 0.1)}
+HEADLINE_PX = 5.0
+METRICS = ("aepe", "fl", "flow_accuracy")
+
+
+def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[str, Any]) -> Records:
+    """Counts of one directed pair: known truth, right at each threshold, KITTI outliers, error sums."""
+    if pair.flow is None:
+        raise InputError(f"{pair.key} has no flow as ground truth")
+    truth = pair.flow()
+    source, target = pair.sizes()
+    if truth.shape[:2] != source:
+        raise FormatError(
+            pair.key,
+            f"the true flow is {truth.shape[:2]}, its image is {source} (height, width); they must agree",
+        )
+    # The headline is always among them, whatever is asked for.
+    pixels = numbers([*options["thresholds_px"], HEADLINE_PX])
+    limits = [*pixels, *(a * max(target) for a in options["alphas"])]
+    if flow is None:
+        flow = np.full(truth.shape, np.nan)
+        absent = True
+    else:
+        absent = False
+    error = endpoint_error(flow, truth)
+    error_valid = error[~np.isnan(error)]
+    valid = ~np.isnan(error)
+    length = np.hypot(truth[valid, 0].astype(np.float64), truth[valid, 1].astype(np.float64))
+    finite = error_valid[np.isfinite(error_valid)]
+    columns = {
+        "correct": np.array([[int((error_valid <= t).sum()) for t in limits]], np.int64),
+        "valid": np.array([valid.sum()], np.int64),
+        "known": np.array([finite.size], np.int64),
+        "error_sum_px": np.array([finite.sum()]),
+        "outliers": np.array([int(((error_valid > 3) & (error_valid > 0.05 * length)).sum())], np.int64),
+    }
+    labels = [{"threshold_px": int(t) if t == int(t) else t} for t in pixels]
+    labels += [{"alpha": a} for a in options["alphas"]]
+    return Records("pixel", columns, meta_of(pair, options, absent=absent, labels=labels))
+
+
+@dataclass(frozen=True)
+class DenseFlow:
+    """AEPE, Fl and accuracy at pixel thresholds and at fractions of the target's larger side.
+
+    Means over pairs (``per=pair``, the headline) and over pixels (``per=pixel``) are both given. Truth is a
+    flow file (TSS, ``image1, image2, flow``) or a homography (image sequences), behind one interface.
+    """
+
+    name: str = "dense/flow"
+    family: str = "dense"
+    protocols: tuple[str, ...] = ("exact",)
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
+        """Bind to a folder; options `missing`, `kinds`, `thresholds_px`, `alphas`."""
+        return OpenDense(Path(data), options, self.name, "flow", DEFAULTS, compare_flow)
+
+    def comparison(self, protocol: str) -> str:
+        """There is one."""
+        if protocol not in self.protocols:
+            raise UnknownNameError(f"protocol of {self.name}", protocol, self.protocols)
+        return "dense-flow"
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores over all pairs, and by kind (subset, sequence kind)."""
+        self.comparison(protocol)
+        if not records:
+            return []
+        scores = flow_scores(records, {})
+        kinds = sorted({str(r.meta["kind"]) for r in records})
+        for kind in kinds if len(kinds) > 1 else ():
+            scores += flow_scores([r for r in records if r.meta["kind"] == kind], {"kind": kind})
+        return scores
+
+    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+        """Accuracy of each directed pair under the headline threshold, for the report's gallery."""
+        for r in usable(records)[0]:
+            k = r.meta["labels"].index({"threshold_px": HEADLINE_PX})
+            if r["valid"][0]:
+                yield str(r.meta["pair"]).rpartition(":")[0], float(r["correct"][0][k] / r["valid"][0])
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """What was missing, with counts."""
+        return dense_warnings(records)
+
+    def check_results(self, opened: OpenDense, results: Path) -> list[str]:
+        """Warnings about a folder of results; what makes it unusable is an error."""
+        return check_dense_results(opened, results)
+
+
+def flow_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
+    """Scores of one group of records."""
+    used, note = usable(records)
+    if not used:
+        return [Score(m, group_name(**parts), float("nan"), 0, note=note) for m in METRICS]
+    scenes = [str(r.meta["scene"]) for r in used]
+    kinds = [str(r.meta["kind"]) for r in used]
+    columns = {
+        name: np.array([r[name][0] for r in used], np.float64) for name in ("valid", "known", "outliers")
+    }
+    errors = np.array([r["error_sum_px"][0] for r in used])
+    correct = np.stack([r["correct"][0] for r in used]).astype(np.float64)
+    scores: list[Score] = []
+    for per in ("pair", "pixel"):
+        by = {} if per == "pair" else {"per": per}
+
+        def add(
+            metric: str, extra: dict[str, Any], top: Any, bottom: Any, per: str = per, by: Any = by
+        ) -> None:
+            scores.append(
+                ratio_score(metric, {**parts, **by, **extra}, scenes, kinds, top, bottom, per=per, note=note)
+            )
+
+        add("aepe", {}, errors, columns["known"])
+        add("fl", {}, columns["outliers"], columns["valid"])
+        labels = used[0].meta["labels"]
+        for k, label in enumerate(labels):
+            if label == {"threshold_px": HEADLINE_PX}:
+                add("flow_accuracy", {}, correct[:, k], columns["valid"])
+            add("flow_accuracy", label, correct[:, k], columns["valid"])
+    return scores
+
+
+TASK = DenseFlow()

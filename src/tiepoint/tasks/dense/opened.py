@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dense pairs bound to their data: what `dense/flow` and `dense/pck` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...datasets.dense_pairs import BrokenPair, DensePair, find_pairs
+from ...formats.flow.tss_results import PairResult
+from ...geometry.flow_resize import resize_flow_pair
+from ...methods.dense.layout import absent_words, check_folders, extra_folders
+from ...metrics.dense.pck import SCALES
+from ...model.errors import FormatError, InputError, ProblemsError, Together, UnknownNameError
+from ...model.hashing import hash_json
+from ...model.records import Records
+from ...model.units import Features, Item, Unit
+from .options import left_out, names, numbers, with_defaults
+
+Flow = NDArray[Any]
+Compare = Callable[[DensePair, Flow | None, Mapping[str, Any]], Records]
+
+
+class OpenDense:
+    """Items are image pairs, units are directed pairs with the truth a task needs.
+
+    Options: `missing` (``error``, ``skip``: left out of the means, ``zero``: all wrong), `kinds` (subsets or
+    classes to keep), and those of the task in `defaults`.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        options: Mapping[str, Any],
+        task: str,
+        needs: str,
+        defaults: Mapping[str, Any],
+        compare: Compare,
+    ) -> None:
+        self.options = checked_options(task, options, defaults)
+        self._compare = compare
+        broken: list[BrokenPair] = []
+        self.pairs = [p for p in find_pairs(data, broken) if getattr(p, needs) is not None]
+        kinds = sorted({p.kind for p in self.pairs} | {b.kind for b in broken})
+        for kind in self.options["kinds"]:
+            if kind not in kinds:
+                raise UnknownNameError("kind", kind, kinds)
+        if self.options["kinds"]:
+            self.pairs = [p for p in self.pairs if p.kind in self.options["kinds"]]
+            broken = [b for b in broken if b.kind in self.options["kinds"]]
+        if broken and self.options["missing"] == "error":
+            raise ProblemsError(
+                f"pairs in {data} (missing=skip or zero leaves these out)", [b.reason for b in broken]
+            )
+        if not self.pairs:
+            raise InputError(f"{task}: no pair in {data} has {needs} as ground truth")
+        self._items = {p.item: p for p in self.pairs}
+        self._units = {p.key: p for p in self.pairs}
+        self.known = sorted({*self._items, *(b.item for b in broken)})
+        self.warnings: list[str] = left_out([b.reason for b in broken])
+
+    @cached_property
+    def items(self) -> Sequence[Item]:
+        """One per image pair."""
+        return [Item(key, pair.content()) for key, pair in self._items.items()]
+
+    @cached_property
+    def units(self) -> Sequence[Unit]:
+        """One per directed pair."""
+        options = {k: v for k, v in self.options.items() if k != "kinds"}
+        return [
+            Unit(p.key, (p.item,), hash_json([p.key, p.scene, p.kind, p.truth_content, p.content(), options]))
+            for p in self.pairs
+        ]
+
+    @cached_property
+    def data_hash(self) -> str:
+        """Hash of all images and all truth."""
+        return hash_json([[p.key, p.content(), p.truth_content] for p in self.pairs])
+
+    def read(self, item: str) -> Any:
+        """Both images of a pair, RGB uint8."""
+        return self._items[item].images()
+
+    def true_flow(self, item: str) -> Flow | None:
+        """True flow on image 1, None where the dataset has none."""
+        pair = self._units.get(f"{item}:1to2")
+        return None if pair is None or pair.flow is None else pair.flow()
+
+    def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(height, width) of image 1 and image 2."""
+        pair = self._items[item]
+        source, target = pair.sizes()
+        return (source, target) if pair.direction == 1 else (target, source)
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """Records of one directed pair; without readable truth it is left out unless ``missing=error``."""
+        pair = self._units[unit.key]
+        result = PairResult.from_arrays(features.arrays(unit.items[0]))
+        try:
+            flow = oriented_flow(pair, result, self.options["missing"])
+            return self._compare(pair, flow, self.options)
+        except FormatError as e:
+            if self.options["missing"] == "error":
+                raise InputError(f"{e} (missing=skip or zero leaves this pair out)") from e
+            meta = meta_of(pair, self.options, absent=False, no_truth=str(e))
+            return Records("pixel", {"valid": np.zeros(1, np.int64)}, meta)
+
+
+def checked_options(task: str, options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """All options with their values; unknown names are errors with near ones. Lists of numbers are sorted."""
+    checks = Together()
+    full = with_defaults(task, options, {"kinds": (), **defaults}, checks)
+    full["kinds"] = names(full["kinds"])
+    for name, default in defaults.items():
+        if isinstance(default, tuple):
+            full[name] = checks.of(numbers, full[name])
+    if "scale" in defaults and full["scale"] not in SCALES:
+        checks.errors.append(UnknownNameError("scale", str(full["scale"]), SCALES))
+    checks.tell()
+    return full
+
+
+def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | None:
+    """The flow of a pair's direction at the size of its source image; None where there is none."""
+    own, other = f"flow{pair.direction}", f"flow{3 - pair.direction}"
+    if result.problems or own not in result.arrays:
+        if missing == "error":
+            why = "; ".join(result.problems) or f"{own} is missing"
+            raise InputError(f"{pair.item}: {why}; allow it with missing=skip or missing=zero")
+        if own not in result.arrays:
+            return None
+    source, target = pair.sizes()
+    flow = result.arrays[own]
+    if flow.shape[:2] == source:
+        return flow
+    # Without the other flow the method's size of the target is not known: the same scale is assumed.
+    back = result.arrays.get(other)
+    if back is None:
+        scale = flow.shape[1] / source[1]
+        back = np.zeros((max(1, round(target[0] * scale)), max(1, round(target[1] * scale)), 2))
+    return resize_flow_pair(flow, back, source, target)[0]
+
+
+def meta_of(pair: DensePair, options: Mapping[str, Any], **extra: Any) -> dict[str, Any]:
+    """What scoring must know about a pair."""
+    base = {"scene": pair.scene, "kind": pair.kind, "pair": pair.key, "missing": options["missing"]}
+    return {**base, **extra}
+
+
+def usable(records: Sequence[Records]) -> tuple[list[Records], str | None]:
+    """The records that enter the means, and a note about those that do not."""
+    used = [r for r in records if "no_truth" not in r.meta and not _skipped(r)]
+    flows = sum("no_truth" not in r.meta and _skipped(r) for r in records)
+    truths = sum("no_truth" in r.meta for r in records)
+    notes = [f"{flows} of {len(records)} pairs without a flow left out"] if flows else []
+    notes += [f"{truths} of {len(records)} pairs without usable ground truth left out"] if truths else []
+    return used, "; ".join(notes) or None
+
+
+def _skipped(record: Records) -> bool:
+    return bool(record.meta["absent"]) and record.meta["missing"] == "skip"
+
+
+def dense_warnings(records: Sequence[Records]) -> list[str]:
+    """What was missing, with counts; directed pairs are counted."""
+    found = []
+    truths = [r for r in records if "no_truth" in r.meta]
+    if truths:
+        found.append(
+            f"ground truth cannot be used, pair left out: {len(truths)} of {len(records)} directed pairs "
+            f"(the first: {truths[0].meta['no_truth']})"
+        )
+    for missing, words in (("skip", "left out"), ("zero", "counts as wrong")):
+        n = sum(bool(r.meta["absent"]) and r.meta["missing"] == missing for r in records)
+        if n:
+            found.append(f"no flow, {words}: {n} of {len(records)} directed pairs")
+    return found
+
+
+def check_dense_results(opened: OpenDense, results: str | Path) -> list[str]:
+    """Warnings about a results folder: pairs without a folder, folders without ground truth.
+
+    Raises:
+        InputError: if it is no folder, has none for any pair, or has pairs of which the subset is unclear.
+    """
+    keys = [item.key for item in opened.items]
+    subsets = sorted({key.partition("/")[0] for key in opened.known})
+    there = set(check_folders(results, keys, subsets))
+    absent = [key for key in keys if key not in there]
+    warnings = [absent_words(absent, len(keys))] if absent else []
+    return [*warnings, *extra_folders(results, opened.known, subsets)]

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task `dense/pck`: keypoints carried over by a flow, right within alpha times a length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...datasets.dense_pairs import Box, DensePair
+from ...geometry.flow_transfer import transfer
+from ...metrics.dense.pck import SCALES, pck_length
+from ...model.errors import FormatError, InputError, UnknownNameError
+from ...model.records import Records
+from ...model.scores import Score, group_name
+from .means import ratio_score
+from .opened import OpenDense, check_dense_results, dense_warnings, meta_of, usable
+from .options import numbers
+
+ALPHAS = (0.01, 0.03, 0.05, 0.1, 0.15)
+HEADLINE_ALPHA = 0.1
+DEFAULTS = {"alphas": ALPHAS, "scale": "keypoints"}
+
+
+def compare_points(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[str, Any]) -> Records:
+    """Distance in pixels of every keypoint from where it belongs (inf: not found), and the lengths L.
+
+    Padding is left out here and never comes back.
+    """
+    if pair.points is None:
+        raise InputError(f"{pair.key} has no keypoints as ground truth")
+    source, target = pair.points()
+    real = np.isfinite(source).all(axis=1) & np.isfinite(target).all(axis=1)
+    found = np.full_like(source, np.nan) if flow is None else transfer(source, flow)
+    delta = found[real] - target[real]
+    distance = np.hypot(delta[:, 0], delta[:, 1])
+    distance[np.isnan(distance)] = np.inf
+    box = _box(pair, wanted=options["scale"] == "box")
+    size = pair.sizes()[1]
+    lengths = {
+        scale: pck_length(scale, size=size, points=target[real], box=box)
+        for scale in SCALES
+        if scale != "box" or box is not None
+    }
+    columns = {"point": np.flatnonzero(real).astype(np.int64), "distance_px": distance}
+    if options["scale"] not in lengths:
+        raise InputError(
+            f"{pair.key} has no length of scale {options['scale']!r}; one of {', '.join(lengths)}"
+        )
+    meta = meta_of(
+        pair,
+        options,
+        absent=flow is None,
+        lengths=lengths,
+        padded=int((~real).sum()),
+        alphas=list(numbers([*options["alphas"], HEADLINE_ALPHA])),
+        scale=options["scale"],
+    )
+    return Records("pixel", columns, meta)
+
+
+def _box(pair: DensePair, *, wanted: bool) -> Box | None:
+    """The object's box; None where the dataset has none, or none that can be read and nobody asked for it."""
+    if pair.box is None:
+        return None
+    try:
+        return pair.box()
+    except FormatError:
+        if wanted:
+            raise
+        return None
+
+
+@dataclass(frozen=True)
+class DensePck:
+    """PCK by `alpha` and `scale` (image, box, keypoints), per image pair and per point, each labelled.
+
+    The headline ``all`` is alpha 0.1, the mean over image pairs, with the length of the option `scale`
+    (default: extent of the target's keypoints, as PF-WILLOW is usually reported).
+    """
+
+    name: str = "dense/pck"
+    family: str = "dense"
+    protocols: tuple[str, ...] = ("exact",)
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
+        """Bind to a folder; options `missing`, `kinds`, `alphas`, `scale`."""
+        return OpenDense(Path(data), options, self.name, "points", DEFAULTS, compare_points)
+
+    def comparison(self, protocol: str) -> str:
+        """There is one."""
+        if protocol not in self.protocols:
+            raise UnknownNameError(f"protocol of {self.name}", protocol, self.protocols)
+        return "dense-pck"
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores over all pairs, and by kind (class, subset)."""
+        self.comparison(protocol)
+        if not records:
+            return []
+        scores = pck_scores(records, {})
+        kinds = sorted({str(r.meta["kind"]) for r in records})
+        for kind in kinds if len(kinds) > 1 else ():
+            scores += pck_scores([r for r in records if r.meta["kind"] == kind], {"kind": kind})
+        return scores
+
+    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+        """Headline PCK of each directed pair, for the report's gallery."""
+        for r in usable(records)[0]:
+            if len(r["distance_px"]):
+                limit = HEADLINE_ALPHA * r.meta["lengths"][r.meta["scale"]]
+                yield str(r.meta["pair"]).rpartition(":")[0], float(np.mean(r["distance_px"] <= limit))
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """What was missing, with counts."""
+        return dense_warnings(records)
+
+    def check_results(self, opened: OpenDense, results: Path) -> list[str]:
+        """Warnings about a folder of results; what makes it unusable is an error."""
+        return check_dense_results(opened, results)
+
+
+def pck_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
+    """Scores of one group of records, in every scale that all of them have."""
+    used, left = usable(records)
+    if not used:
+        return [Score("pck", group_name(**parts), float("nan"), 0, note=left)]
+    scenes = [str(r.meta["scene"]) for r in used]
+    kinds = [str(r.meta["kind"]) for r in used]
+    points = np.array([len(r["distance_px"]) for r in used], np.float64)
+    headline = str(used[0].meta["scale"])
+    scores: list[Score] = []
+    for scale in (s for s in SCALES if all(s in r.meta["lengths"] for r in used)):
+        for alpha in used[0].meta["alphas"]:
+            right = np.array(
+                [int((r["distance_px"] <= alpha * r.meta["lengths"][scale]).sum()) for r in used], np.float64
+            )
+            for per in ("pair", "point"):
+                labels = {"alpha": alpha, "scale": scale, "per": per}
+                notes = [left] if left else []
+                named = [labels]
+                if (alpha, scale, per) == (HEADLINE_ALPHA, headline, "pair"):
+                    named.insert(0, {})
+                    notes.append(headline_words(alpha, scale))
+                for label in named:
+                    note = "; ".join(notes) or None
+                    all_parts = {**parts, **label}
+                    score = ratio_score("pck", all_parts, scenes, kinds, right, points, per=per, note=note)
+                    scores.append(score)
+    return scores
+
+
+def headline_words(alpha: float, scale: str) -> str:
+    """What the headline PCK is, in words."""
+    return f"alpha {alpha}, scale {scale}, mean over pairs"
+
+
+TASK = DensePck()

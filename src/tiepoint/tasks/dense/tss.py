@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task `tss`: dense flow between two instances of an object, and the object's mask (Taniai et al. 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...model.curves import SceneCurves
+from ...model.errors import UnknownNameError
+from ...model.records import Records
+from ...model.scores import Score
+from .tss_opened import OpenTss
+from .tss_results import check_results
+from .tss_scores import tss_scene_curves, tss_scores, tss_warnings
+from .tss_table import pair_table
+
+_T5 = 4
+
+
+@dataclass(frozen=True)
+class Tss:
+    """The TSS benchmark under three protocols.
+
+    * `exact`: half-pixel-consistent resize, non-zero is foreground, an unknown estimate is wrong, consistency
+      threshold 2.5 % of the target's larger side, what is missing is missing.
+    * `tss-cpp`: the official C++ tool, to the byte of its ``scores.csv``.
+    * `tss-matlab`: the MATLAB tool, emulated (its `imresize` is not validated against MATLAB).
+
+    Every protocol is a comparison of its own: they resize differently before they count.
+    """
+
+    name: str = "tss"
+    family: str = "dense"
+    protocols: tuple[str, ...] = ("exact", "tss-cpp", "tss-matlab")
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenTss:
+        """Bind to a dataset folder; options `missing`, `auto_flip`, `use_prec`, `subsets`."""
+        return OpenTss(Path(data), options)
+
+    def comparison(self, protocol: str) -> str:
+        """The protocol itself."""
+        if protocol not in self.protocols:
+            raise UnknownNameError("protocol of tss", protocol, self.protocols)
+        return protocol
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Flow accuracy, IoU, pixel accuracy, AUC over thresholds and AEPE, by subset and flip."""
+        self.comparison(protocol)
+        return tss_scores(records, protocol) if records else []
+
+    def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
+        """Flow accuracy over the threshold under `exact`, pair by pair."""
+        return tss_scene_curves(records, "exact")
+
+    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+        """T5 of each direction of every pair, for the report's gallery."""
+        table = pair_table(records, "exact")
+        for key, both in zip(table.keys, table.accuracy[:, :, _T5], strict=True):
+            yield from ((key, float(v)) for v in both if np.isfinite(v))
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """What was odd about the results, with counts."""
+        return tss_warnings(records)
+
+    def check_results(self, opened: OpenTss, results: Path) -> list[str]:
+        """Warnings about a folder of results; what makes it unusable is an error that lists everything."""
+        return check_results(opened, results)
+
+
+TASK = Tss()

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""TSS bound to its data and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...datasets.tss import PairTruth, TssDataset, TssPair
+from ...formats.flow.flo import read_flo
+from ...formats.flow.tss_results import PairResult, read_pair_result
+from ...methods.dense.layout import NO_FOLDER
+from ...metrics.dense.masks import between
+from ...model.errors import FormatError, InputError, ProblemsError, Together, UnknownNameError
+from ...model.hashing import hash_json
+from ...model.records import Records
+from ...model.units import Features, Item, Unit
+from ...model.workspace import thread_workspace
+from .options import flag, left_out, names, with_defaults
+from .tss_compare import PairCounts, compare_pair, no_counts
+
+
+class OpenTss:
+    """Pairs with complete ground truth, as items (the images) and units (the truth).
+
+    Options: `missing` (``error``: what is missing stops the run; ``skip``: it is left out of the means;
+    ``zero``: it counts 0, as in the kit), `auto_flip`, `use_prec`, `subsets` (names, default all).
+    """
+
+    def __init__(self, data: Path, options: Mapping[str, Any]) -> None:
+        checks = Together()
+        self.options = checked_options(options, checks)
+        self.dataset = checks.of(TssDataset, data)
+        known = () if self.dataset is None else self.dataset.subsets
+        self.subsets: tuple[str, ...] = tuple(sorted(self.options["subsets"] or known))
+        for name in self.subsets if known else ():
+            if name not in known:
+                checks.errors.append(UnknownNameError("subset", name, known))
+        checks.tell()
+        problems: list[str] = []
+        self.pairs: list[TssPair] = []
+        for pair in self.dataset.pairs:
+            if pair.subset in self.subsets:
+                found = pair.problems()
+                problems += found
+                if not found:
+                    self.pairs.append(pair)
+        if problems and self.options["missing"] == "error":
+            raise ProblemsError(
+                f"ground truth in {data} (missing=skip or zero leaves these pairs out)", problems
+            )
+        if not self.pairs:
+            raise ProblemsError(f"no pair in {data} has complete ground truth", problems)
+        self.warnings: list[str] = left_out(problems)
+
+    @cached_property
+    def items(self) -> Sequence[Item]:
+        """One per pair; the content is that of the two images."""
+        return [Item(p.key, p.image_content()) for p in self.pairs]
+
+    @cached_property
+    def units(self) -> Sequence[Unit]:
+        """One per pair; the definition is its ground truth and the options."""
+        options = {k: v for k, v in self.options.items() if k != "subsets"}
+        # The key is in it, too: records know the subset and the pair, and outlive a renamed folder.
+        return [Unit(p.key, (p.key,), hash_json([p.key, p.truth_content(), options])) for p in self.pairs]
+
+    @cached_property
+    def data_hash(self) -> str:
+        """Hash of all images and all ground truth."""
+        return hash_json([[p.key, p.image_content(), p.truth_content()] for p in self.pairs])
+
+    def read(self, item: str) -> Any:
+        """The two images of a pair, RGB uint8."""
+        return self.dataset[item].images()
+
+    def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(height, width) of the ground truth of image 1 and image 2."""
+        return self.dataset[item].sizes()
+
+    def true_flow(self, item: str) -> NDArray[np.float32]:
+        """Ground truth of a pair on image 1."""
+        return read_flo(self.dataset[item].folder / "flow1.flo")
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """Pixel counts of one pair under the rules of `comparison` (a protocol's name)."""
+        return compare_result(
+            self.dataset[unit.key],
+            PairResult.from_arrays(features.arrays(unit.items[0])),
+            comparison,
+            self.options,
+        )
+
+
+def checked_options(options: Mapping[str, Any], checks: Together | None = None) -> dict[str, Any]:
+    """All options with their values; unknown names and values are raised together, or left with `checks`."""
+    own = Together() if checks is None else checks
+    full = with_defaults("tss", options, {"auto_flip": False, "use_prec": False, "subsets": ()}, own)
+    full["subsets"] = names(full["subsets"])
+    for name in ("auto_flip", "use_prec"):
+        full[name] = own.of(flag, name, full[name], otherwise=False)
+    if checks is None:
+        own.tell()
+    return full
+
+
+def compare_result(pair: TssPair, result: PairResult, rule: str, options: Mapping[str, Any]) -> Records:
+    """Records of one pair from its results, however they were read.
+
+    Ground truth that turns out to be unreadable stops with ``missing=error``; else the pair is left out.
+    """
+    missing = missing_parts(result)
+    if missing and options["missing"] == "error":
+        raise InputError(f"{pair.key}: {'; '.join(missing)}; allow it with missing=skip or missing=zero")
+    src, ref = pair.names
+    meta = {
+        "scene": pair.key,
+        "subset": pair.subset,
+        "pair": pair.name,
+        "src": src,
+        "ref": ref,
+        "flip": pair.flip,
+        "missing": options["missing"],
+        "use_prec": options["use_prec"],
+        "absent": not result.present,
+    }
+    try:
+        truth = pair.truth(thread_workspace())
+    except FormatError as e:
+        if options["missing"] == "error":
+            raise InputError(f"{e} (ground truth; missing=skip or zero leaves this pair out)") from e
+        said = [["ground truth cannot be used, pair left out", None]]
+        return Records("pixel", no_counts(), {**meta, "no_truth": str(e), "warnings": said})
+    counts = compare_pair(
+        truth, result, rule=rule, auto_flip=options["auto_flip"], use_prec=options["use_prec"]
+    )
+    meta |= {
+        "flipped": counts.flipped,
+        "estimated_masks": counts.estimated_masks,
+        "warnings": [[text, None] for text in missing] + notices(truth, result) + _done(counts),
+    }
+    return Records("pixel", counts.columns, meta)
+
+
+def compare_files(pair: TssPair, folder: str | Path, rule: str, options: Mapping[str, Any]) -> Records:
+    """Records of one pair from the results in a folder, read into the memory of this thread."""
+    return compare_result(pair, read_pair_result(folder, thread_workspace()), rule, options)
+
+
+def missing_parts(result: PairResult) -> list[str]:
+    """What a pair lacks to be scored, in words; masks alone may be absent (they are estimated)."""
+    if not result.present:
+        return [NO_FOLDER]
+    parts = list(result.problems)
+    for name in ("flow1", "flow2"):
+        if name not in result.arrays and not any(f"{name}.flo" in p for p in result.problems):
+            parts.append(f"{name} is missing")
+    return parts
+
+
+def notices(truth: PairTruth, result: PairResult) -> list[list[Any]]:
+    """What is odd about a result, as [words, number of pixels or None]: mask values, NaN, a lone mask."""
+    found: list[list[Any]] = []
+    for name in ("mask1", "mask2"):
+        for label, mask in ((name, result.arrays.get(name)), (f"ground truth {name}", getattr(truth, name))):
+            if mask is None:
+                continue
+            odd = between(mask)
+            if odd:
+                hint = " (it holds 0 and 1; write 0 and 255)" if mask.max() == 1 else ""
+                found.append([f"{label} has values other than 0 and 255{hint}", odd])
+    for name in ("flow1", "flow2"):
+        if name in result.arrays and np.isnan(result.arrays[name].min()):
+            bad = int(np.count_nonzero(np.isnan(result.arrays[name]).any(axis=2)))
+            if bad:
+                found.append([f"{name} has NaN, which is taken as unknown", bad])
+    if ("mask1" in result.arrays) != ("mask2" in result.arrays):
+        found.append(["one mask without the other: both are estimated", None])
+    return found
+
+
+def _done(counts: PairCounts) -> list[list[Any]]:
+    said = {
+        "resized_flows": "flows resized to the size of the ground truth",
+        "resized_masks": "masks resized to the size of the ground truth",
+        "estimated_masks": "masks estimated from the consistency of the flows",
+    }
+    return [[text, None] for name, text in said.items() if getattr(counts, name)]

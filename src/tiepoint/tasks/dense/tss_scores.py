@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores of TSS from its table of pairs: by subset, over subsets, over all pairs, with and without flips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...methods.dense.layout import NO_FOLDER, absent_words
+from ...model.curves import SceneCurves
+from ...model.records import Records
+from ...model.scores import SceneValues, Score, group_name
+from .tss_compare import THRESHOLDS
+from .tss_table import KIT, PairTable, Values, pair_table
+
+HEADLINE = 5
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """A set of pairs by its group name; each cell is averaged, then the cells are."""
+
+    parts: dict[str, str | int]
+    cells: tuple[Flags, ...]
+
+
+def tss_scores(records: Sequence[Records], protocol: str) -> list[Score]:
+    """All scores under a protocol.
+
+    ``all`` is the plain mean of the subsets' means, ``weighting=pairs`` the mean over all pairs; both are in
+    use and differ. ``flip=0`` leaves mirrored pairs out. Without a part ``threshold`` the flow accuracy is
+    that at 5 % of the target image's larger side. A pair's value is the mean of its two directions.
+    """
+    table = pair_table(records, protocol)
+    strict = protocol in KIT
+    scores: list[Score] = []
+    seen = table.counted_flow & table.listed
+    masked = table.counted_mask & table.listed
+    accuracy = _pair_means(table.accuracy, strict)
+    named = {
+        "iou": (_pair_means(table.iou, strict), masked),
+        "pixel_accuracy": (_pair_means(table.pixel_accuracy, strict), masked),
+        "flow_auc": (accuracy.mean(axis=1), seen),
+        "aepe": (_pair_means(table.aepe_px, strict=False), seen & ~np.isnan(table.aepe_px).all(axis=1)),
+    }
+    if protocol == "tss-matlab":
+        del named["pixel_accuracy"]
+    for scope in _scopes(table):
+        headline = accuracy[:, HEADLINE - 1]
+        scores.append(_score("flow_accuracy", scope, headline, seen, table, protocol, scenes=True))
+        for metric, (values, counted) in named.items():
+            scores.append(_score(metric, scope, values, counted, table, protocol, scenes=True))
+        for k, t in enumerate(THRESHOLDS):
+            part = _Scope({**scope.parts, "threshold": t}, scope.cells)
+            scores.append(_score("flow_accuracy", part, accuracy[:, k], seen, table, protocol))
+    return [*scores, *_rows(table, protocol)]
+
+
+def _pair_means(values: Values, strict: bool) -> Values:
+    """Mean of the two directions; unless `strict`, an undefined one leaves the other."""
+    if strict:
+        return values.mean(axis=1)
+    there = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(there, values, 0).sum(axis=1) / there.sum(axis=1))
+
+
+def _scopes(table: PairTable) -> Iterator[_Scope]:
+    subsets = sorted(set(table.subsets))
+    inside = [np.array([s == name for s in table.subsets]) for name in subsets]
+    for parts, keep in (({}, np.ones(len(table.keys), bool)), ({"flip": 0}, table.flips == 0)):
+        cells = [flags & keep for flags in inside]
+        yield _Scope(dict(parts), tuple(cells))
+        yield _Scope({**parts, "weighting": "pairs"}, (keep,))
+        for name, flags in zip(subsets, cells, strict=True):
+            yield _Scope({**parts, "subset": name}, (flags,))
+
+
+def _score(
+    metric: str,
+    scope: _Scope,
+    values: Values,
+    counted: Flags,
+    table: PairTable,
+    protocol: str,
+    *,
+    scenes: bool = False,
+) -> Score:
+    strict = protocol in KIT
+    usable = counted if strict else counted & ~np.isnan(values)
+    cells = [flags & usable for flags in scope.cells]
+    filled = [c for c in cells if c.any()]
+    value = float(np.mean([_mean(values[c]) for c in filled])) if filled else float("nan")
+    asked = int(np.logical_or.reduce(scope.cells).sum())
+    n = int(np.logical_or.reduce(cells).sum())
+    note = f"{asked - n} of {asked} pairs left out" if n < asked else None
+    rows = np.stack([np.where(c, values, np.nan) for c in cells])
+    basis = None
+    if scenes and np.isfinite(value):
+        present = np.logical_or.reduce(cells)
+        keys = tuple(k for k, p in zip(table.keys, present, strict=True) if p)
+        kinds = tuple(s for s, p in zip(table.subsets, present, strict=True) if p)
+        basis = SceneValues(keys, kinds, rows[[c.any() for c in cells]][:, present])
+    return Score(metric, group_name(**scope.parts), value, n, protocol, scenes=basis, note=note)
+
+
+def _mean(values: Values) -> float:
+    return sum(values.tolist()) / len(values)
+
+
+def _rows(table: PairTable, protocol: str) -> Iterator[Score]:
+    """Each direction of each pair at the headline threshold, and its IoU."""
+    for i, key in enumerate(table.keys):
+        if not table.listed[i]:
+            continue
+        for d, direction in enumerate(("1to2", "2to1")):
+            group = group_name(pair=key, direction=direction)
+            yield Score("flow_accuracy", group, float(table.accuracy[i, d, HEADLINE - 1]), 1, protocol)
+            yield Score("iou", group, float(table.iou[i, d]), 1, protocol)
+
+
+def tss_scene_curves(records: Sequence[Records], protocol: str) -> Iterator[SceneCurves]:
+    """Flow accuracy over the threshold: the mean of the subsets' means, and each subset alone."""
+    if not records:
+        return
+    table = pair_table(records, protocol)
+    accuracy = _pair_means(table.accuracy, protocol in KIT)
+    keep = table.counted_flow & table.listed & ~np.isnan(accuracy).any(axis=1)
+    for scope in [_Scope({}, (keep,)), *(s for s in _scopes(table) if set(s.parts) == {"subset"})]:
+        at = np.flatnonzero(np.logical_or.reduce(scope.cells) & keep)
+        if not len(at):
+            continue
+        of = tuple(table.subsets[i] for i in at)
+        yield SceneCurves(
+            group_name(**scope.parts),
+            "flow_accuracy",
+            np.array(THRESHOLDS, np.float64),
+            tuple(table.keys[i] for i in at),
+            of,
+            accuracy[at],
+            np.array([1.0 / of.count(s) for s in of]),
+        )
+
+
+def tss_warnings(records: Sequence[Records]) -> list[str]:
+    """What was odd about the results, each kind once, with the number of pairs and pixels.
+
+    >>> r = Records("pixel", {}, {"warnings": [["flow1 has NaN", 3]]})
+    >>> tss_warnings([r, r])
+    ['flow1 has NaN: 2 of 2 pairs, 6 pixels']
+    """
+    pairs: dict[str, int] = {}
+    pixels: dict[str, int] = {}
+    for r in records:
+        for text, count in r.meta.get("warnings", ()):
+            pairs[text] = pairs.get(text, 0) + 1
+            pixels[text] = pixels.get(text, 0) + int(count or 0)
+    pairs.pop(NO_FOLDER, None)
+    absent = sorted(str(r.meta["scene"]) for r in records if r.meta.get("absent"))
+    found = [absent_words(absent, len(records))] if absent else []
+    flows: dict[str, bool] = {}
+    for r in records:
+        if r.meta.get("missing") == "skip" and "has_flow" in r.columns:
+            subset = str(r.meta["subset"])
+            flows[subset] = flows.get(subset, False) or bool(r["has_flow"].any())
+    found += [
+        f"subset {s} has no pair with flows and is not in the flow accuracy of all"
+        for s, any_flow in flows.items()
+        if not any_flow
+    ]
+    return found + [
+        f"{text}: {n} of {len(records)} pairs" + (f", {pixels[text]} pixels" if pixels[text] else "")
+        for text, n in sorted(pairs.items())
+    ]

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the three 2017 tasks share: options, splits, images, the open task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...datasets.hpatches.layout import LEVEL_IMAGES, NOISES
+from ...datasets.hpatches.splits import WHOLE, known_splits, left_out, named_split, split_problems
+from ...datasets.hpatches.strips import HPatchesDataset
+from ...formats.hpatches.splits import Split
+from ...model.errors import InputError, ProblemsError, Together, UnknownNameError
+from ...model.hashing import hash_json
+from ...model.records import Records
+from ...model.units import Features, Item, Unit
+
+COMPARISON = "reference"
+LISTS = ("official", "clean")
+CHOICES = {"lists": LISTS, "sequences": ("split", "all")}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Checked options of a v2 task."""
+
+    split: str | None = None
+    tasks: Path | None = None
+    lists: str | None = None
+    sequences: str = "split"
+
+
+def checked_options(
+    task: str, options: Mapping[str, Any], *more: str, checks: Together | None = None
+) -> Options:
+    """Options of a v2 task, which takes `more` than split and tasks; None means not given.
+
+    All that is wrong is raised at once, or left with `checks` where the caller has more to look at.
+
+    >>> checked_options("hpatches/verification", {"split": "a", "lists": "clean"}, "lists").lists
+    'clean'
+    """
+    own = Together() if checks is None else checks
+    known = ("split", "tasks", *more)
+    for key in options:
+        if key not in known:
+            own.errors.append(UnknownNameError(f"option of {task}", key, known))
+    given = {k: v for k, v in options.items() if v is not None and k in known}
+    for key in more:
+        if given.get(key, CHOICES[key][0]) not in CHOICES[key]:
+            own.errors.append(
+                InputError(f"{key} must be {' or '.join(CHOICES[key])}, not {given.pop(key)!r}")
+            )
+    tasks = Path(given["tasks"]) if "tasks" in given else None
+    if tasks is not None and not tasks.is_dir():
+        own.errors.append(InputError(f"the folder of task files {tasks} does not exist"))
+        tasks = None
+    if checks is None:
+        own.tell()
+    split = None if "split" not in given else str(given["split"])
+    return Options(split, tasks, given.get("lists"), given.get("sequences", "split"))
+
+
+def chosen_split(data: HPatchesDataset, options: Options) -> tuple[Split, list[str]]:
+    """The split to use and what the user should know about it.
+
+    Without a name it is `full` where the dataset has all of it, else every sequence of the dataset.
+    """
+    path = None if options.tasks is None else options.tasks / "splits.json"
+    known = known_splits(data, path if path is not None and path.is_file() else None)
+    if options.split is not None:
+        split = named_split(known, options.split)
+        return split, left_out(data) if split.name == WHOLE else []
+    full = known.get("full")
+    if full is not None and not data.missing(full.test):
+        return full, []
+    n = len(data.sequences)
+    notes = [
+        f"the dataset is not the whole of HPatches: all its {n} sequences are used; name a split with --split"
+    ]
+    return known[WHOLE], notes + left_out(data)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A dataset with the split and images in use."""
+
+    data: HPatchesDataset
+    split: Split
+    noises: tuple[str, ...]
+    levels: int
+    options: Options
+    warnings: tuple[str, ...]
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """Images beside the reference, noise after noise: e1 to e5, then h1 and so on."""
+        return tuple(f"{NOISES[n]}{k}" for n in self.noises for k in range(1, self.levels + 1))
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Patches of the sequences of the split, in its order."""
+        return {s: self.data.count(s) for s in self.split.test}
+
+
+def open_setting(
+    task: str, data: Path, options: Mapping[str, Any], problems: list[str], *more: str
+) -> Setting:
+    """`setting_of` under options given by a user; what is wrong with either is told together."""
+    checks = Together()
+    chosen = checked_options(task, options, *more, checks=checks)
+    setting = checks.of(setting_of, data, chosen, problems)
+    checks.tell()
+    return setting
+
+
+def setting_of(data: Path, options: Options, problems: list[str]) -> Setting:
+    """Open a dataset under options; problems of the split are added to the list, not raised.
+
+    Sequences that are missing are left out of the returned split, so that other checks can go on.
+    """
+    opened = HPatchesDataset(data)
+    split, notes = chosen_split(opened, options)
+    problems += split_problems(opened, split)
+    there = tuple(s for s in split.test if s in opened.lengths)
+    if not there:
+        raise ProblemsError(f"dataset {data}", problems)
+    levels = {n: _levels(opened, there, z) for n, z in NOISES.items()}
+    noises = tuple(n for n, k in levels.items() if k)
+    if not noises:
+        problems.append("no noise level has an image 1 in every sequence (e1, h1 or t1): nothing to compare")
+    count = min((levels[n] for n in noises), default=0)
+    if noises and (count < LEVEL_IMAGES or len(noises) < len(NOISES)):
+        notes.append(f"the dataset has {count} images of each of {', '.join(noises)}, HPatches 5 of three")
+    return Setting(
+        opened, Split(split.name, there, split.train), noises, count, options, (*opened.warnings, *notes)
+    )
+
+
+def _levels(data: HPatchesDataset, sequences: Sequence[str], letter: str) -> int:
+    """How many images e1, e2, … in a row all sequences have, at most five."""
+    for k in range(1, LEVEL_IMAGES + 1):
+        if any(f"{letter}{k}" not in data.images(s) for s in sequences):
+            return k - 1
+    return LEVEL_IMAGES
+
+
+def raise_problems(data: Path, problems: Sequence[str]) -> None:
+    """All problems at once, before any work."""
+    if problems:
+        raise ProblemsError(f"dataset {data}", problems)
+
+
+def kind_of(scene: str) -> str:
+    """Stratum of a sequence: `i`, `v` or `other`.
+
+    >>> kind_of("v_wall"), kind_of("s_boring")
+    ('v', 'other')
+    """
+    return scene[0] if scene.startswith(("i_", "v_")) else "other"
+
+
+def rows_of(features: Features, key: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Descriptors (n, d) of an image and which of them are valid."""
+    arrays = features.arrays(key)
+    values = np.asarray(arrays["values"])
+    valid = np.asarray(arrays["valid"], bool) if "valid" in arrays else np.ones(len(values), bool)
+    return values, valid
+
+
+def smallest(values: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers >= 0 in the smallest unsigned type that holds them.
+
+    >>> smallest(np.array([0, 300])).dtype
+    dtype('uint16')
+    """
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+
+
+def compact(distances: NDArray[np.float64]) -> NDArray[Any]:
+    """Distances in single precision where that loses nothing (whole numbers), else as they are.
+
+    >>> compact(np.array([3.0, np.inf])).dtype, compact(np.array([0.1])).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    with np.errstate(over="ignore"):
+        single = distances.astype(np.float32)
+    return single if np.array_equal(single, distances) else distances
+
+
+def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str, Any]:
+    """Header of records; `squared` says that l2 distances are kept squared, the value that decides ties."""
+    return {
+        "task": task,
+        "scenes": list(scenes),
+        "kinds": [kind_of(s) for s in scenes],
+        "distance": features.distance,
+        "squared": features.distance == "l2",
+    }
+
+
+class OpenV2:
+    """A v2 task bound to its data; `compare_one(unit, features)` makes the records of a unit.
+
+    `content` is where its lists come from, None for matching, which has none.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        units: Sequence[Unit],
+        compare_one: Callable[[Unit, Features], Records],
+        content: Any = None,
+    ) -> None:
+        self.setting = setting
+        self.content = content
+        self._compare_one = compare_one
+        keys = dict.fromkeys(key for u in units for key in u.items)
+        self.items: Sequence[Item] = [setting.data.item(key) for key in keys]
+        self.units: Sequence[Unit] = units
+        self.warnings: Sequence[str] = list(setting.warnings)
+
+    @property
+    def split(self) -> str:
+        """Name of the split in use, also where none was asked for."""
+        return self.setting.split.name
+
+    @property
+    def data_hash(self) -> str:
+        """Hash of the images that are used."""
+        return hash_json([[item.key, item.content] for item in self.items])
+
+    def read(self, item: str) -> NDArray[np.uint8]:
+        """Patches of an item."""
+        return self.setting.data.read(item)
+
+    def training(self, images: str) -> list[Item]:
+        """Images of the split's training sequences: their references (`ref`) or `all`, for fitted transforms.
+
+        Raises:
+            InputError: The split has no training sequences (illum, view and full have none).
+            ProblemsError: The dataset lacks some of them.
+        """
+        split, data = self.setting.split, self.setting.data
+        if not split.train:
+            raise InputError(
+                f"split {split.name!r} has no training sequences to fit a transform on (a, b and c have); "
+                "choose another split, or name a dataset with --fit-on DIR"
+            )
+        raise_problems(
+            Path(data.root or "."), [f"training: {p}" for p in data.missing(split.train, ("ref",))]
+        )
+        wanted = {s: ("ref",) if images == "ref" else data.images(s) for s in split.train}
+        return [data.item(s, m) for s, names in wanted.items() for m in names]
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """Records of one unit."""
+        if comparison != COMPARISON:
+            raise UnknownNameError("comparison of HPatches", comparison, (COMPARISON,))
+        return self._compare_one(unit, features)

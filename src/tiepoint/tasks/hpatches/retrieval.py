@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HPatches 2017 retrieval: find the five other views of a patch among distractors of other sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...model.hashing import hash_json
+from ...model.records import Records
+from ...model.scores import Score
+from ...model.units import Features, Unit
+from . import retrieval_scores as scoring
+from .imported import imported_retrieval, refuse_imported
+from .lists import retrieval_source
+from .opened import COMPARISON, OpenV2, open_setting, raise_problems
+from .protocols import PROTOCOLS, RETRIEVAL, convention_steps, rules_of
+from .retrieval_compare import NAME, compare, items_of
+
+
+class Retrieval:
+    """Queries (reference patches) with five right answers each, among distractors of other sequences.
+
+    Metric: `map` by noise and pool size. `all` is the mean over noise with all distractors; under
+    `hpatches-python` the mean over its seven pool sizes, which is the number most papers print.
+    """
+
+    name = NAME
+    family = "patches"
+    protocols = PROTOCOLS
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
+        """Bind to a folder in the HPatches layout; options: split, tasks."""
+        problems: list[str] = []
+        setting = open_setting(NAME, Path(data), options, problems)
+        source = retrieval_source(setting, problems)
+        raise_problems(data, problems)
+        given = source.given or (None, None)
+        items = items_of(setting, *given)
+        definition = hash_json([NAME, source.definition, setting.images])
+
+        def compare_one(unit: Unit, features: Features) -> Records:
+            return compare(setting, source.lists, features)
+
+        return OpenV2(setting, [Unit(setting.split.name, items, definition)], compare_one, source)
+
+    def comparison(self, protocol: str) -> str:
+        """All protocols score the same counts."""
+        rules_of(protocol)
+        return COMPARISON
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores under a protocol; imported results under the one they were made under."""
+        rules = rules_of(protocol)
+        imported = imported_retrieval(records, protocol)
+        return scoring.score(records, rules, protocol) if imported is None else imported
+
+    def conventions(self, records: Sequence[Records]) -> list[tuple[str, list[tuple[str, float]]]]:
+        """From the mean over pool sizes that papers print to `exact`, step by step, and MATLAB's default."""
+        refuse_imported(records, "telling conventions apart")
+        steps = []
+        for step, rules in convention_steps(RETRIEVAL):
+            found = {s.group: s.value for s in scoring.score(records, rules, step)}
+            steps.append((step, found["all"]))
+        tool = {s.group: s.value for s in scoring.score(records, rules_of("hpatches-matlab"), "")}
+        smaller = [("all distractors (article)", tool["all"])]
+        smaller += [(f"{k} (first distractors, the default)", v) for k, v in tool.items() if k == "pool=2000"]
+        return [(f"{NAME} map", steps), (f"{NAME} map, hpatches-matlab", smaller)]
+
+    def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+        """Right answers that a distractor precedes: (query, right answer, nearest distractor)."""
+        return scoring.misses(records)
+
+
+TASK = Retrieval()

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts of the 2017 retrieval task: distractors nearer than each right answer, for each pool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formats.hpatches.task_csv import RefPatches
+from ...kernels import nearest, pair_distances, rank_counts
+from ...model.errors import InputError
+from ...model.records import Records
+from ...model.units import Features
+from .opened import Setting, base_meta, rows_of, smallest
+from .retrieval_pools import limits, pools
+
+NAME = "hpatches/retrieval"
+SHOWN = 500
+"""Queries whose nearest distractor is kept for the gallery: the first of the list."""
+NEAR = 8
+Ints = NDArray[np.int64]
+
+
+def items_of(setting: Setting, queries: RefPatches | None, distractors: RefPatches | None) -> tuple[str, ...]:
+    """Images needed: references of all sequences in the lists, the others of the queries' (None: of all)."""
+    of_query = setting.split.test if queries is None else _used(queries)
+    more = setting.split.test if distractors is None else _used(distractors)
+    references = [f"{s}/ref" for s in setting.split.test if s in of_query or s in more]
+    return (*references, *(f"{s}/{m}" for s in setting.split.test if s in of_query for m in setting.images))
+
+
+def _used(patches: RefPatches) -> set[str]:
+    return {patches.sequences[i] for i in np.unique(patches.seq)}
+
+
+def compare(setting: Setting, lists: tuple[RefPatches, RefPatches], features: Features) -> Records:
+    """Rank counts of every right answer of every query.
+
+    One row per query. Columns: `scene`, `index` of the query; `distance` (q, images) of its right answers
+    (reference, squared for l2, infinite where a descriptor failed); `lt`, `eq` (q, images x pools) nearer and
+    equally near distractors of other sequences; `negatives` (q, pools) how many there are; `failed` whether
+    the query's own descriptor failed; `lost` (q, pools) distractors that failed, where any did. The first
+    queries also have a `rival`, the nearest distractor, for the gallery.
+    """
+    scenes, images = setting.split.test, setting.images
+    queries, distractors = lists
+    q_scene, d_scene = _scenes(queries, scenes), _scenes(distractors, scenes)
+    references = [f"{s}/ref" for s in scenes]
+    q, good = _gather(features, references, q_scene, queries.index)
+    d, usable = _gather(features, references, d_scene, distractors.index)
+    columns = pools()
+    at, inside = limits(columns, len(scenes), q_scene, d_scene, setting.levels)
+    squared = features.distance == "l2"
+    distance = np.full((len(q), len(images)), np.inf)
+    for m, image in enumerate(images):
+        x, there = _gather(features, [f"{s}/{image}" for s in scenes], q_scene, queries.index)
+        own = np.flatnonzero(good & there)
+        distance[own, m] = pair_distances(q, x, own, own, distance=features.distance, squared=squared)
+    rows = np.flatnonzero(usable)
+    asked = np.flatnonzero(good)
+    kept = np.concatenate([[0], np.cumsum(usable)])
+    shape = (len(q), len(images), len(columns))
+    lt, eq = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    number, which = np.nonzero(np.isfinite(distance[asked]))
+    body = d if usable.all() else d[rows]
+    if len(number) and len(rows):
+        counts = rank_counts(
+            q if good.all() else q[asked],
+            body,
+            number,
+            distance[asked[number], which],
+            np.zeros(len(number), np.int64),
+            distance=features.distance,
+            limits=kept[at[asked]],
+            query_group=q_scene[asked],
+            pool_group=d_scene[rows],
+            squared=squared,
+        )
+        lt[asked[number], which], eq[asked[number], which] = counts.lt, counts.eq
+    found: dict[str, NDArray[Any]] = {
+        "scene": smallest(q_scene),
+        "index": smallest(np.asarray(queries.index)),
+        "distance": distance,
+        "lt": smallest(lt.reshape(len(q), -1)),
+        "eq": smallest(eq.reshape(len(q), -1)),
+        "negatives": smallest(inside),
+        "failed": ~good,
+    }
+    if not usable.all():
+        found["lost"] = smallest(_lost(usable, q_scene, d_scene, at))
+    found |= _rivals(q, good, q_scene, body, d_scene[rows], distractors.index[rows], features.distance)
+    meta = base_meta(NAME, scenes, features)
+    meta |= {
+        "images": list(images),
+        "noises": list(setting.noises),
+        "pools": [[c.rule, c.size] for c in columns],
+        "distractors": len(d),
+    }
+    return Records("rank", found, meta)
+
+
+def _scenes(patches: RefPatches, scenes: Sequence[str]) -> Ints:
+    place = {s: i for i, s in enumerate(scenes)}
+    return np.array([place[s] for s in patches.sequences], np.int64)[patches.seq]
+
+
+def _gather(
+    features: Features, keys: Sequence[str], image: Ints, index: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Rows of listed patches, (n, d), and whether each is valid."""
+    out: NDArray[Any] | None = None
+    valid = np.zeros(len(index), bool)
+    order = np.argsort(image, kind="stable")
+    edges = np.searchsorted(image[order], np.arange(len(keys) + 1))
+    for i, key in enumerate(keys):
+        own = order[edges[i] : edges[i + 1]]
+        if not len(own):
+            continue
+        values, good = rows_of(features, key)
+        if out is None:
+            out = np.empty((len(index), values.shape[1]), values.dtype)
+        if values.shape[1] != out.shape[1]:
+            raise InputError(f"{key} has descriptors of {values.shape[1]} columns, others of {out.shape[1]}")
+        out[own] = values[index[own]]
+        valid[own] = good[index[own]]
+    if out is None:
+        raise InputError("a retrieval list is empty; there is nothing to compare")
+    return out, valid
+
+
+def _lost(usable: NDArray[np.bool_], q_scene: Ints, d_scene: Ints, at: Ints) -> Ints:
+    """Failed distractors of other sequences inside each pool, (q, s)."""
+    out = np.zeros(at.shape, np.int64)
+    for scene in np.unique(q_scene):
+        own = q_scene == scene
+        before = np.concatenate([[0], np.cumsum(~usable & (d_scene != scene))])
+        out[own] = before[at[own]]
+    return out
+
+
+def _rivals(
+    q: NDArray[Any],
+    good: NDArray[np.bool_],
+    q_scene: Ints,
+    body: NDArray[Any],
+    body_scene: Ints,
+    body_index: NDArray[Any],
+    distance: str,
+) -> dict[str, NDArray[Any]]:
+    """Nearest distractor of another sequence of the first queries, where it is among their nearest few."""
+    asked = np.flatnonzero(good[:SHOWN])
+    scene, index = np.zeros(len(q), np.int64), np.zeros(len(q), np.int64)
+    known = np.zeros(len(q), bool)
+    k = min(NEAR, len(body))
+    if len(asked) and k:
+        near = nearest(q[asked], body, k, distance=distance).index
+        other = body_scene[near] != q_scene[asked][:, None]
+        first = np.take_along_axis(near, other.argmax(axis=1)[:, None], axis=1)[:, 0]
+        known[asked] = other.any(axis=1)
+        scene[asked], index[asked] = body_scene[first], body_index[first]
+    return {"rival_scene": smallest(scene), "rival_index": smallest(index), "rival_known": known}

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores of the 2017 retrieval task from its records, under any set of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...metrics.ranking.chance import chance_average_precision
+from ...metrics.ranking.counts import average_precision_from_counts
+from ...model.records import Records
+from ...model.scores import SceneValues, Score, group_name
+from .protocols import V2Rules
+from .retrieval_pools import Pool
+
+METRIC = "map"
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Mean AP by scene of one noise level and pool: (scenes,) values, and the chance level of the mean."""
+
+    values: Floats
+    chance: float
+
+
+def columns_of(records: Records, rules: V2Rules) -> list[int]:
+    """Columns of the pools that the rules report, smallest first, the largest last.
+
+    `exact` reports those sizes that every query can fill, and all distractors.
+    """
+    known = [Pool(rule, size) for rule, size in records.meta["pools"]]
+    if rules.pool_counts_positives:
+        return [s for s, p in enumerate(known) if p.rule == "with"]
+    if rules.pool_before_exclusion:
+        return [s for s, p in enumerate(known) if p.rule in ("first", "all")]
+    full = np.asarray(records["negatives"], np.int64).min(axis=0)
+    return [
+        s
+        for s, p in enumerate(known)
+        if p.rule == "all" or (p.rule == "others" and p.size is not None and full[s] >= p.size)
+    ]
+
+
+def query_values(records: Records, noise: int, column: int, rules: V2Rules) -> Floats:
+    """Average precision of every query, (q,)."""
+    noises, images = len(records.meta["noises"]), len(records.meta["images"])
+    per, pools = images // noises, len(records.meta["pools"])
+    q = len(records)
+    own = slice(noise * per, (noise + 1) * per)
+    lt, eq = (
+        np.asarray(records[c]).reshape(q, images, pools)[:, own, column].astype(np.int64)
+        for c in ("lt", "eq")
+    )
+    retrieved = np.isfinite(records["distance"][:, own])
+    if rules.nan_first:
+        if "lost" in records.columns:
+            lt = lt + records["lost"][:, column].astype(np.int64)[:, None]
+        lt, eq = np.where(retrieved, lt, 0), np.where(retrieved, eq, 0)
+        lt = np.where(records["failed"][:, None], 0, lt)
+        retrieved = np.ones_like(retrieved)
+    return average_precision_from_counts(
+        lt.ravel(),
+        eq.ravel(),
+        owner=np.repeat(np.arange(q), per),
+        lists=q,
+        retrieved=retrieved.ravel(),
+        flavour="trapezoid" if rules.trapezoid else "trec",
+        ties="optimistic" if rules.retrieval_positives_first else "expected",
+    )
+
+
+def _cell(records: Records, noise: int, column: int, rules: V2Rules, weights: Floats) -> Cell:
+    value = query_values(records, noise, column, rules)
+    sums = np.bincount(records["scene"], weights=value, minlength=len(weights))
+    with np.errstate(invalid="ignore"):
+        means = sums / weights
+    per = len(records.meta["images"]) // len(records.meta["noises"])
+    sizes, times = np.unique(records["negatives"][:, column], return_counts=True)
+    flavour = "trapezoid" if rules.trapezoid else "trec"
+    guess = [chance_average_precision(int(n) + per, per, flavour=flavour) for n in sizes]
+    return Cell(means, float(np.sum(np.array(guess) * times) / times.sum()))
+
+
+def score(records: Sequence[Records], rules: V2Rules, protocol: str) -> list[Score]:
+    """By noise and pool, means over noise, and the one number of the protocol."""
+    (r,) = records
+    noises, columns = r.meta["noises"], columns_of(r, rules)
+    weights = np.bincount(r["scene"], minlength=len(r.meta["scenes"])).astype(np.float64)
+    label = {s: Pool(*r.meta["pools"][s]).label for s in columns}
+    cells = {(z, s): _cell(r, z, s, rules, weights) for z in range(len(noises)) for s in columns}
+    head = columns if rules.mean_over_pools else columns[-1:]
+    levels = range(len(noises))
+    groups = {group_name(noise=noises[z], pool=label[s]): [(z, s)] for z in levels for s in columns}
+    groups |= {group_name(pool=label[s]): [(z, s) for z in levels] for s in columns}
+    groups |= {group_name(noise=noises[z]): [(z, s) for s in head] for z in levels}
+    groups["all"] = [(z, s) for z in levels for s in head]
+    found = []
+    for group, parts in groups.items():
+        table = np.array([cells[c].values for c in parts])
+        share = np.broadcast_to(weights, table.shape)
+        value = float(np.mean(np.nansum(table * share, axis=1) / weights.sum()))
+        scenes = SceneValues(tuple(r.meta["scenes"]), tuple(r.meta["kinds"]), table, share.copy())
+        chance = float(np.mean([cells[c].chance for c in parts]))
+        n = len(r) * len(parts)
+        found.append(Score(METRIC, group, value, n, protocol, scenes=scenes, chance=chance))
+    every = np.array([cells[c].values for c in groups["all"]])
+    for i in np.flatnonzero(weights):
+        group = group_name(scene=r.meta["scenes"][i])
+        found.append(Score(METRIC, group, float(every[:, i].mean()), int(weights[i]), protocol))
+    return found
+
+
+def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+    """Right answers behind a distractor, of the first queries: (query, right answer, nearest distractor)."""
+    for r in records:
+        if r.meta.get("form") == "ap":
+            continue
+        scenes, images, pools = r.meta["scenes"], r.meta["images"], len(r.meta["pools"])
+        behind = np.asarray(r["lt"]).reshape(len(r), len(images), pools)[:, :, -1] > 0
+        for i in np.flatnonzero(r["rival_known"]):
+            scene, patch = scenes[r["scene"][i]], int(r["index"][i])
+            rival = f"{scenes[r['rival_scene'][i]]}/ref#{r['rival_index'][i]}"
+            for m in np.flatnonzero(behind[i]):
+                yield f"{scene}/ref#{patch}", f"{scene}/{images[m]}#{patch}", rival

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HPatches 2017 verification: does the distance tell corresponding pairs from others?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ...model.hashing import hash_json
+from ...model.records import Records
+from ...model.scores import Score
+from ...model.units import Features, Unit
+from ...model.workspace import Workspace
+from ..conventions import Tables, convention_tables
+from . import verification_scores as scoring
+from .imported import imported_verification, refuse_imported
+from .lists import verification_source
+from .opened import COMPARISON, OpenV2, open_setting, raise_problems
+from .protocols import PROTOCOLS, VERIFICATION, convention_steps, rules_of
+from .verification_compare import NAME, compare, items_of, pair_plan
+
+
+class Verification:
+    """Pairs of patches, positives and negatives within (`intra`) or between (`inter`) sequences.
+
+    Metrics by noise and negatives: `auc` and `fpr95` on all pairs (1 : 1), `ap` on the first fifth of the
+    positives and all negatives (1 : 5), the "verification mAP" of the literature. `all` is the mean of the
+    six cells.
+    """
+
+    name = NAME
+    family = "patches"
+    protocols = PROTOCOLS
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
+        """Bind to a folder in the HPatches layout; options: split, tasks, lists."""
+        problems: list[str] = []
+        setting = open_setting(NAME, Path(data), options, problems, "lists")
+        source = verification_source(setting, problems)
+        raise_problems(data, problems)
+        images = source.images if source.given is None else setting.levels + 1
+        units = [
+            Unit(n, items_of(setting, n, images), hash_json([source.definition, n])) for n in setting.noises
+        ]
+
+        plan, space = cache(lambda: pair_plan(setting, source.lists)), Workspace()
+
+        def compare_one(unit: Unit, features: Features) -> Records:
+            return compare(plan(), unit.key, features, space)
+
+        return OpenV2(setting, units, compare_one, source)
+
+    def comparison(self, protocol: str) -> str:
+        """All protocols score the same distances."""
+        rules_of(protocol)
+        return COMPARISON
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores under a protocol."""
+        rules = rules_of(protocol)
+        imported = imported_verification(records, protocol)
+        return scoring.score(records, rules, protocol) if imported is None else imported
+
+    def conventions(self, records: Sequence[Records]) -> Tables:
+        """From `hpatches-python` over `hpatches-matlab` to `exact`, for the mean of the six cells."""
+        refuse_imported(records, "telling conventions apart")
+        return convention_tables(
+            NAME,
+            scoring.METRICS,
+            convention_steps(VERIFICATION),
+            lambda rules, step: scoring.score(records, rules, step, bins=False),
+        )
+
+    def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
+        """ROC and precision-recall points under `exact`."""
+        refuse_imported(records, "drawing a curve")
+        return scoring.curves(records, rules_of("exact"))
+
+
+TASK = Verification()

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HPatches 2016 classification: does the distance tell corresponding pairs from others?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...formats.hbench.classification_results import read_classification_results, write_classification_results
+from ...formats.hbench.ids import sequence_codes
+from ...formats.hbench.labels import LabelledPairs, load_classification
+from ...kernels import pair_distances
+from ...model.records import Records
+from ...model.units import Features
+from . import classification_scores as scoring
+from .opened import (
+    Definition,
+    OpenV1,
+    base_meta,
+    checked_options,
+    definition_files,
+    open_data,
+    rows_of,
+)
+from .printed_distances import printed_classification
+from .protocols import PROTOCOLS, rules_of
+from .task import V1Task
+
+NAME = "hpatches-v1/classification"
+
+
+class Classification(V1Task):
+    """Pairs of patches, positives and negatives, ranked by descriptor distance.
+
+    Metrics: `auc`, `ap`, `fpr95`, each on the balanced list (all positives and the first as many negatives)
+    and on the imbalanced one (all pairs).
+    """
+
+    name = NAME
+    scoring = scoring
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
+        """Bind to a folder in the HPatches layout and its `.benchmark` files."""
+        chosen = checked_options(options)
+        dataset = open_data(Path(data))
+        definitions = []
+        for path in definition_files(Path(data), chosen, "classification"):
+            pairs = load_classification(path, dataset.counts)
+            files = (path, path.with_suffix(".labels"), *(path.parent / f"{p}.pairs" for p in pairs.parts))
+            used = np.unique(np.concatenate([pairs.pairs.image_a, pairs.pairs.image_b]))
+            definitions.append(
+                Definition(path.stem, files, tuple(pairs.pairs.images[i] for i in used), pairs)
+            )
+        return OpenV1(dataset, definitions, compare)
+
+    def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
+        """ROC and precision-recall points under `exact`."""
+        return scoring.curves(records, rules_of("exact"))
+
+    def records_from_results(
+        self, folder: Path, opened: OpenV1, options: Mapping[str, Any] | None = None
+    ) -> list[Records]:
+        """Records of every benchmark from `.results` files of another program in `folder`."""
+        on_bad = checked_options(options or {}).on_bad
+        return [
+            _records(
+                d.content,
+                read_classification_results(folder, d.content, on_nan=on_bad),
+                base_meta(NAME, d.name, sequence_codes(d.content.pairs.images)[0], None),
+            )
+            for d in opened.definitions.values()
+        ]
+
+    def write_results(self, records: Records, folder: Path, opened: OpenV1 | None = None) -> Path:
+        """Write ``BENCHMARK.results`` as the 2016 tool would: squared l2, six decimals."""
+        path = Path(folder) / f"{records.meta['benchmark']}.results"
+        write_classification_results(
+            path, printed_classification(records, records["distance"], rules_of(PROTOCOLS[1]))
+        )
+        return path
+
+
+def compare(definition: Definition, features: Features) -> Records:
+    """Distances of all pairs of a benchmark, in file order."""
+    pairs: LabelledPairs = definition.content
+    values, valid, starts = rows_of(features, definition.images)
+    place = {name: i for i, name in enumerate(definition.images)}
+    first = np.array([starts[place[name]] if name in place else 0 for name in pairs.pairs.images], np.int64)
+    a = first[pairs.pairs.image_a] + pairs.pairs.index_a
+    b = first[pairs.pairs.image_b] + pairs.pairs.index_b
+    good = valid[a] & valid[b]
+    distances = np.full(len(a), np.inf)
+    squared = features.distance == "l2"
+    distances[good] = pair_distances(
+        values, values, a[good], b[good], distance=features.distance, squared=squared
+    )
+    scenes, _ = sequence_codes(pairs.pairs.images)
+    return _records(pairs, distances, base_meta(NAME, definition.name, scenes, features))
+
+
+def _records(pairs: LabelledPairs, distances: Any, meta: dict[str, Any]) -> Records:
+    _, code = sequence_codes(pairs.pairs.images)
+    columns = {
+        "distance": np.asarray(distances, np.float64),
+        "label": np.asarray(pairs.labels, bool),
+        "scene_a": code[pairs.pairs.image_a].astype(np.int16),
+        "scene_b": code[pairs.pairs.image_b].astype(np.int16),
+    }
+    return Records("pair", columns, meta)
+
+
+TASK = Classification()

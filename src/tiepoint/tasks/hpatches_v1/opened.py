@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the three 2016 tasks share: options, definition files, images, rows of descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formats.hbench.find import find_benchmarks
+from ...formats.hbench.ids import split_image
+from ...model.errors import InputError, UnknownNameError
+from ...model.hashing import hash_file, hash_json
+from ...model.records import Records
+from ...model.units import Features, Item, Unit
+
+COMPARISON = "reference"
+OPTIONS = ("tasks", "benchmark", "on_bad")
+
+
+class PatchData(Protocol):
+    """What is needed of a dataset of patch-images."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Patches of every image ``SEQ.IM``."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the user should know."""
+
+    def item(self, key: str, /) -> Item:
+        """Item of ``SEQ/IM``."""
+
+    def read(self, key: str, /) -> NDArray[np.uint8]:
+        """Patches of ``SEQ/IM``, uint8 (n, side, side)."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Checked options: folder of definition files, names (with ``*``), what a NaN in a file is."""
+
+    tasks: Path | None
+    benchmark: tuple[str, ...]
+    on_bad: str
+
+
+def checked_options(options: Mapping[str, Any]) -> Options:
+    """Options of a v1 task; None means not given, unknown keys are refused.
+
+    >>> checked_options({"benchmark": "train_*"}).benchmark
+    ('train_*',)
+    """
+    for key in options:
+        if key not in OPTIONS:
+            raise UnknownNameError("option of an HPatches v1 task", key, OPTIONS)
+    given = {k: v for k, v in options.items() if v is not None}
+    names = given.get("benchmark", ())
+    patterns = tuple(names.split(",")) if isinstance(names, str) else tuple(names)
+    on_bad = str(given.get("on_bad", "error"))
+    if on_bad not in ("error", "miss"):
+        raise InputError(f"on_bad must be error or miss, not {on_bad!r}")
+    return Options(Path(given["tasks"]) if "tasks" in given else None, patterns, on_bad)
+
+
+def definition_files(data: Path, options: Options, kind: str) -> list[Path]:
+    """`.benchmark` files to use, from the folder of tasks if one is given, else from the dataset."""
+    folder = options.tasks or data
+    found: dict[str, Path] = {}
+    for pattern in options.benchmark or ("*",):
+        for path in find_benchmarks(folder, kind, pattern):
+            found.setdefault(path.stem, path)
+    return list(found.values())
+
+
+def definition_hash(paths: Iterable[Path]) -> str:
+    """Hash of the files that define a benchmark, by name; missing ones count as absent."""
+    return hash_json({p.name: hash_file(p) for p in paths if p.is_file()})
+
+
+def item_key(image: str) -> str:
+    """Item of an image of a definition file.
+
+    >>> item_key("v_wall.ref")
+    'v_wall/ref'
+    """
+    return "/".join(split_image(image))
+
+
+def kind_of(scene: str) -> str:
+    """Stratum of a sequence: `i`, `v` or `other`.
+
+    >>> kind_of("v_wall"), kind_of("s_boring")
+    ('v', 'other')
+    """
+    return scene[0] if scene.startswith(("i_", "v_")) else "other"
+
+
+def rows_of(
+    features: Features, images: Sequence[str]
+) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any]]:
+    """Descriptors of images one after another: values (n, d), valid (n,), first row of each (k + 1,)."""
+    parts: list[NDArray[Any]] = []
+    masks: list[NDArray[np.bool_]] = []
+    for name in images:
+        arrays = features.arrays(item_key(name))
+        values = np.asarray(arrays["values"])
+        if parts and values.shape[1:] != parts[0].shape[1:]:
+            raise InputError(
+                f"{name} has descriptors of {values.shape[1]} columns, {images[0]} of {parts[0].shape[1]}; "
+                "all must have the same"
+            )
+        parts.append(values)
+        masks.append(np.asarray(arrays["valid"], bool) if "valid" in arrays else np.ones(len(values), bool))
+    starts = np.concatenate([[0], np.cumsum([len(p) for p in parts])])
+    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return values, masks[0] if len(masks) == 1 else np.concatenate(masks), starts
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One benchmark: its name, files, images used (in a fixed order), and what its comparison needs."""
+
+    name: str
+    files: tuple[Path, ...]
+    images: tuple[str, ...]
+    content: Any
+
+
+class OpenV1:
+    """A v1 task bound to its data; `compare_one(definition, features)` makes the records of a benchmark."""
+
+    def __init__(self, data: PatchData, definitions: Sequence[Definition], compare_one: Any) -> None:
+        self.data = data
+        self.definitions = {d.name: d for d in definitions}
+        self._compare_one = compare_one
+        keys = dict.fromkeys(item_key(name) for d in definitions for name in d.images)
+        self.items: Sequence[Item] = [data.item(key) for key in keys]
+        self.units: Sequence[Unit] = [
+            Unit(d.name, tuple(item_key(n) for n in d.images), definition_hash(d.files)) for d in definitions
+        ]
+        self.warnings: Sequence[str] = list(data.warnings)
+
+    @property
+    def data_hash(self) -> str:
+        """Hash of the images that are used."""
+        return hash_json([[item.key, item.content] for item in self.items])
+
+    def read(self, item: str) -> NDArray[np.uint8]:
+        """Patches of an item."""
+        return self.data.read(item)
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """Records of one benchmark."""
+        if comparison != COMPARISON:
+            raise UnknownNameError("comparison of HPatches v1", comparison, (COMPARISON,))
+        records: Records = self._compare_one(self.definitions[unit.key], features)
+        return records
+
+
+def open_data(data: Path) -> PatchData:
+    """The folder in the HPatches layout."""
+    from ...datasets.hpatches.strips import HPatchesDataset
+
+    opened: PatchData = HPatchesDataset(data)
+    return opened
+
+
+def base_meta(task: str, benchmark: str, scenes: Sequence[str], features: Features | None) -> dict[str, Any]:
+    """Header of records: where they are from and what their distances are.
+
+    `squared` says that l2 distances are kept squared, the value that decides order and ties.
+    """
+    direct = features is not None
+    distance = features.distance if features is not None else "given"
+    return {
+        "task": task,
+        "benchmark": benchmark,
+        "scenes": list(scenes),
+        "kinds": [kind_of(s) for s in scenes],
+        "distance": distance,
+        "squared": distance == "l2",
+        "source": "direct" if direct else "results",
+    }

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HPatches 2016 retrieval: find a patch, or any patch of its sequence, in a pool of images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...formats.hbench.benchmark import read_retrieval
+from ...formats.hbench.labels import check_relevant, retrieval_truth
+from ...formats.hbench.retrieval_results import Rankings, read_retrieval_results, write_retrieval_results
+from ...model.errors import InputError
+from ...model.records import Records
+from . import retrieval_scores as scoring
+from .opened import Definition, OpenV1, checked_options, definition_files, open_data
+from .retrieval_compare import Pool, compare, pool_of, records_of_rankings
+from .task import V1Task
+
+NAME = "hpatches-v1/retrieval"
+
+
+class Retrieval(V1Task):
+    """Queries ranked against all patches of a pool of images, the first 50 counted.
+
+    Metrics: `map_patch` (the same patch in the other images is right), `map_image` (any patch of the same
+    sequence is right).
+    """
+
+    name = NAME
+    scoring = scoring
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
+        """Bind to a folder in the HPatches layout and its `.benchmark` files."""
+        chosen = checked_options(options)
+        dataset = open_data(Path(data))
+        definitions = []
+        for path in definition_files(Path(data), chosen, "retrieval"):
+            benchmark = read_retrieval(path, dataset.counts)
+            labels = path.with_suffix(".labels")
+            relevant = retrieval_truth(benchmark, labels if labels.is_file() else None)
+            check_relevant(labels if labels.is_file() else path, relevant, dataset.counts)
+            pool = pool_of(benchmark, relevant, dataset.counts)
+            definitions.append(Definition(path.stem, (path, labels), benchmark.pool, pool))
+        return OpenV1(dataset, definitions, compare)
+
+    def records_from_results(
+        self, folder: Path, opened: OpenV1, options: Mapping[str, Any] | None = None
+    ) -> list[Records]:
+        """Records of every benchmark from ``BENCHMARK.results`` files of another program in `folder`."""
+        checked_options(options or {})
+        found = []
+        for d in opened.definitions.values():
+            pool: Pool = d.content
+            path = Path(folder) / f"{d.name}.results"
+            rankings = read_retrieval_results(path, pool.benchmark, opened.data.counts)
+            found.append(records_of_rankings(d.name, pool, rankings))
+        return found
+
+    def write_results(self, records: Records, folder: Path, opened: OpenV1 | None = None) -> Path:
+        """Write ``BENCHMARK.results``: 51 patches a query, the query first (others keep their order)."""
+        if opened is None:
+            raise InputError("writing retrieval results needs the open task, for the names of the patches")
+        pool: Pool = opened.definitions[records.meta["benchmark"]].content
+        ids = np.asarray(records["ids"], np.int64)
+        if not np.isfinite(records["distances"]).all():
+            raise InputError(
+                f"{records.meta['benchmark']}: some queries have fewer neighbours than the file needs "
+                "because descriptors failed; there is no way to write that in a retrieval results file"
+            )
+        own = ids == records["query"][:, None]
+        rest = np.take_along_axis(ids, np.argsort(own, axis=1, kind="stable"), axis=1)[:, : ids.shape[1] - 1]
+        listed = np.concatenate([records["query"][:, None].astype(np.int64), rest], axis=1)
+        image = (np.searchsorted(pool.starts, listed, side="right") - 1).astype(np.int32)
+        path = Path(folder) / f"{records.meta['benchmark']}.results"
+        write_retrieval_results(path, Rankings(pool.benchmark.pool, image, listed - pool.starts[image]))
+        return path
+
+
+TASK = Retrieval()

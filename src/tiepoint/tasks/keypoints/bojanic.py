@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The original protocol of Bartol, Bojanić et al. (2019): what its three tasks share.
+
+Reference keypoints that leave the view of any target are removed; 100 of the rest are drawn; a match is
+correct if no other target keypoint is nearer to the true place, however far it is (no tolerance); binary
+descriptors are compared by the number of differing pairs of bits (HAMMING2); ties in a list are one step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...geometry.workbench_truth import project_points
+from ...kernels import first_two
+from ...model.units import Features
+from .distractors import query_sample
+from .opened import OpenKeypoints, image_features
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Keypoints and descriptors as the protocol compares them; failed rows are left in as they are."""
+
+    xy: Floats
+    values: NDArray[Any]
+    usable: Ints
+
+
+def kind_of(scene: str) -> str:
+    """The original's split: illumination if the name contains ``i_``, else viewpoint."""
+    return "i" if "i_" in scene else "v"
+
+
+def two_bit_code(values: NDArray[Any]) -> NDArray[np.uint8]:
+    """Bits such that Hamming distance is twice HAMMING2: each pair of bits becomes one of four words of four.
+
+    >>> a, b = two_bit_code(np.array([[0b11]], np.uint8)), two_bit_code(np.array([[0b10]], np.uint8))
+    >>> int(np.unpackbits(a ^ b).sum())
+    2
+    """
+    byte = np.arange(256, dtype=np.uint16)
+    code = np.zeros(256, np.uint16)
+    for shift in (0, 2, 4, 6):
+        code |= (np.uint16(1) << ((byte >> shift) & 3)) << np.uint16(2 * shift)
+    return np.ascontiguousarray(code[values]).view(np.uint8).reshape(len(values), 2 * values.shape[1])
+
+
+def rows_of(features: Features, key: str) -> Rows:
+    """Features of an image in the protocol's terms."""
+    image = image_features(features, key)
+    values = image.values
+    if features.distance == "hamming":
+        values = two_bit_code(values)
+    finite = image.valid.copy()
+    if values.dtype.kind == "f" and len(values):
+        finite &= np.isfinite(values).all(axis=1)
+    return Rows(image.xy, np.ascontiguousarray(values), np.flatnonzero(finite))
+
+
+def nearest_rows(queries: NDArray[Any], pool: Rows, distance: str) -> tuple[Ints, Floats]:
+    """Nearest usable row of the pool for each query (first of equals) and its distance."""
+    if len(pool.usable) == 0:
+        return np.full(len(queries), -1, np.int64), np.full(len(queries), np.inf)
+    found = first_two(queries, np.ascontiguousarray(pool.values[pool.usable]), distance=distance)
+    return pool.usable[found.index], _scaled(found.d1, distance)
+
+
+def smallest(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Floats:
+    """Distance of each query to the nearest of a few rows, without a search structure."""
+    from ...kernels._value_tiles import tiler
+
+    a, b, tile_of = tiler(queries, pool, distance)
+    value = tile_of(a, b).min(axis=1)
+    return np.sqrt(value) if distance == "l2" else _scaled(value, distance)
+
+
+def _scaled(distances: Floats, distance: str) -> Floats:
+    return distances / 2 if distance == "hamming" else distances
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The reference image of a scene: rows that stay in view everywhere, and their images in each target."""
+
+    rows: Rows
+    kept: Ints
+    projected: dict[str, Floats]
+
+
+def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Reference:
+    """Reference keypoints whose image lies in 0 … width and 0 … height of every target."""
+    s = opened.sequences
+    first, *others = s.images(scene)
+    rows = rows_of(features, f"{scene}/{first}")
+    inside = np.zeros(len(rows.xy), bool)
+    inside[rows.usable] = True
+    projected = {}
+    for k in others:
+        projected[k] = project_points(s.homography(scene, k), rows.xy)
+        inside &= ((projected[k] >= 0) & (projected[k] <= np.array(s.size(scene, k)))).all(axis=1)
+    return Reference(rows, np.flatnonzero(inside), projected)
+
+
+def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> Rows:
+    """Rows of a distractor image; of a reference image only those kept, as the original stores no others."""
+    scene, _, image = key.rpartition("/")
+    if image != opened.sequences.images(scene)[0]:
+        return rows_of(features, key)
+    reference = reference_of(opened, scene, features)
+    return Rows(reference.rows.xy, reference.rows.values, reference.kept)
+
+
+def drawn_queries(opened: OpenKeypoints, scene: str, reference: Reference, iteration: int) -> Ints:
+    """Reference rows drawn in one iteration."""
+    options = opened.options
+    chosen = query_sample(len(reference.kept), options.queries, options.seed, scene, iteration)
+    return reference.kept[chosen]
+
+
+def errors_to(points: Floats, targets: Floats) -> Floats:
+    """Distances (q, t) in pixels between projected queries and target keypoints."""
+    return np.sqrt(((points[:, None] - targets[None]) ** 2).sum(axis=2))
+
+
+def is_nearest(points: Floats, targets: Floats, index: Ints) -> NDArray[np.bool_]:
+    """Whether no target is strictly nearer to each point than target `index`."""
+    error = errors_to(points, targets)
+    return np.asarray((error >= error[np.arange(len(points)), index][:, None]).all(axis=1))

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which images and keypoints of other scenes serve as distractors, protocol by protocol.
+
+All draws come from named streams (`keypoint_draws`), so they are an input of the comparison: the same for
+every method with the same keypoints, and reproducible without this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .draws import below, permutation, subsets
+from .opened import OpenKeypoints
+
+Ints = NDArray[np.int64]
+
+
+def query_sample(available: int, count: int, seed: int, scene: str, iteration: int) -> Ints:
+    """Numbers of the drawn queries, min(count, available) of them, in the order drawn."""
+    return permutation(available, seed, "queries", scene, iteration)[:count]
+
+
+def workbench_scenes(opened: OpenKeypoints, scene: str) -> list[str]:
+    """Other scenes that give distractors under `workbench`, in the order drawn."""
+    others = [s for s in opened.sequences.scenes if s != scene]
+    order = permutation(len(others), opened.options.seed, "distractor-scenes", scene)
+    return [others[i] for i in order[: opened.options.num_distractor_scenes]]
+
+
+class Drawn(NamedTuple):
+    """Keypoint rows (m, k) of an image, drawn for the queries (m,)."""
+
+    image: str
+    query: Ints
+    rows: Ints
+
+
+def workbench_rows(
+    role: str, scene: str, other: str, sizes: Mapping[str, int], queries: int, per_scene: int, seed: int
+) -> list[Drawn]:
+    """For every query, one random image of scene `other` and that many different keypoints of it.
+
+    `sizes` are the keypoint counts by image, in image order. An image without keypoints gives none, one
+    with fewer gives all it has.
+    """
+    names = list(sizes)
+    image = below(len(names), queries, seed, "distractor-image", role, scene, other)
+    drawn = []
+    for i, name in enumerate(names):
+        asked = np.flatnonzero(image == i)
+        key = (seed, "distractor-rows", role, scene, other, name)
+        rows = subsets(sizes[name], per_scene, len(asked), *key)
+        drawn.append(Drawn(f"{other}/{name}", asked, rows))
+    return drawn
+
+
+def bojanic_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[str]:
+    """Out-of-sequence images of the original protocol, as item keys.
+
+    Scenes are numbered; offset d from the query's scene gives image d mod n of scene (number + d) mod S.
+    The original samples offsets from 0 and drops the first drawn: offset 0 is the query's own reference
+    image, a distractor at distance zero. `self_distractor` keeps that; otherwise offsets start at 1.
+    """
+    scenes = opened.sequences.scenes
+    options, total, number = opened.options, len(scenes), scenes.index(scene)
+    names = (options.seed, "bojanic-images", scene, iteration)
+    if options.self_distractor:
+        offsets = permutation(total, *names)[: options.distractor_images + 1][1:]
+    else:
+        offsets = 1 + permutation(total - 1, *names)[: options.distractor_images]
+    keys = []
+    for offset in offsets.tolist():
+        other = scenes[(number + offset) % total]
+        images = opened.sequences.images(other)
+        keys.append(f"{other}/{images[offset % len(images)]}")
+    return keys
+
+
+def other_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[str]:
+    """Distractor images under `exact`: drawn from all images of all other scenes, as item keys."""
+    s = opened.sequences
+    keys = [f"{other}/{k}" for other in s.scenes if other != scene for k in s.images(other)]
+    order = permutation(len(keys), opened.options.seed, "exact-images", scene, iteration)
+    return [keys[i] for i in order[: opened.options.distractor_images]]
+
+
+def by_image(lists: list[list[str]]) -> dict[str, list[int]]:
+    """The iterations each image is drawn in, so that it is read and searched once.
+
+    >>> by_image([["a/1", "b/2"], ["b/2"]])
+    {'a/1': [0], 'b/2': [0, 1]}
+    """
+    found: dict[str, list[int]] = {}
+    for iteration, keys in enumerate(lists):
+        for key in keys:
+            found.setdefault(key, []).append(iteration)
+    return found
+
+
+def images_of_distractors(opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
+    """Every image of another scene that some protocol reads for this scene."""
+    s, options = opened.sequences, opened.options
+    keys = [f"{other}/{k}" for other in workbench_scenes(opened, scene) for k in s.images(other)]
+    for iteration in range(options.iterations):
+        keys += bojanic_images(opened, scene, iteration) + other_images(opened, scene, iteration)
+    return tuple(dict.fromkeys(keys))
+
+
+def distractor_notices(opened: OpenKeypoints) -> list[str]:
+    """What the user should know where the data has fewer scenes than the options ask for."""
+    s, options = opened.sequences, opened.options
+    others = len(s.scenes) - 1
+    notes = []
+    if others < options.num_distractor_scenes:
+        wanted = options.num_distractor_scenes
+        notes.append(f"workbench asks for {wanted} scenes of distractors; {others} exist, all are used")
+    if others < options.distractor_images:
+        notes.append(
+            f"bojanic asks for {options.distractor_images} distractor images, one a scene; {others} exist"
+        )
+    images = sum(len(s.images(scene)) for scene in s.scenes)
+    fewest = min((images - len(s.images(scene)) for scene in s.scenes), default=0)
+    if fewest < options.distractor_images:
+        notes.append(
+            f"exact asks for {options.distractor_images} distractor images; {fewest} exist, all are used"
+        )
+    return notes

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""First neighbours between locations, with the probability that they are right when ties break at random."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...geometry.correspondence import Locations
+from ...kernels import first_two
+from .location_table import query_rows
+from .opened import ImageFeatures
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+_BLOCK = 128
+
+
+def first_neighbours(
+    source: ImageFeatures,
+    places: Locations,
+    target: ImageFeatures,
+    spots: Locations,
+    queries: Ints,
+    right_query: Ints,
+    right_target: Ints,
+    *,
+    distance: str,
+) -> tuple[Floats, Floats]:
+    """Distance from each query location to the nearest target location, and whether that one is right.
+
+    Args:
+        source: features of the query image.
+        places: its locations.
+        target: features of the other image.
+        spots: its locations.
+        queries: (q,) different numbers of locations asked for.
+        right_query: (r,) query location of each right answer; others than those asked for are ignored.
+        right_target: (r,) target location of each right answer.
+        distance: name of the distance.
+
+    Returns:
+        distance (q,), infinite without a valid descriptor on either side, and probability (q,) in [0, 1]:
+        where several locations are equally near, the share of right ones among them.
+    """
+    found, chance = np.full(len(queries), np.inf), np.zeros(len(queries))
+    rows, asked, step = query_rows(source, places, queries)
+    rows_p = np.flatnonzero(target.valid)
+    if len(rows_p) == 0 or len(rows) == 0:
+        return found, chance
+    pool = np.ascontiguousarray(target.values[rows_p])
+    # Ties are told by the squared values: a square root may round two of them to one number.
+    near = first_two(source.values[rows], pool, distance=distance, squared=distance == "l2")
+    best = np.minimum.reduceat(near.d1, step)
+    found[asked] = np.sqrt(best) if distance == "l2" else best
+    owner = np.repeat(np.arange(len(asked)), np.diff(np.append(step, len(rows))))
+    at_best = near.d1 == best[owner]
+    ties = np.bincount(owner, weights=at_best * near.ties, minlength=len(asked))
+    right = _pairs_set(right_query, right_target, len(spots.xy))
+    one = np.flatnonzero(at_best & (ties[owner] == 1))
+    spot = spots.of[rows_p[near.index[one]]]
+    hit = np.isin(queries[asked[owner[one]]] * len(spots.xy) + spot, right)
+    chance[asked[owner[one]]] = hit
+    tied = np.flatnonzero(ties > 1)
+    for i in range(0, len(tied), _BLOCK):
+        block = tied[i : i + _BLOCK]
+        take = np.isin(owner, block)
+        chance[asked[block]] = _share_right(
+            source.values[rows[take]], owner[take], pool, spots.of[rows_p], queries[asked[block]], right,
+            len(spots.xy), distance,
+        )  # fmt: skip
+    return found, chance
+
+
+def _pairs_set(query: Ints, target: Ints, width: int) -> Ints:
+    return np.unique(query.astype(np.int64) * width + target)
+
+
+def _share_right(
+    values: Any, owner: Ints, pool: Any, spot_of: Ints, queries: Ints, right: Ints, width: int, distance: str
+) -> Floats:
+    """Share of right locations among the equally near ones of each query (rows sorted by owner)."""
+    from ...kernels._value_tiles import tiler
+
+    a, b, tile_of = tiler(np.ascontiguousarray(values), pool, distance)
+    tile = tile_of(a, b)
+    starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+    near = np.minimum.reduceat(tile, starts, axis=0)
+    at_best = near == near.min(axis=1, keepdims=True)
+    tied = np.zeros((len(queries), width), bool)
+    row, column = np.nonzero(at_best)
+    tied[row, spot_of[column]] = True
+    # Right answers are few: look those up in the table, not the table in them.
+    asked, target = np.divmod(right, width)
+    place = np.searchsorted(np.sort(queries), asked)
+    order = np.argsort(queries, kind="stable")
+    place = np.minimum(place, len(queries) - 1)
+    mine = queries[order[place]] == asked
+    hits = tied[order[place[mine]], target[mine]]
+    count = np.bincount(order[place[mine]], weights=hits, minlength=len(queries))
+    return np.asarray(count / tied.sum(axis=1), np.float64)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`keypoints/geometry`: the geometric numbers: repeatability, matching score, MMA, homographies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
+from ...geometry.covisibility import centre, covisible
+from ...geometry.homography import corner_error, inverse, project
+from ...metrics.geometry.mma import matching_accuracy
+from ...model.records import Records
+from ...model.units import Features
+from .conventions import geometry_curves
+from .geometry_scores import OWN_MATCHER, THRESHOLDS_PX, score_exact
+from .homography_estimate import ESTIMATORS, estimate_homography
+from .matchers import MATCHERS, neighbours, select
+from .opened import ImageFeatures, KeypointTask, OpenKeypoints
+from .options import GeometryOptions
+from .user_matcher import user_matches
+
+Row = dict[str, Any]
+
+
+def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """Records of a scene: one row per image pair with all its counts and errors."""
+    sequences = opened.sequences
+    first, *others = sequences.images(scene)
+    source = opened.features_of(features, scene, first)
+    rows = []
+    for k in others:
+        target = opened.features_of(features, scene, k)
+        h, sizes = sequences.homography(scene, k), (sequences.size(scene, first), sequences.size(scene, k))
+        row = _detections(source, target, h, sizes)
+        rows.append(row | _matches(source, target, h, sizes, opened.options, features.distance, row))
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    options = opened.options.model_dump(mode="json", exclude={"scenes"})
+    meta = {"scene": scene, "kind": sequences.kind(scene), "images": others, "options": options}
+    return Records("pair", columns, meta)
+
+
+def _detections(source: ImageFeatures, target: ImageFeatures, h: NDArray[np.float64], sizes: Any) -> Row:
+    """Shared view and one-to-one correspondences of the locations, at every threshold."""
+    here, there = locations(source.xy).xy, locations(target.xy).xy
+    found = answers(
+        h, here, there, source_size=sizes[0], target_size=sizes[1], tau_px=max(THRESHOLDS_PX), policy="mutual"
+    )
+    back = covisible(inverse(h), there, sizes[1], sizes[0])
+    within = found.error_px[:, None] <= np.array(THRESHOLDS_PX)[None]
+    return {
+        "visible_first": int((found.status != OUT_OF_VIEW).sum()),
+        "visible_second": int(back.visible.sum()),
+        "corresponding": within.sum(axis=0),
+        "error_sum_px": (within * found.error_px[:, None]).sum(axis=0),
+    }
+
+
+def _matches(
+    source: ImageFeatures, target: ImageFeatures, h: Any, sizes: Any, options: Any, distance: str, row: Row
+) -> Row:
+    """Matches of every matcher, their errors, and the homographies estimated from them."""
+    found = neighbours(source, target, distance=distance, seed=options.seed)
+    places, spots = locations(source.xy).of, locations(target.xy).of
+    out: Row = {}
+    for matcher in MATCHERS if options.matcher is None else (*MATCHERS, OWN_MATCHER):
+        if matcher == OWN_MATCHER:
+            matches = user_matches(options.matcher, source, target, distance=distance)
+        else:
+            matches = select(found, matcher, ratio=options.ratio)
+        a, b = source.xy[matches.first], target.xy[matches.second]
+        shown = project(h, a, reference=centre(sizes[0]))
+        error = np.nan_to_num(np.linalg.norm(shown - b, axis=1), nan=np.inf)
+        limits = np.array(THRESHOLDS_PX)
+        out[f"putative_{matcher}"] = len(a)
+        out[f"accuracy_{matcher}"] = matching_accuracy(error, limits)
+        # A location counts once, whichever of its orientations matched.
+        out[f"placed_{matcher}"] = np.array(
+            [
+                min(len(np.unique(places[matches.first[ok]])), len(np.unique(spots[matches.second[ok]])))
+                for ok in (error <= limit for limit in limits)
+            ]
+        )
+        for estimator in ESTIMATORS:
+            matrix, inliers = estimate_homography(
+                a,
+                b,
+                estimator=estimator,
+                threshold_px=options.ransac_px,
+                max_iterations=options.max_iterations,
+            )
+            name = f"{matcher}_{estimator}"
+            out[f"inliers_{name}"] = inliers
+            out[f"corner_px_{name}"] = np.inf if matrix is None else corner_error(matrix, h, sizes[0])
+    return out
+
+
+TASK = KeypointTask(
+    name="keypoints/geometry",
+    options=GeometryOptions,
+    comparisons={"exact": compare_exact},
+    scorings={"exact": score_exact},
+    curves=geometry_curves,
+)

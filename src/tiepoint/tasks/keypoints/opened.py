@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the keypoint tasks share: sequences as items, scenes as units, features of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...datasets.sequences import ImageSequences
+from ...geometry.covisibility import in_view
+from ...model.curves import SceneCurves
+from ...model.errors import InputError, UnknownNameError
+from ...model.hashing import hash_json
+from ...model.records import Records
+from ...model.scores import Score
+from ...model.units import Features, Item, Unit
+from .options import SceneOptions, parse_options
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ImageFeatures:
+    """Keypoints of one image with their descriptors: `xy` (n, 2), `values` (n, d), `valid` (n,)."""
+
+    key: str
+    xy: Floats
+    values: NDArray[Any]
+    valid: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.xy)
+
+
+def image_features(features: Features, key: str) -> ImageFeatures:
+    """Features of an image from the cache; rows that do not fit together are an `InputError`."""
+    arrays = features.arrays(key)
+    for name in ("keypoints", "values"):
+        if name not in arrays:
+            raise InputError(
+                f"{key}: the features have no {name!r}; a keypoint task needs keypoints and values"
+            )
+    table = np.asarray(arrays["keypoints"], dtype=np.float64)
+    xy = np.ascontiguousarray(table[:, :2]) if table.size else np.empty((0, 2))
+    values = np.asarray(arrays["values"])
+    if values.size == 0:
+        values = values.reshape(len(xy), values.shape[1] if values.ndim == 2 else 0)
+    valid = np.asarray(arrays["valid"], bool) if "valid" in arrays else np.ones(len(xy), bool)
+    if len(values) != len(xy) or len(valid) != len(xy):
+        raise InputError(
+            f"{key}: {len(xy)} keypoints, {len(values)} descriptors and {len(valid)} validity flags; "
+            "each keypoint needs one of each"
+        )
+    if len(xy) and not np.isfinite(xy).all():
+        raise InputError(f"{key}: keypoint {int(np.argmin(np.isfinite(xy).all(axis=1)))} is not finite")
+    return ImageFeatures(key, xy, values, valid)
+
+
+Compare = Callable[["OpenKeypoints", str, Features], Records]
+"""Makes the records of one scene."""
+
+
+@dataclass(frozen=True)
+class OpenKeypoints:
+    """A keypoint task bound to a folder of sequences; a unit is a scene."""
+
+    task: KeypointTask
+    sequences: ImageSequences
+    options: Any
+    warnings: tuple[str, ...] = ()
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """Every image of every scene."""
+        s = self.sequences
+        return tuple(Item(f"{scene}/{k}", s.content(scene, k)) for scene in s.scenes for k in s.images(scene))
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """One unit per scene; its items include the images its distractors come from."""
+        options = self.options.model_dump(mode="json", exclude={"scenes"})
+        names = list(self.sequences.scenes) if self.task.others is not None else []
+        units = []
+        for scene in self.sequences.scenes:
+            own = tuple(f"{scene}/{k}" for k in self.sequences.images(scene))
+            more = self.task.others(self, scene) if self.task.others is not None else ()
+            items = tuple(dict.fromkeys((*own, *more)))
+            definition = hash_json([self.task.name, self.sequences.definition(scene), options, names, items])
+            units.append(Unit(scene, items, definition))
+        return tuple(units)
+
+    @property
+    def data_hash(self) -> str:
+        """Content hash of the sequences."""
+        return self.sequences.data_hash
+
+    def read(self, item: str) -> Any:
+        """The RGB image of an item."""
+        scene, _, name = item.rpartition("/")
+        return self.sequences.image(scene, name)
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """The records of one scene under a comparison."""
+        return self.task.comparisons[comparison](self, unit.key, features)
+
+    def features_of(self, features: Features, scene: str, image: str) -> ImageFeatures:
+        """Features of an image; a keypoint outside it is an `InputError`."""
+        found = image_features(features, f"{scene}/{image}")
+        inside = in_view(found.xy, self.sequences.size(scene, image))
+        if not inside.all():
+            i = int(np.argmin(inside))
+            raise InputError(
+                f"{found.key}: keypoint {i} at ({found.xy[i, 0]:g}, {found.xy[i, 1]:g}) lies outside the "
+                f"image of {self.sequences.size(scene, image)} pixels; remove it before the evaluation"
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class KeypointTask:
+    """A task of the family `keypoints`.
+
+    `comparisons` and `scorings` are keyed by protocol; `others(opened, scene)` names images of other scenes
+    that a scene's comparison reads.
+    """
+
+    name: str
+    options: type[SceneOptions]
+    comparisons: Mapping[str, Compare]
+    scorings: Mapping[str, Callable[[Sequence[Records]], list[Score]]]
+    others: Callable[[OpenKeypoints, str], tuple[str, ...]] | None = None
+    notices: Callable[[OpenKeypoints], Sequence[str]] | None = None
+    family: str = "keypoints"
+    conventions: Callable[[Sequence[Records]], list[tuple[str, list[tuple[str, float]]]]] | None = None
+    """The gap between protocols step by step, from exact records."""
+    curves: Callable[[Sequence[Records]], Iterator[tuple[str, str, Any, Any]]] | None = None
+    """Points of the task's curves: group, name of the curve, x, y."""
+    scene_curves: Callable[[Sequence[Records]], Iterator[SceneCurves]] | None = None
+    """Curves that are means over scenes, scene by scene, from exact records."""
+    times: Callable[[str, float, float], list[Score]] | None = None
+    """Scores that are times: protocol, seconds of the features, seconds of comparing in this run."""
+    misses: Callable[[Sequence[Records]], Iterator[tuple[str, str, str]]] | None = None
+    """Wrong answers as references to pictures: query, right answer, given answer."""
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """Known protocols, `exact` first."""
+        return tuple(self.scorings)
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenKeypoints:
+        """Bind to a folder of sequences; bad data and unknown options are errors."""
+        chosen = parse_options(self.options, options, self.name)
+        opened = OpenKeypoints(self, ImageSequences(data, chosen.scenes), chosen)
+        if self.notices is None:
+            return opened
+        return OpenKeypoints(self, opened.sequences, chosen, tuple(self.notices(opened)))
+
+    def comparison(self, protocol: str) -> str:
+        """Every protocol of these tasks compares in its own way."""
+        if protocol not in self.comparisons:
+            raise UnknownNameError(f"protocol of {self.name}", protocol, self.comparisons)
+        return protocol
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores under a protocol, from records alone."""
+        self.comparison(protocol)
+        return self.scorings[protocol](records)

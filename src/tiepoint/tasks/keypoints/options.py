@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options of the keypoint tasks: checked, with unknown names refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, computed_field
+
+from ...model.errors import InputError, UnknownNameError
+
+
+def _several(value: Any) -> Any:
+    """One value, a comma-separated string or a list, as a tuple."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_several)]
+Sizes = Annotated[tuple[Annotated[int, Field(ge=2)], ...], BeforeValidator(_several)]
+Pixels = Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_several)]
+
+
+class SceneOptions(BaseModel):
+    """What every keypoint task knows."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    scenes: Names | None = None
+    """Names of the sequences to use; all by default."""
+
+
+class TruthOptions(SceneOptions):
+    """What tasks with a ground truth at a tolerance know."""
+
+    tau_px: Annotated[float, Field(gt=0)] = 3.0
+    """Tolerance of the ground truth in pixels of the target image, inclusive."""
+
+
+class RankingOptions(TruthOptions):
+    """Options of `keypoints/ranking`."""
+
+    policy: Literal["all_within_tau", "nearest", "mutual"] = "all_within_tau"
+    """Which target locations are right answers under `exact`."""
+
+    gallery: Sizes = (250, 500, 1000, 2000)
+    """Numbers of target locations for the gallery-controlled scores of `exact`."""
+
+    seed: int = 0
+    """Seed of the gallery subsets."""
+
+    keypoint_source: Literal["independent_detection", "homography_projection", "database"] = (
+        "independent_detection"
+    )
+    """Under `workbench`, `homography_projection` says that row i is the same point in all images."""
+
+
+class DrawOptions(TruthOptions):
+    """Options of the tasks that draw queries and distractors."""
+
+    seed: int = 42
+    """Seed of all draws."""
+
+    iterations: Annotated[int, Field(ge=1)] = 5
+    """Repetitions with new draws (`exact`, `bojanic`); the score is their mean."""
+
+    queries: Annotated[int, Field(ge=1)] = 100
+    """Reference keypoints drawn per scene and iteration (`exact`, `bojanic`)."""
+
+
+class DistractorOptions(DrawOptions):
+    """Options of `keypoints/verification` and `keypoints/retrieval`."""
+
+    distractor_images: Annotated[int, Field(ge=1)] = 99
+    """Images of other scenes each query is compared with (`exact`, `bojanic`)."""
+
+    self_distractor: bool = False
+    """Under `bojanic`, let the query's own reference image be drawn as a distractor, as the original does."""
+
+    num_distractor_scenes: Annotated[int, Field(ge=0)] = 10
+    """Other scenes that give distractors under `workbench`."""
+
+    num_distractors_per_scene: Annotated[int, Field(ge=0)] = 20
+    """Keypoints of each such scene, drawn per query (`workbench`)."""
+
+
+class ImagesOptions(SceneOptions):
+    """Options of `keypoints/images`."""
+
+    seed: int = 0
+    """Seed of the random order that breaks ties between equally near neighbours (`exact`)."""
+
+    matching: Annotated[str, Field(pattern=r"^(brute_force|ratio_test|.+\.py:\w+)$")] = "brute_force"
+    """How two images are matched: mutual nearest neighbours (`brute_force`), first to second distance below
+    0.8 (`ratio_test`), or a class of yours, ``my.py:Class`` with ``match(features1, features2)``."""
+
+    @computed_field
+    def matcher_source(self) -> str | None:
+        """Hash of the source of a matcher of yours."""
+        return _source_of(self.matching)
+
+    scorer: Literal["total_matches", "ratio_sum", "correct_matches"] = "total_matches"
+    """What ranks the images: number of matches, sum of 1/(1 + distance), or matches of equal row numbers."""
+
+
+class GeometryOptions(SceneOptions):
+    """Options of `keypoints/geometry`; thresholds are fixed (1 to 10 px), so there is no tolerance to set."""
+
+    seed: int = 0
+    """Seed of the random order that breaks ties between equally near neighbours."""
+
+    ratio: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    """Largest ratio of first to second distance that the matcher `ratio` accepts (strictly below)."""
+
+    ransac_px: Annotated[float, Field(gt=0)] = 3.0
+    """Inlier threshold of the homography estimators, in pixels of the target image."""
+
+    max_iterations: Annotated[int, Field(ge=1)] = 10_000
+    """Most samples an estimator may try."""
+
+    matcher: Annotated[str, Field(pattern=r"^.+\.py:\w+$")] | None = None
+    """A matcher of yours beside ours, ``my.py:Class`` with ``match(features1, features2)``: group
+    ``matcher=own``."""
+
+    @computed_field
+    def matcher_source(self) -> str | None:
+        """Hash of the source of that matcher."""
+        return _source_of(self.matcher)
+
+
+def _source_of(matcher: str | None) -> str | None:
+    from .user_matcher import matcher_hash
+
+    return matcher_hash(matcher)
+
+
+Options = TypeVar("Options", bound=SceneOptions)
+
+
+def parse_options(model: type[Options], options: Mapping[str, Any], task: str) -> Options:
+    """Options of a task; unknown names and impossible values are an `InputError`. None means the default.
+
+    >>> parse_options(RankingOptions, {"gallery": "100,200"}, "keypoints/ranking").gallery
+    (100, 200)
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if name not in model.model_fields:
+            raise UnknownNameError(f"option of {task}", name, model.model_fields)
+    try:
+        return model(**given)
+    except ValidationError as e:
+        found = e.errors()[0]
+        name = ".".join(str(part) for part in found["loc"][:1])
+        raise InputError(f"option {name} of {task}: {found['msg']}, found {given.get(name)!r}") from e

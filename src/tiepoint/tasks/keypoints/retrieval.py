@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`keypoints/retrieval`: the images of a keypoint in its own scene against neighbours in other scenes.
+
+One list per query: its right keypoint in every target image, and for every distractor image the nearest of
+100 drawn keypoints. Other keypoints of its own scene (label 0) are not in the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...geometry.correspondence import locations
+from ...kernels import pair_distances
+from ...metrics import average_precision_of_lists
+from ...metrics.ranking.chance_retrieval import chance_against_nearest
+from ...model.records import Records
+from ...model.scores import SceneValues, Score, group_name
+from ...model.units import Features
+from ..scene_means import count_score, with_protocol
+from .bojanic import (
+    drawn_queries,
+    errors_to,
+    kind_of,
+    reference_of,
+    rows_of,
+    searched_rows,
+    smallest,
+)
+from .distractors import (
+    bojanic_images,
+    by_image,
+    distractor_notices,
+    images_of_distractors,
+    other_images,
+    query_sample,
+)
+from .draws import permutation
+from .location_table import answered_targets, least, location_table, right_table
+from .opened import KeypointTask, OpenKeypoints
+from .options import DistractorOptions
+from .workbench_pooled import compare_retrieval, score_retrieval
+
+Ints = NDArray[np.int64]
+_DRAWN = 100
+
+
+class _Lists:
+    """Grows the lists of the queries of one scene: (iteration, query, distance, right)."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Any, ...]] = []
+
+    def add(self, iteration: int, query: Ints, distance: NDArray[np.float64], right: int) -> None:
+        n = len(query)
+        self._parts.append((np.full(n, iteration), query, distance, np.full(n, right)))
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        empty = (np.empty(0),) * 4
+        joined = [np.concatenate(c) for c in zip(*self._parts, empty, strict=True)]
+        order = np.lexsort((joined[1], joined[0]))
+        names = ("iteration", "query", "distance", "right")
+        kinds = (np.int16, np.int32, np.float64, np.int8)
+        return {n: c[order].astype(k) for n, c, k in zip(names, joined, kinds, strict=True)}
+
+
+def _drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, available: int) -> Ints:
+    """The keypoints of a distractor image that are searched."""
+    return permutation(available, opened.options.seed, "retrieval-rows", scene, iteration, key)[:_DRAWN]
+
+
+def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """Right: the target keypoint nearest to the true place, however far; wrong: nearest of 100 elsewhere."""
+    _, *others = opened.sequences.images(scene)
+    reference = reference_of(opened, scene, features)
+    targets = {k: rows_of(features, f"{scene}/{k}") for k in others}
+    made = _Lists()
+    rounds = range(opened.options.iterations)
+    drawn = [drawn_queries(opened, scene, reference, i) for i in rounds]
+    searched = []
+    for iteration, chosen in enumerate(drawn):
+        number = np.arange(len(chosen))
+        for k, target in targets.items():
+            if len(target.usable) and len(chosen):
+                near = errors_to(reference.projected[k][chosen], target.xy[target.usable]).argmin(axis=1)
+                found = pair_distances(
+                    reference.rows.values,
+                    target.values,
+                    chosen,
+                    target.usable[near],
+                    distance=features.distance,
+                )
+                made.add(iteration, number, found / 2 if features.distance == "hamming" else found, 1)
+    for key, used in by_image([bojanic_images(opened, scene, i) for i in rounds]).items():
+        image = searched_rows(opened, features, key)
+        for i in used:
+            rows = _drawn_rows(opened, scene, i, key, len(image.usable))
+            if len(rows) and len(drawn[i]):
+                pool = image.values[image.usable[rows]]
+                distance = smallest(reference.rows.values[drawn[i]], pool, features.distance)
+                made.add(i, np.arange(len(drawn[i])), distance, 0)
+                searched.append(len(rows))
+    meta = {"scene": scene, "kind": kind_of(scene), "kept": len(reference.kept), "searched": searched}
+    return Records("pair", made.columns(), meta)
+
+
+def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """Right: the nearest location within tau in every image that shows and re-detects the query.
+
+    Queries that no image re-detects have no list; they are counted. Distractor images are of other scenes.
+    """
+    s, options = opened.sequences, opened.options
+    source, places, targets = answered_targets(opened, scene, features)
+    made = _Lists()
+    unanswered = 0
+    searched = []
+    rounds = range(options.iterations)
+    drawn = [query_sample(len(places.xy), options.queries, options.seed, scene, i) for i in rounds]
+    numbers = []
+    for iteration, chosen in enumerate(drawn):
+        answered = np.zeros(len(chosen), bool)
+        for target, spots, found in targets:
+            table = location_table(source, places, target, spots, chosen, features.distance)
+            right = right_table(found.query, found.target, chosen, table.shape)
+            has = right.any(axis=1)
+            answered |= has
+            made.add(iteration, np.flatnonzero(has), least(table, right)[has], 1)
+        unanswered += int((~answered).sum())
+        numbers.append(np.flatnonzero(answered))
+    for key, used in by_image([other_images(opened, scene, i) for i in rounds]).items():
+        other, _, image = key.rpartition("/")
+        target = opened.features_of(features, other, image)
+        spots = locations(target.xy)
+        for i in used:
+            rows = _drawn_rows(opened, scene, i, key, len(spots.xy))
+            chosen = drawn[i][numbers[i]]
+            table = location_table(source, places, target, spots, chosen, features.distance, only=rows)
+            made.add(i, numbers[i], table.min(axis=1, initial=np.inf), 0)
+            searched.append(len(rows))
+    meta = {"scene": scene, "kind": s.kind(scene), "unanswered": unanswered, "searched": searched}
+    return Records("pair", made.columns(), meta)
+
+
+def query_aps(record: Records, ties: str) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """AP, iteration and number of right items of every list of a scene."""
+    iteration, query = record["iteration"].astype(np.int64), record["query"].astype(np.int64)
+    new = np.append(True, (iteration[1:] != iteration[:-1]) | (query[1:] != query[:-1]))[: len(query)]
+    owner = np.cumsum(new) - 1
+    lists = int(new.sum())
+    ap = average_precision_of_lists(record["distance"], record["right"], owner, lists, ties=ties)
+    relevant = np.bincount(owner, weights=record["right"], minlength=lists).astype(np.int64)
+    return ap, iteration[new], relevant
+
+
+def _map(records: Sequence[Records], ties: str, group: str) -> Score:
+    """Mean over the queries of an iteration, then over iterations; cells of the score are the iterations."""
+    scenes = tuple(str(r.meta["scene"]) for r in records)
+    kinds = tuple(str(r.meta["kind"]) for r in records)
+    found = [query_aps(r, ties) for r in records]
+    rounds = sorted({int(i) for _, iteration, _ in found for i in np.unique(iteration)})
+    if not rounds:
+        return Score("map", group, float("nan"), 0)
+    cells, weights = (np.full((len(rounds), len(records)), v) for v in (np.nan, 0.0))
+    chance = np.zeros_like(weights)
+    for s, (ap, iteration, relevant) in enumerate(found):
+        by_count = _chances(records[s], relevant)
+        for c, i in enumerate(rounds):
+            rows = iteration == i
+            weights[c, s] = rows.sum()
+            if rows.any():
+                cells[c, s] = ap[rows].mean()
+                chance[c, s] = np.mean([by_count[int(r)] for r in relevant[rows]])
+    total = weights.sum(axis=1)
+    value = float((np.nansum(cells * weights, axis=1) / total).mean())
+    random = float(((chance * weights).sum(axis=1) / total).mean())
+    table = SceneValues(scenes, kinds, cells, weights)
+    return Score("map", group, value, int(weights.sum()), scenes=table, chance=random)
+
+
+def _chances(record: Records, relevant: NDArray[np.int64]) -> dict[int, float]:
+    searched = [int(n) for n in record.meta["searched"]]
+    images = len(searched) // max(1, len(np.unique(record["iteration"])))
+    typical = searched[:images]
+    return {int(r): chance_against_nearest(int(r), typical) for r in np.unique(relevant)}
+
+
+def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
+    scores = [_map(records, ties, "all")]
+    for kind in sorted({str(r.meta["kind"]) for r in records}):
+        scores.append(_map([r for r in records if r.meta["kind"] == kind], ties, group_name(kind=kind)))
+    for r in records:
+        one = _map([r], ties, group_name(scene=r.meta["scene"]))
+        scores.append(Score("map", one.group, one.value, one.n, chance=one.chance))
+    right = sum(int((r["right"] > 0).sum()) for r in records)
+    scores.append(count_score("retrieval_num_true_positives", right))
+    scores.append(count_score("retrieval_num_hard_negatives", 0, note="label 0 is not in the lists"))
+    scores.append(count_score("retrieval_num_distractors", sum(len(r) for r in records) - right))
+    if protocol == "exact":
+        scores.append(count_score("queries_unanswered", sum(int(r.meta["unanswered"]) for r in records)))
+    return with_protocol(scores, protocol)
+
+
+def score_exact(records: Sequence[Records]) -> list[Score]:
+    """Mean AP of the queries, expected ties."""
+    return _score(records, "exact", "expected")
+
+
+def score_bojanic(records: Sequence[Records]) -> list[Score]:
+    """Mean AP of the queries, a tie is one step of the curve."""
+    return _score(records, "bojanic", "group")
+
+
+TASK = KeypointTask(
+    name="keypoints/retrieval",
+    options=DistractorOptions,
+    comparisons={"exact": compare_exact, "workbench": compare_retrieval, "bojanic": compare_bojanic},
+    scorings={"exact": score_exact, "workbench": score_retrieval, "bojanic": score_bojanic},
+    others=images_of_distractors,
+    notices=distractor_notices,
+)

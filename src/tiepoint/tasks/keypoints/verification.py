@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`keypoints/verification`: telling right pairs of keypoints from wrong ones by their distance alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...metrics import average_precision, chance_average_precision
+from ...model.records import Records
+from ...model.scores import PooledBins, Score, group_name
+from ..pooled_bins import pooled_bins
+from ..scene_means import count_score, with_protocol
+from .conventions import verification_conventions, verification_curves
+from .distractors import distractor_notices, images_of_distractors
+from .opened import KeypointTask
+from .options import DistractorOptions
+from .verification_lists import compare_bojanic, compare_exact
+from .workbench_pooled import compare_verification, score_verification
+
+
+def _pooled(records: Sequence[Records], ties: str, group: str) -> Score:
+    """One AP over the lists of all given scenes, per iteration; the score is the mean over iterations."""
+    if not records:
+        return Score("ap", group, float("nan"), 0)
+    distance, right = (np.concatenate([r[name] for r in records]) for name in ("distance", "right"))
+    iteration = np.concatenate([r["iteration"] for r in records])
+    values, chance = [], []
+    for i in np.unique(iteration):
+        rows = iteration == i
+        values.append(average_precision(distance[rows], right[rows], ties=ties))
+        if right[rows].any():
+            chance.append(chance_average_precision(int(rows.sum()), float(right[rows].sum())))
+    value = float(np.mean(values)) if values else float("nan")
+    score = Score(
+        "ap",
+        group,
+        value,
+        len(distance),
+        chance=float(np.mean(chance)) if chance else None,
+        pooled=_bins(records),
+        extra={"iterations": [float(v) for v in values]},
+    )
+    if len(values) > 1 and np.isfinite(values).all():
+        spread = float(np.std(values, ddof=1))
+        return replace(score, note=f"mean of {len(values)} iterations, standard deviation {spread:.4f}")
+    return score
+
+
+def _bins(records: Sequence[Records]) -> PooledBins | None:
+    """Counts by scene and distance bin, all iterations together; failures stand in the last bin."""
+    scenes = [str(s) for s in records[0].meta["scenes"]]
+    kind = {str(r.meta["scene"]): str(r.meta["kind"]) for r in records}
+    own = np.concatenate([np.full(len(r), scenes.index(str(r.meta["scene"]))) for r in records])
+    other = np.concatenate([r["other"] for r in records]).astype(np.int64)
+    distance = np.concatenate([r["distance"] for r in records])
+    right = np.concatenate([r["right"] for r in records]) > 0
+    if not right.any() or right.all():
+        return None
+    # An interval resamples the scenes that have lists; those that only lend distractors are not among them.
+    other = np.where(np.isin(other, np.unique(own)), other, own)
+    kinds = [kind.get(s, "other") for s in scenes]
+    far = np.nextafter(distance[np.isfinite(distance)].max(initial=0.0), np.inf)
+    distance = np.where(np.isfinite(distance), distance, far)
+    return pooled_bins(distance, right, own, other, scenes, kinds, ("ap",))[0]
+
+
+def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
+    scores = [_pooled(records, ties, "all")]
+    for kind in sorted({str(r.meta["kind"]) for r in records}):
+        chosen = [r for r in records if r.meta["kind"] == kind]
+        scores.append(_pooled(chosen, ties, group_name(kind=kind)))
+    scores += [replace(_pooled([r], ties, group_name(scene=r.meta["scene"])), pooled=None) for r in records]
+    positives = sum(float(r["right"].sum()) for r in records)
+    scores.append(count_score("total_true_positives", positives))
+    scores.append(count_score("total_negatives", sum(len(r) for r in records) - positives))
+    return with_protocol(scores, protocol)
+
+
+def score_exact(records: Sequence[Records]) -> list[Score]:
+    """One AP over all scenes, expected ties."""
+    return _score(records, "exact", "expected")
+
+
+def score_bojanic(records: Sequence[Records]) -> list[Score]:
+    """One AP over all scenes, a tie is one step of the curve."""
+    return _score(records, "bojanic", "group")
+
+
+TASK = KeypointTask(
+    name="keypoints/verification",
+    options=DistractorOptions,
+    comparisons={"exact": compare_exact, "workbench": compare_verification, "bojanic": compare_bojanic},
+    scorings={"exact": score_exact, "workbench": score_verification, "bojanic": score_bojanic},
+    others=images_of_distractors,
+    notices=distractor_notices,
+    conventions=verification_conventions,
+    curves=verification_curves,
+)
