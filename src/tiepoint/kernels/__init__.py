@@ -1,23 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact blocked distances, nearest neighbours and rank counts."""
+"""Exact blocked distances, nearest neighbours and rank counts: all that other packages use is here.
 
+Nothing outside imports a module of this package. What a kernel does it does for every device, and which one
+that is stays inside.
+"""
+
+from .grouped import group_rank_counts, group_rows
 from .nearest import first_two, nearest
 from .pairs import fit_across, pair_distances, pair_distances_across, pair_distances_sq
+from .pooled import PooledCounts
 from .ranks import rank_counts
 from .results import FirstTwo, Nearest, RankCounts
-from .threads import get_threads, set_threads
+from .table import value_table
+from .threads import Team, get_threads, one_blas_thread, set_threads
 
 __all__ = [
     "FirstTwo",
     "Nearest",
+    "PooledCounts",
     "RankCounts",
+    "Team",
     "first_two",
     "fit_across",
     "get_threads",
+    "group_rank_counts",
+    "group_rows",
     "nearest",
+    "one_blas_thread",
     "pair_distances",
     "pair_distances_across",
     "pair_distances_sq",
     "rank_counts",
     "set_threads",
+    "value_table",
 ]

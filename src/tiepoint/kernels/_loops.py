@@ -31,6 +31,10 @@ def _tile(rows: Any, real: Any) -> Any:
     return types.void(matrix(rows), matrix(rows), real[:, ::1])
 
 
+def _table(rows: Any) -> Any:
+    return _tile(rows, types.float64)
+
+
 @njit(nogil=True, error_model="numpy")
 def _ahead(a: Any, b: Any, index_a: Any, index_b: Any, i: int) -> None:
     """Fetch the rows of a later pair: listed rows lie anywhere in memory, and waiting is most of the time."""
@@ -125,3 +129,27 @@ def minus_hamming(a: Any, b: Any, out: Any) -> None:
     for i in range(a.shape[0]):
         for j in range(b.shape[0]):
             out[i, j] = -bit_count(a, i, b, j)
+
+
+@compiled(_table)
+def table_l2(a: Any, b: Any, out: Any) -> None:
+    """Write the sum of squares of all pairs of rows."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            out[i, j] = sum_squares(a, i, b, j)
+
+
+@compiled(_table)
+def table_l1(a: Any, b: Any, out: Any) -> None:
+    """Write the sum of absolute differences of all pairs of rows."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            out[i, j] = sum_absolute(a, i, b, j)
+
+
+@compiled(_table)
+def table_hamming(a: Any, b: Any, out: Any) -> None:
+    """Write the number of differing bits of all pairs of rows."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            out[i, j] = np.float64(bit_count(a, i, b, j))

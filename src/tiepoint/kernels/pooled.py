@@ -70,7 +70,7 @@ class PooledCounts:
         stride: int = 1,
     ) -> None:
         """Add all pairs of rows; query i and pool row j have list position position[i] + stride * j."""
-        from ._value_tiles import tiler
+        from .table import tiler
         from .threads import Team
 
         if not (len(self._value) and len(queries) and len(pool)):

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import first_two, pair_distances
-from ...kernels.threads import Team, one_blas_thread
+from ...kernels import Team, first_two, one_blas_thread, pair_distances
 from ...model.records import Records
 from ...model.units import Features
 from .opened import Setting, base_meta, compact, rows_of, smallest

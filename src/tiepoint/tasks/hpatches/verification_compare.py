@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from ...datasets.hpatches.draws_2017 import Verification
 from ...datasets.hpatches.layout import NOISES
 from ...formats.hpatches.task_csv import PairTable
-from ...kernels import fit_across, pair_distances, pair_distances_across
-from ...kernels.threads import Team
+from ...kernels import Team, fit_across, pair_distances, pair_distances_across
 from ...model.errors import InputError
 from ...model.records import Records
 from ...model.units import Features

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...geometry.workbench_truth import project_points
-from ...kernels import first_two
+from ...kernels import first_two, value_table
 from ...model.units import Features
 from .distractors import query_sample
 from .opened import OpenKeypoints, image_features
@@ -74,10 +74,7 @@ def nearest_rows(queries: NDArray[Any], pool: Rows, distance: str) -> tuple[Ints
 
 def smallest(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Floats:
     """Distance of each query to the nearest of a few rows, without a search structure."""
-    from ...kernels._value_tiles import tiler
-
-    a, b, tile_of = tiler(queries, pool, distance)
-    value = tile_of(a, b).min(axis=1)
+    value = value_table(queries, pool, distance=distance).min(axis=1)
     return np.sqrt(value) if distance == "l2" else _scaled(value, distance)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...geometry.correspondence import Locations
-from ...kernels import first_two
+from ...kernels import first_two, value_table
 from .location_table import query_rows
 from .opened import ImageFeatures
 
@@ -82,10 +82,7 @@ def _share_right(
     values: Any, owner: Ints, pool: Any, spot_of: Ints, queries: Ints, right: Ints, width: int, distance: str
 ) -> Floats:
     """Share of right locations among the equally near ones of each query (rows sorted by owner)."""
-    from ...kernels._value_tiles import tiler
-
-    a, b, tile_of = tiler(np.ascontiguousarray(values), pool, distance)
-    tile = tile_of(a, b)
+    tile = value_table(np.ascontiguousarray(values), pool, distance=distance)
     starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
     near = np.minimum.reduceat(tile, starts, axis=0)
     at_best = near == near.min(axis=1, keepdims=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...geometry.correspondence import Answers, Locations, answers, locations
-from ...kernels.grouped import group_rows
+from ...kernels import first_two, group_rows, value_table
 from ...model.units import Features
 from .opened import ImageFeatures, OpenKeypoints
 
@@ -32,16 +32,14 @@ def location_table(
     The least over the valid rows of both; infinite where a side has none, and for target locations that are
     not among `only`. Meant for samples of queries: the whole table is made at once.
     """
-    from ...kernels._value_tiles import tiler
-
     out = np.full((len(queries), len(spots.xy)), np.inf)
     valid = target.valid if only is None else target.valid & np.isin(spots.of, only)
     rows_p, names_p, start_p = group_rows(spots.of, valid)
     rows, asked, step = query_rows(source, places, queries)
     if len(rows) == 0 or len(rows_p) == 0:
         return out
-    a, b, tile_of = tiler(source.values[rows], target.values[rows_p], distance)
-    tile = np.minimum.reduceat(tile_of(a, b), start_p[:-1], axis=1)
+    tile = value_table(source.values[rows], target.values[rows_p], distance=distance)
+    tile = np.minimum.reduceat(tile, start_p[:-1], axis=1)
     tile = np.minimum.reduceat(tile, step, axis=0)
     out[np.ix_(asked, names_p)] = np.sqrt(tile) if distance == "l2" else tile
     return out
@@ -68,8 +66,6 @@ def nearest_distance(
     source: ImageFeatures, places: Locations, target: ImageFeatures, queries: Ints, distance: str
 ) -> Floats:
     """Distance of each query location to the nearest keypoint of an image, (q,); infinite without one."""
-    from ...kernels import first_two
-
     out = np.full(len(queries), np.inf)
     rows, asked, step = query_rows(source, places, queries)
     pool = np.flatnonzero(target.valid)

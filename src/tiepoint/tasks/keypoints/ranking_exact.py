@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...geometry.correspondence import Answers, Locations, locations
-from ...kernels import pair_distances
-from ...kernels.grouped import group_rank_counts, group_rows
+from ...kernels import group_rank_counts, group_rows, pair_distances
 from ...model.records import Records
 from ...model.units import Features
 from .draws import permutation

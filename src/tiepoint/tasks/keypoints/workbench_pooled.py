@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...geometry.workbench_truth import correct_pairs
-from ...kernels import pair_distances_sq
-from ...kernels.pooled import PooledCounts
+from ...kernels import PooledCounts, pair_distances_sq
 from ...metrics import average_precision_from_counts, chance_average_precision
 from ...model.records import Records
 from ...model.scores import Score, group_name
