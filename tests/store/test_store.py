@@ -18,7 +18,7 @@ from tiepoint.model.records import Records
 from tiepoint.store import schema
 from tiepoint.store.atomic import atomic_file, atomic_folder, remove_temporaries
 from tiepoint.store.query import select
-from tiepoint.store.runs import StoredRun, load_run, load_runs, rebuild, save_run
+from tiepoint.store.runs import Merge, StoredRun, load_run, load_runs, rebuild, save_run
 from tiepoint.store.store import Store, split_url
 
 
@@ -62,6 +62,57 @@ def test_saving_again_replaces_the_scores(tmp_path: Path) -> None:
         save_run(store, a_run(value=0.1))
         save_run(store, a_run(value=0.2))
         assert [r.scores[0]["value"] for r in load_runs(store)] == [0.2]
+
+
+def _add_protocol(run: StoredRun) -> Merge:
+    """A merge that keeps what is stored, as adding a protocol to a run does."""
+
+    def merge(stored: StoredRun | None) -> StoredRun:
+        return replace(run, scores=[*(stored.scores if stored else ()), *run.scores])
+
+    return merge
+
+
+def test_what_is_stored_is_merged_from_rows_or_from_the_file(tmp_path: Path) -> None:
+    first, second, third = (
+        replace(a_run(), scores=[{**a_run().scores[0], "protocol": p}]) for p in ("exact", "old", "older")
+    )
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, first, _add_protocol(first))
+        merged = save_run(store, second, _add_protocol(second))
+        assert [s["protocol"] for s in merged.scores] == ["exact", "old"]
+        assert [s["protocol"] for s in load_run(store, first.id).scores] == ["exact", "old"]
+    (tmp_path / "s" / "tiepoint.sqlite").unlink()
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, third, _add_protocol(third))
+        assert [s["protocol"] for s in load_run(store, first.id).scores] == ["exact", "old", "older"]
+        (store.root / "runs" / f"{first.id}.json").write_text("{damaged")
+        save_run(store, first, lambda stored: stored or first)
+        rebuild(store)
+        assert [s["protocol"] for s in load_run(store, first.id).scores] == ["exact", "old", "older"]
+
+
+def test_a_merge_that_fails_changes_nothing(tmp_path: Path) -> None:
+    def fail(stored: StoredRun | None) -> StoredRun:
+        raise InputError("no")
+
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, a_run())
+        before = (store.root / "runs" / "abc123.json").read_bytes()
+        with pytest.raises(InputError):
+            save_run(store, a_run(value=0.9), fail)
+        with pytest.raises(ValueError, match="gave run other"):
+            save_run(store, a_run(), lambda _: a_run("other"))
+        assert (store.root / "runs" / "abc123.json").read_bytes() == before
+        assert load_run(store, "abc123").scores[0]["value"] == 0.5
+        save_run(store, a_run("later"))
+
+
+def test_a_merge_may_read_the_store(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, a_run("aaa"))
+        saved = save_run(store, a_run("bbb"), lambda _: replace(load_run(store, "aaa"), id="bbb"))
+        assert saved.id == "bbb"
 
 
 def test_a_lost_database_is_rebuilt_from_files(tmp_path: Path) -> None:

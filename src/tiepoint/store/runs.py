@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -121,9 +123,9 @@ def _insert(connection: sa.Connection, run: StoredRun) -> None:
         connection.execute(sa.insert(scores), rows)
 
 
-def save_run(store: Store, run: StoredRun) -> None:
-    """Write a run: its file first, then its rows in one transaction. One of the same id is replaced."""
-    plain = {
+def _plain(run: StoredRun) -> dict[str, Any]:
+    """What the file of a run holds."""
+    return {
         "id": run.id,
         "task": run.task,
         "status": run.status,
@@ -134,44 +136,88 @@ def save_run(store: Store, run: StoredRun) -> None:
         "time_s": run.time_s,
         "keypoint_set": None if run.keypoint_set is None else dict(run.keypoint_set),
     }
-    store.write_json(f"runs/{run.id}.json", plain)
-    with store.begin() as connection:
+
+
+def run_file(store: Store, run_id: str) -> Path:
+    """The file of a run; it holds everything the database says about it."""
+    return store.root / "runs" / f"{run_id}.json"
+
+
+def read_run(path: Path) -> StoredRun:
+    """A run from its file; one that is not a run file is a `StoreError`."""
+    try:
+        return StoredRun(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError) as e:
+        raise StoreError(f"{path} is not a run file: {e}; remove it and rebuild the database") from e
+
+
+Merge = Callable[[StoredRun | None], StoredRun]
+"""Makes the run to save of the run that is stored under its id, None if there is none."""
+
+
+def save_run(store: Store, run: StoredRun, merge: Merge | None = None) -> StoredRun:
+    """Write a run, its file first and then its rows; returns what was written.
+
+    A stored run of the same id is replaced. With `merge` the run to write is what that makes of the stored
+    one: it is called while this process alone may write the run, so nothing that another process has added
+    is lost. It may read the store, and must not write to it.
+    """
+    with store.begin(lock=run.id) as connection:
+        if merge is not None:
+            made = merge(_stored(store, connection, run.id))
+            if made.id != run.id:
+                raise ValueError(f"merging run {run.id} gave run {made.id}")
+            run = made
+        store.write_json(f"runs/{run.id}.json", _plain(run))
         _insert(connection, run)
+    return run
+
+
+def _stored(store: Store, connection: sa.Connection, run_id: str) -> StoredRun | None:
+    """The run of an id: its file, which is never older than its rows, or else these."""
+    path = run_file(store, run_id)
+    if path.is_file():
+        with contextlib.suppress(StoreError):
+            return read_run(path)
+    return next(iter(_load(connection, runs.c.id == run_id)), None)
 
 
 def load_runs(
     store: Store, *, task: str | None = None, method: str | None = None, run_id: str | None = None
 ) -> list[StoredRun]:
     """Runs that match, newest last; ids may be abbreviated."""
-    query = sa.select(runs, methods.c.name.label("method")).join(methods, methods.c.id == runs.c.method_id)
+    wanted = []
     if task is not None:
-        query = query.where(runs.c.task == task)
+        wanted.append(runs.c.task == task)
     if method is not None:
-        query = query.where(methods.c.name == method)
+        wanted.append(methods.c.name == method)
     if run_id is not None:
-        query = query.where(runs.c.id.startswith(run_id, autoescape=True))
-    query = query.order_by(runs.c.created_at, runs.c.id)
-    with store.begin() as connection:
-        rows = connection.execute(query).mappings().all()
-        found = []
-        for row in rows:
-            score_rows = connection.execute(
-                sa.select(scores)
-                .where(scores.c.run_id == row["id"])
-                .order_by(scores.c.position, scores.c.protocol, scores.c.metric, scores.c["group"])
+        wanted.append(runs.c.id.startswith(run_id, autoescape=True))
+    with store.reading() as connection:
+        return _load(connection, *wanted)
+
+
+def _load(connection: sa.Connection, *wanted: sa.ColumnElement[bool]) -> list[StoredRun]:
+    query = sa.select(runs).join(methods, methods.c.id == runs.c.method_id).where(*wanted)
+    found = []
+    for row in connection.execute(query.order_by(runs.c.created_at, runs.c.id)).mappings().all():
+        own = connection.execute(
+            sa.select(scores)
+            .where(scores.c.run_id == row["id"])
+            .order_by(scores.c.position, scores.c.protocol, scores.c.metric, scores.c["group"])
+        )
+        found.append(
+            StoredRun(
+                row["id"],
+                row["task"],
+                row["status"],
+                json.loads(row["manifest"]),
+                [dict(s) for s in own.mappings()],
+                row["error"],
+                row["created_at"],
+                row["time_s"],
             )
-            found.append(
-                StoredRun(
-                    row["id"],
-                    row["task"],
-                    row["status"],
-                    json.loads(row["manifest"]),
-                    [dict(s) for s in score_rows.mappings()],
-                    row["error"],
-                    row["created_at"],
-                    row["time_s"],
-                )
-            )
+        )
     return found
 
 
@@ -195,12 +241,7 @@ def rebuild(store: Store) -> int:
     files = sorted((store.root / "runs").glob("*.json"))
     with store.begin() as connection:
         for path in files:
-            try:
-                plain = json.loads(path.read_text())
-                run = StoredRun(**plain)
-            except (ValueError, TypeError) as e:
-                raise StoreError(f"{path} is not a run file: {e}; remove it and rebuild again") from e
-            _insert(connection, run)
+            _insert(connection, read_run(path))
         for header in sorted((store.root / "keypoint_sets").glob("*/set.json")):
             _upsert(connection, keypoint_sets, read_keypoint_set(header.parent).row())
     return len(files)

@@ -16,12 +16,19 @@ import sqlalchemy as sa
 
 from ..model import hashing
 from ..model.errors import StoreError
+from ..model.hashing import hash_bytes
 from . import schema
 from .atomic import atomic_file, unwritable
 from .features import FeatureCache
 from .records import RecordStore
+from .values import ValueStore
 
 DEFAULT = "tiepoint-store"
+
+_LOCK = 7496
+"""Number of the advisory locks that writers of a PostgreSQL store take."""
+
+_READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 def default_store() -> str:
@@ -76,15 +83,11 @@ class Store:
             root.mkdir(parents=True, exist_ok=True)
             if not os.access(root, os.W_OK):
                 raise PermissionError(13, "Permission denied")
-        engine = _engine(url)
-        try:
-            with engine.begin() as connection:
-                _lock(connection)
-                schema.migrate(connection, shown)
-        except sa.exc.DBAPIError as e:
-            raise StoreError(f"cannot open store {shown}: {e.orig}") from e
+        store = cls(_engine(url), root, shown)
+        with store.begin() as connection:
+            schema.migrate(connection, shown)
         hashing.load_memo(root / "hashes.json")
-        return cls(engine, root, shown)
+        return store
 
     @property
     def features(self) -> FeatureCache:
@@ -96,11 +99,44 @@ class Store:
         """The records."""
         return RecordStore(self.root / "records")
 
+    @property
+    def values(self) -> ValueStore:
+        """The scene values behind scores."""
+        return ValueStore(self.root / "values")
+
     @contextlib.contextmanager
-    def begin(self) -> Iterator[sa.Connection]:
-        """One transaction; database errors become a `StoreError`."""
+    def begin(self, *, lock: str | None = None) -> Iterator[sa.Connection]:
+        """One transaction that writes; database errors become a `StoreError`.
+
+        Without `lock` no other process writes meanwhile. With it, one that gives another name may, where
+        the database can do that (PostgreSQL; SQLite has one writer at a time).
+        """
+        with self._transaction() as connection:
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            elif lock is None:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+            else:
+                number = int(hash_bytes(lock.encode())[:8], 16) - 2**31
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock_shared(_LOCK)))
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK, number)))
+            yield connection
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """One transaction that only reads: it sees one state and keeps nobody from writing."""
+        with self._transaction() as connection:
+            connection.exec_driver_sql("BEGIN" if connection.dialect.name == "sqlite" else _READ_ONLY)
+            yield connection
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
         try:
-            with self.engine.begin() as connection:
+            opened = self.engine.connect()
+        except sa.exc.DBAPIError as e:
+            raise StoreError(f"cannot open store {self.where}: {e.orig}") from e
+        try:
+            with opened as connection, connection.begin():
                 yield connection
         except sa.exc.DBAPIError as e:
             raise StoreError(f"store {self.where}: {e.orig}") from e
@@ -123,12 +159,6 @@ class Store:
         self.close()
 
 
-def _lock(connection: sa.Connection) -> None:
-    """Two processes may open an empty PostgreSQL database at once; only one may create the tables."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.text("select pg_advisory_xact_lock(7496)"))
-
-
 def _engine(url: str) -> sa.Engine:
     try:
         made = sa.make_url(url)
@@ -145,15 +175,10 @@ def _engine(url: str) -> sa.Engine:
             f"this database needs the package {e.name!r}: pip install 'tiepoint[postgres]'"
         ) from e
     if engine.dialect.name == "sqlite":
-        # SQLite leaves transactions to the driver, which begins them too late for DDL: begin at once.
+        # SQLite leaves transactions to the driver, which begins them too late for DDL: `Store` does.
         sa.event.listen(engine, "connect", _manual_transactions)
-        sa.event.listen(engine, "begin", _begin_immediate)
     return engine
 
 
 def _manual_transactions(connection: Any, _: object) -> None:
     connection.isolation_level = None
-
-
-def _begin_immediate(connection: sa.Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
