@@ -16,9 +16,8 @@ import numpy as np
 from scipy import stats
 
 from tiepoint.model.scores import PooledBins, SceneValues
-from tiepoint.report.compare.compare import compare
-from tiepoint.stats.intervals import pooled_interval, scene_intervals
-from tiepoint.stats.scene_means import scene_means
+from tiepoint.report.compare.methods import compare
+from tiepoint.stats.intervals import pooled_interval, scene_interval
 
 SCENES = [f"i_{k:03d}" for k in range(57)] + [f"v_{k:03d}" for k in range(59)]
 KINDS = [s[0] for s in SCENES]
@@ -53,10 +52,14 @@ def image_tables(methods: int) -> dict[str, SceneValues]:
 
 
 def from_records(values: np.ndarray, scene: np.ndarray, cell: np.ndarray) -> object:
-    tables = {
-        f"m{m}": scene_means(row, scene, cell, scenes=SCENES, kinds=KINDS, cells=6)
-        for m, row in enumerate(values)
-    }
+    """Means by cell and scene of one value a query, then a comparison."""
+    code = cell * len(SCENES) + scene
+    count = np.bincount(code, minlength=6 * len(SCENES)).reshape(6, -1)
+    tables = {}
+    for m, row in enumerate(values):
+        total = np.bincount(code, weights=row, minlength=6 * len(SCENES)).reshape(6, -1)
+        cells = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        tables[f"m{m}"] = SceneValues(tuple(SCENES), tuple(KINDS), cells)
     return compare(tables)
 
 
@@ -87,7 +90,8 @@ def main() -> None:
 
     many = list(hundred.values())
     ours = measure(
-        "intervals of 100 scores x 116 scenes, 10,000 resamples each", lambda: scene_intervals(many)
+        "intervals of 100 scores x 116 scenes, 10,000 resamples each",
+        lambda: [scene_interval(values) for values in many],
     )
     x = np.nanmean(many[0].cells, axis=0)
     theirs = measure("  scipy.stats.bootstrap (BCa) of one of them", lambda: stats.bootstrap((x,), np.mean))

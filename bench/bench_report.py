@@ -20,7 +20,7 @@ import numpy as np
 
 from tiepoint.model.hashing import hash_json
 from tiepoint.model.records import Records
-from tiepoint.report.compare.compare_runs import compare_runs
+from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.page.html import render
 from tiepoint.report.runs.select import runs_of
 from tiepoint.run.engine import load_task

@@ -112,7 +112,7 @@ def compare(
     """
     from dataclasses import replace
 
-    from .report.compare.compare_runs import compare_runs
+    from .report.compare.runs import compare_runs
     from .report.runs.select import runs_of
     from .report.runs.splits import of_split, settled
     from .run.result import Run

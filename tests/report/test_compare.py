@@ -12,7 +12,7 @@ import pytest
 
 from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.model.scores import PooledBins, SceneValues
-from tiepoint.report.compare.compare import compare
+from tiepoint.report.compare.methods import compare
 from tiepoint.stats.intervals import scene_interval
 
 
@@ -195,7 +195,7 @@ def test_threads_do_not_change_a_bit() -> None:
     code = (
         "import numpy as np\n"
         "from tiepoint.model.scores import SceneValues\n"
-        "from tiepoint.report.compare.compare import compare\n"
+        "from tiepoint.report.compare.methods import compare\n"
         "x = np.random.default_rng(0).random((8, 6, 60))\n"
         "w = np.random.default_rng(1).integers(1, 9, (6, 60)).astype(float)\n"
         "s = tuple(f's{k}' for k in range(60))\n"

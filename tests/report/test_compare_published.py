@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tiepoint.model.scores import SceneValues
-from tiepoint.report.compare.compare import compare
+from tiepoint.report.compare.methods import compare
 from tiepoint.report.compare.result import Comparison
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))

@@ -13,7 +13,7 @@ import tiepoint as tp
 from tiepoint.cli.main import run as command
 from tiepoint.model.errors import InputError, UnknownNameError
 from tiepoint.report.export import text
-from tiepoint.report.runs.run_labels import distinct_names, split_of
+from tiepoint.report.runs.names import distinct_names, split_of
 from tiepoint.report.runs.select import runs_of
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.importers import import_files

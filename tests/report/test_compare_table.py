@@ -13,7 +13,7 @@ import pytest
 
 from tiepoint.model.errors import InputError
 from tiepoint.model.scores import SceneValues
-from tiepoint.report.compare.compare import compare
+from tiepoint.report.compare.methods import compare
 from tiepoint.report.compare.result import Comparison
 
 HOSTILE = [

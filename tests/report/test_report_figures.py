@@ -18,9 +18,8 @@ from tiepoint.report.figures.curves import curve_figures
 from tiepoint.report.figures.figure import short
 from tiepoint.report.figures.heat_map import heat_map
 from tiepoint.report.figures.intervals import intervals_figure
-from tiepoint.report.figures.labels import place_labels
 from tiepoint.report.figures.lines import MOST_SERIES, Line, lines_figure
-from tiepoint.report.figures.pareto import frontier, pareto_figure
+from tiepoint.report.figures.pareto import frontier, pareto_figure, place_labels
 from tiepoint.report.figures.svg import look, svg
 from tiepoint.report.runs.collect import Section, sections
 from tiepoint.run.result import Run

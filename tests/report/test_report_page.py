@@ -17,8 +17,8 @@ from tiepoint.model.errors import InputError
 from tiepoint.report.page.html import render
 from tiepoint.report.runs.collect import HEADLINES, sections
 from tiepoint.report.runs.columns import TABLE
-from tiepoint.report.runs.lazy_records import Kept, LazyRecords
 from tiepoint.report.runs.metric_words import metric_words
+from tiepoint.report.runs.records import Kept, LazyRecords
 from tiepoint.report.runs.select import runs_of
 from tiepoint.report.tables.conventions import by_protocol, by_step
 from tiepoint.run.engine import Request, evaluate

@@ -17,11 +17,11 @@ from rich.console import Console
 from tiepoint.cli.main import run as command
 from tiepoint.model.errors import InputError
 from tiepoint.model.records import Records
-from tiepoint.report.figures.rank_histogram import counted, rank_histogram
 from tiepoint.report.runs.card import card_rows
 from tiepoint.report.runs.select import runs_of
 from tiepoint.report.terminal.conventions import conventions_of
-from tiepoint.report.terminal.show import card, histogram_table, notes, scene_table, scores_table
+from tiepoint.report.terminal.ranks import counted, histogram_table, rank_histogram
+from tiepoint.report.terminal.show import card, notes, scene_table, scores_table
 from tiepoint.report.terminal.text import score_tables
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.result import Run
@@ -66,7 +66,7 @@ def test_scenes_and_ranks(odd: Run) -> None:
     ranks = rank_histogram(odd, "exact")
     assert sum(share for _, share in ranks) == pytest.approx(1.0)
     assert dict(ranks)["1"] == pytest.approx(odd.value("success_rate"), abs=0.02)
-    assert "█" in printed(histogram_table(odd))
+    assert "█" in printed(histogram_table(odd, "exact"))
 
 
 def test_ranks_against_a_count_by_hand() -> None:

@@ -28,11 +28,12 @@ def show(
     Example: `tiepoint show 3f2a --conventions`
     """
     from ..report.terminal.conventions import convention_tables, conventions_json, conventions_of
+    from ..report.terminal.ranks import histogram_table
     from ..report.terminal.show import (
         card,
-        histogram_table,
         json_of,
         notes,
+        protocols_of,
         scene_table,
         scores_table,
         write_curves,
@@ -70,7 +71,8 @@ def show(
         say("missing", list(told.missing.values()))
     if told is not None or points is not None:
         return
-    for part in (card(found), scores_table(found), scene_table(found), histogram_table(found)):
+    first = next(iter(protocols_of(found)), "")
+    for part in (card(found), scores_table(found), scene_table(found), histogram_table(found, first)):
         if part is not None:
             out.print(part)
     say("note", notes(found))

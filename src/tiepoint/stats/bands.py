@@ -10,8 +10,7 @@ from ..model.curves import SceneCurves
 from ..model.scores import PooledBins
 from .intervals import STUDENT_FROM, seed_for
 from .pooled import pooled_counts
-from .resample import Resamples, resample
-from .strata import strata_of
+from .resample import Resamples, resample, strata_of
 
 Array = NDArray[np.float64]
 DRAWS = 400

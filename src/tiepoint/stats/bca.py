@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .strata import stratum_members
+from .resample import stratum_members
 
 Array = NDArray[np.float64]
 

@@ -14,9 +14,8 @@ from ..model.scores import PooledBins, SceneValues
 from .bca import bca_bounds
 from .duplicates import merge_duplicates
 from .pooled import PooledMemo, pooled_influence, pooled_resampled, pooled_statistic
-from .resample import RESAMPLES, resample, seed_of
+from .resample import RESAMPLES, resample, seed_of, strata_of
 from .scene_score import scene_score
-from .strata import strata_of
 from .student import standard_error, t_bounds
 
 BOOTSTRAP_FROM = 40
@@ -91,17 +90,6 @@ def scene_interval(
         inside = score.values[score.weights > 0]
         bounded = bool((inside >= 0).all() and (inside <= 1).all())
     return _student(score.value(), influence, strata, bounded, note, level)
-
-
-def scene_intervals(
-    many: Sequence[SceneValues], *, level: float = 0.95, seed: int | None = None, bounded: bool | None = None
-) -> list[Interval]:
-    """`scene_interval` of each; scores on the same scenes share one draw of resamples.
-
-    >>> scene_intervals([SceneValues(("a",), ("v",), np.array([[0.4]]))])[0].kind
-    'none'
-    """
-    return [scene_interval(v, level=level, seed=seed, bounded=bounded) for v in many]
 
 
 def pooled_interval(

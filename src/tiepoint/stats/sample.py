@@ -13,9 +13,8 @@ from ..model.scores import PooledBins
 from .bca import bca_bounds
 from .intervals import BOOTSTRAP_FROM, STUDENT_FROM, seed_for
 from .pooled import pooled_influence, pooled_resampled, pooled_statistic
-from .resample import RESAMPLES, resample
+from .resample import RESAMPLES, resample, strata_of
 from .scene_score import SceneScore
-from .strata import strata_of
 from .student import standard_error, t_bounds
 
 Array = NDArray[np.float64]

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ..model.errors import InputError
 from ..model.scores import SceneValues
-from .resample import Resamples
-from .strata import strata_of
+from .resample import Resamples, strata_of
 
 Array = NDArray[np.float64]
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ..model.errors import InputError
 from .families import Family, step_down
-from .resample import grid
-from .strata import stratum_members
+from .resample import grid, stratum_members
 
 Array = NDArray[np.float64]
 FLIPS = 100_000

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .strata import stratum_members
+from .resample import stratum_members
 
 Array = NDArray[np.float64]
 

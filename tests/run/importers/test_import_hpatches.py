@@ -12,7 +12,7 @@ import pytest
 
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.model.errors import FormatError, InputError
-from tiepoint.report.compare.compare_runs import compare_runs
+from tiepoint.report.compare.runs import compare_runs
 from tiepoint.run.importers import import_files
 from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store

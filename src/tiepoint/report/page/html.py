@@ -23,8 +23,7 @@ from ..runs.collect import Section, sections
 from ..runs.metric_words import metric_words
 from ..tables.conventions import conventions
 from ..tables.leaderboard import Leaderboard, cell, heading, leaderboard
-from .gallery import gallery
-from .pair_gallery import pair_gallery
+from .gallery import gallery, pair_gallery
 
 Progress = Callable[[str, int, int], None]
 SHOWN_FIGURES = 6

@@ -13,8 +13,8 @@ from ...model.scores import Score
 from ...model.units import Task
 from ...run.engine import load_task
 from ...run.result import Run
+from .names import distinct_names
 from .rescore import numbers_of, records_of
-from .run_labels import distinct_names
 
 HEADLINES: dict[str, tuple[str, str]] = {
     "hpatches-v1/classification": ("ap", "all"),

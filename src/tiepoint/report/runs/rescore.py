@@ -13,7 +13,7 @@ from ...model.scores import Score
 from ...model.units import Task
 from ...run.engine import load_task
 from ...run.result import Run
-from .run_labels import is_imported
+from .names import is_imported
 
 
 def records_of(run: Run, task: Task, protocol: str) -> list[Records]:

@@ -9,7 +9,7 @@ from ...model.errors import UnknownNameError
 from ...run.result import Run
 from ...store.runs import StoredRun, load_runs
 from ...store.store import Store
-from .lazy_records import Kept, LazyRecords
+from .records import Kept, LazyRecords
 
 
 def runs_of(store: Store, wanted: Sequence[str] | None, *, task: str | None = None) -> list[Run]:

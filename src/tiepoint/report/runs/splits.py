@@ -7,8 +7,7 @@ from collections.abc import Collection, Sequence
 
 from ...model.errors import InputError, UnknownNameError
 from ...run.result import Run
-from .comparable import some
-from .run_labels import split_of
+from .names import some, split_of
 
 
 def of_split(runs: Sequence[Run], split: str, asked: Collection[str] = ()) -> list[Run]:

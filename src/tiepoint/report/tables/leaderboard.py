@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...model.errors import InputError, ProblemsError
-from ..compare.compare_runs import compare_runs
 from ..compare.result import Comparison
+from ..compare.runs import compare_runs
 from ..compare.table import rank_range
 from ..figures.figure import scale_of
 from ..runs.collect import CANARIES, LOWER_IS_BETTER, Section

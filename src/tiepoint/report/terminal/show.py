@@ -12,20 +12,19 @@ from typing import Any
 from ...model.errors import InputError
 from ...run.engine import load_task
 from ...run.result import Run
+from ..figures.curves import AXES
 from ..figures.figure import scale_of
-from ..figures.group_curves import AXES
 from ..figures.heat_map import scene_values
-from ..figures.rank_histogram import rank_histogram
 from ..runs.card import card_rows
 from ..runs.collect import headline, sections
 from ..runs.columns import table_columns
 from ..runs.rescore import records_of
 from ..tables.leaderboard import heading
+from .ranks import rank_histogram
 from .text import cell
 
 MOST_SCENE_COLUMNS = 6
 MOST_VALUES = 10
-BAR = 40
 
 
 def card(run: Run) -> Any:
@@ -193,24 +192,6 @@ def _behind(run: Run, protocol: str) -> Any:
     table.add_column(heading(metric, "all"), justify="right")
     for scene, value in values.items():
         table.add_row(Text(scene), f"{scale_of(metric)[0] * value:.2f}")
-    return table
-
-
-def histogram_table(run: Run) -> Any:
-    """Rank histogram of a ranking run, as bars; None without ranks."""
-    from rich.table import Table
-    from rich.text import Text
-
-    protocol = next(iter(protocols_of(run)), "")
-    rows = rank_histogram(run, protocol)
-    if not rows:
-        return None
-    table = Table(title=f"rank of the right answers under {protocol}", title_justify="left")
-    table.add_column("rank", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("")
-    for rank, share in rows:
-        table.add_row(Text(rank), f"{100 * share:.1f} %", "█" * round(BAR * min(share, 1.0)))
     return table
 
 

@@ -17,7 +17,7 @@ from ...stats.resample import RESAMPLES, seed_of
 from ...stats.sample import Sample, sample_of_pooled, sample_of_scenes
 from ...stats.scene_score import scene_score
 from ...stats.signflip import FLIPS
-from ..runs.comparable import REMEDY, align_pooled, align_scenes, check_metadata
+from .comparable import REMEDY, align_pooled, align_scenes, check_metadata
 from .result import Comparison
 from .rows import method_rows, pair_row
 

@@ -84,3 +84,12 @@ def distinct_names(runs: Sequence[Run]) -> list[str]:
         for i, label in zip(at, labels, strict=True):
             found[i] = f"{name} ({', '.join(label)})"
     return found
+
+
+def some(names: Sequence[str], shown: int = 4) -> str:
+    """The first names of a list, and how many more there are.
+
+    >>> some(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")

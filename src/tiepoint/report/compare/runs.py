@@ -11,13 +11,13 @@ from ...model.errors import InputError, UnknownNameError
 from ...model.scores import Score
 from ...run.result import Run
 from ..runs.collect import LOWER_IS_BETTER, headline
-from ..runs.comparable import REMEDY, SCENES, VALUES, WEIGHTS, settle, some
+from ..runs.names import distinct_names, is_imported, some
 from ..runs.rescore import scores_of, shared_protocol
-from ..runs.run_labels import distinct_names, is_imported
 from ..runs.splits import split_words
-from .compare import compare
+from .comparable import REMEDY, SCENES, VALUES, WEIGHTS, settle
+from .methods import compare
 from .result import Comparison
-from .values import beside, values_only
+from .rows import beside, values_only
 
 ALLOWED = ("dataset", "lists", "split", SCENES, VALUES, WEIGHTS, "all")
 """What may differ between runs that are compared."""

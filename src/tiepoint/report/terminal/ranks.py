@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ...model.records import Records
+from ...run.engine import load_task
 from ...run.result import Run
 from ..runs.rescore import records_of
 
+BAR = 40
 EDGES = (1, 2, 3, 4, 5, 10, 20, 50, 100, 1000)
 
 
@@ -26,9 +29,24 @@ def rank_histogram(run: Run, protocol: str) -> list[tuple[str, float]]:
     }
     if stored:
         return sorted(stored.items(), key=lambda item: _order(item[0]))
-    from ...run.engine import load_task
-
     return counted(records_of(run, load_task(run.task), protocol))
+
+
+def histogram_table(run: Run, protocol: str) -> Any:
+    """Rank histogram of a ranking run, as bars; None without ranks."""
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = rank_histogram(run, protocol)
+    if not rows:
+        return None
+    table = Table(title=f"rank of the right answers under {protocol}", title_justify="left")
+    table.add_column("rank", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("")
+    for rank, share in rows:
+        table.add_row(Text(rank), f"{100 * share:.1f} %", "█" * round(BAR * min(share, 1.0)))
+    return table
 
 
 def counted(records: Sequence[Records]) -> list[tuple[str, float]]:

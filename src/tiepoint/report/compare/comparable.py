@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from ...model.errors import InputError, ProblemsError
 from ...model.scores import PooledBins, SceneValues
+from ..runs.names import some
 
 # Reasons that come from the scene values themselves, next to the keys of the metadata.
 SCENES, VALUES, WEIGHTS = "scenes", "values", "weights"
@@ -138,15 +139,6 @@ def _pick(t: SceneValues, order: list[str]) -> SceneValues:
 def _weights(t: SceneValues) -> np.ndarray[Any, np.dtype[np.float64]]:
     ones = np.ones(t.cells.shape) if t.weights is None else np.asarray(t.weights, dtype=np.float64)
     return np.where(np.isfinite(t.cells), ones, 0.0)
-
-
-def some(names: Sequence[str], shown: int = 4) -> str:
-    """The first names of a list, and how many more there are.
-
-    >>> some(["a", "b", "c"], 2)
-    'a, b and 1 more'
-    """
-    return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
 
 
 def _short(value: str) -> str:
