@@ -20,7 +20,6 @@ from tiepoint.model.units import Features
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.distractors import (
     bojanic_images,
-    images_of_distractors,
     other_images,
     query_sample,
     workbench_rows,
@@ -294,7 +293,7 @@ def test_units_read_what_their_draws_need(root):
     for task in (VERIFICATION, RETRIEVAL):
         opened = task.open(root, OPTIONS)
         for unit in opened.units:
-            assert set(images_of_distractors(opened, unit.key)) <= set(unit.items)
+            assert set(opened.task.others(opened, unit.key)) <= set(unit.items)
             asked = set()
 
             features = make_features(opened)

@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from numpy.typing import NDArray
-
-from .records import Records
-from .scores import Score
 
 Arrays = Mapping[str, NDArray[Any]]
 """Named arrays of one item's features, e.g. ``values`` and ``valid``; often memory-mapped."""
@@ -46,46 +42,3 @@ class Features:
     arrays: Callable[[str], Arrays]
     distance: str = "l2"
     meta: Mapping[str, Any] = field(default_factory=dict)
-
-
-class OpenTask(Protocol):
-    """A task bound to its data and options. Opening checks everything that can be checked early."""
-
-    @property
-    def items(self) -> Sequence[Item]:
-        """What the method must be run on."""
-
-    @property
-    def units(self) -> Sequence[Unit]:
-        """The independent pieces of the comparison."""
-
-    @property
-    def data_hash(self) -> str:
-        """Content hash of the dataset."""
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """What the user should know about this data."""
-
-    def read(self, item: str) -> Any:
-        """What the method is given for an item: patches, an image, a pair of images."""
-
-    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """The records of one unit."""
-
-
-class Task(Protocol):
-    """A published question with its data, ground truth and scores."""
-
-    name: str
-    family: str
-    protocols: tuple[str, ...]
-
-    def open(self, data: Path, options: Mapping[str, Any]) -> OpenTask:
-        """Bind to data; unknown options and bad data are errors, all listed at once."""
-
-    def comparison(self, protocol: str) -> str:
-        """Name of the comparison a protocol scores; protocols with the same name share records."""
-
-    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores under a protocol, from records alone (no dataset needed)."""

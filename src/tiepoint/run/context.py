@@ -14,9 +14,10 @@ import numpy as np
 from ..methods.base import Method
 from ..model.errors import InputError
 from ..model.hashing import hash_json
-from ..model.units import Arrays, Features, Item, OpenTask, Task, Unit
+from ..model.units import Arrays, Features, Item, Unit
 from ..store.features import FeatureCache
 from ..store.records import RecordStore
+from ..tasks.base import OpenTask, Task
 
 RECORD_FORMAT = 1
 """Raised when a comparison changes what it writes: old records are then made anew."""

@@ -17,12 +17,13 @@ from ..methods.base import Method
 from ..model.errors import ProblemsError, UnitError, joined
 from ..model.hashing import hash_json
 from ..model.records import Records
-from ..model.units import Task, Unit
+from ..model.units import Unit
 from ..store.atomic import remove_temporaries
 from ..store.features import FeatureCache
 from ..store.records import RecordStore
 from ..store.runs import StoredRun, load_runs, save_run
 from ..store.store import Store
+from ..tasks.base import Task
 from . import manifest as about
 from .context import SHOWN, Context, FeatureSummary, Recipe
 from .efficiency import efficiency
@@ -109,21 +110,20 @@ def evaluate_prepared(prepared: Prepared, store: Store, progress: Progress = sil
     earlier = _earlier(store, run_id)
     rows = [] if earlier is None else _kept(store, task, earlier, protocols)
     known = {} if earlier is None else earlier.manifest["units"]
-    speak = getattr(task, "warnings", None)
     for protocol in protocols:
         progress(f"scores under {protocol}", 0, 1)
         comparison = task.comparison(protocol)
         chosen = [by[comparison] for by in made.values()]
         rows += score_rows(task, chosen, protocol)
         rows += time_rows(task, protocol, summary.time_s, compared_s)
-        notices += [w for w in (speak(chosen) if speak else ()) if w not in notices]
+        notices += [w for w in task.warnings(chosen) if w not in notices]
         progress(f"scores under {protocol}", 1, 1)
     if earlier is not None and _current(earlier):
         notices += [w for w in earlier.manifest.get("warnings", ()) if w not in notices]
     manifest = {
         "task": task.name,
         "options": plain_options(request.options),
-        "split": getattr(opened, "split", None),
+        "split": opened.split,
         "scoring": SCORING,
         "protocols": sorted({r["protocol"] for r in rows}),
         "method": {

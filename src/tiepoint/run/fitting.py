@@ -118,11 +118,6 @@ class Fitting:
             self._folder = self._folder or FolderTraining(self.fit_on)
             other: Trainable = self._folder
             return other
-        if not hasattr(self.opened, "training"):
-            raise InputError(
-                f"+{request.name} is fitted on training sequences, and this task has no split with any; "
-                "name a dataset to fit on with --fit-on DIR"
-            )
         own: Trainable = self.opened
         return own
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from ..methods.spec import FilesSpec
 from ..model.errors import InputError, joined
 from ..model.hashing import hash_file, hash_json
 from ..model.records import Records
-from ..model.units import OpenTask, Task
+from ..model.units import Arrays
 from ..store.runs import StoredRun, save_run
 from ..store.store import Store
+from ..tasks.base import OpenTask, Task
 from . import manifest as about
 from .engine import Progress, Request, checked_protocols, evaluate, load_task, silent
 from .result import Run
@@ -43,7 +45,7 @@ def score_results(
     if not results.is_dir():
         why = "is a file, not a folder" if results.exists() else "does not exist"
         raise InputError(f"the results folder {results} {why}")
-    if not hasattr(task, "records_from_results"):
+    if not task.reads_results:
         return [_files_run(task, results, data, store, protocols, dict(options or {}), jobs, progress)]
     given = dict(options or {})
     on_bad = given.pop("on_bad", "error")
@@ -83,9 +85,8 @@ def _files_run(
     """The folder as the method ``files:DIR``, its problems listed at once where the task can tell."""
     warnings: list[str] = []
     bad = {"on_bad": options.pop("on_bad")} if "on_bad" in options else {}
-    check = getattr(task, "check_results", None)
-    if check is not None:
-        warnings = check(task.open(data, options), results)
+    if task.checks_results:
+        warnings = task.check_results(task.open(data, options), results)
     request = Request(FilesSpec(f"files:{results}"), task.name, data, tuple(protocols), options, bad, jobs)
     run = evaluate(request, store, progress)
     return replace(run, warnings=list(dict.fromkeys([*run.warnings, *warnings])))
@@ -139,7 +140,7 @@ def _stored(
 
 def has_result_files(task: Task) -> None:
     """Refuse a task that has no result files of its own, before anything is run for them."""
-    if task.family != "dense" and not hasattr(task, "write_results"):
+    if not task.writes_results:
         raise InputError(f"{task.name} has no result files of its own; use `tiepoint report --format csv`")
 
 
@@ -150,32 +151,24 @@ def write_result_files(
 
     `opened` is the task of the request where it is open already.
     """
-    task = load_task(request.task)
-    has_result_files(task)
-    name = run.method.replace("/", "_")
-    try:
-        opened = opened or task.open(request.data, request.options)
-        if task.family == "dense":
-            return _write_dense(request, task, opened, store, folder / name)
-        write: Any = task.write_results  # type: ignore[attr-defined]  # has_result_files has looked
-        out = folder / name / task.name.split("/")[-1]
-        out.mkdir(parents=True, exist_ok=True)
-        comparison = task.comparison("exact")
-        return [write(by[comparison], out, opened) for by in run.unit_records.values()]
-    except OSError as e:
-        raise InputError(f"cannot write {folder}: {e.strerror or e}") from e
-
-
-def _write_dense(request: Request, task: Task, opened: OpenTask, store: Store, folder: Path) -> list[Path]:
     from ..methods.resolve import resolve
-    from ..tasks.dense.tss_results import chosen_protocol, write_results
     from .context import Context
 
-    method = resolve(request.method, family=task.family, **request.method_options)
-    context = Context(task, opened, method, store.features, store.records)
-    rule = chosen_protocol(checked_protocols(task, request.protocols))
-    sizes: Any = getattr(opened, "sizes")  # noqa: B009  (dense tasks have it, the protocol of all does not)
-    return [
-        write_results(folder, item.key, context.arrays(item.key), sizes=sizes(item.key), rule=rule)
-        for item in opened.items
-    ]
+    task = load_task(request.task)
+    has_result_files(task)
+    opened = opened or task.open(request.data, request.options)
+    name = run.method.replace("/", "_")
+
+    def arrays(key: str) -> Arrays:
+        return context().arrays(key)
+
+    @cache
+    def context() -> Context:
+        method = resolve(request.method, family=task.family, **request.method_options)
+        return Context(task, opened, method, store.features, store.records)
+
+    try:
+        protocols = checked_protocols(task, request.protocols)
+        return list(task.write_run(folder / name, opened, run.unit_records, arrays, protocols))
+    except OSError as e:
+        raise InputError(f"cannot write {folder}: {e.strerror or e}") from e

@@ -12,7 +12,8 @@ from typing import Any
 from ..methods.base import Method
 from ..model.errors import InputError, Together, UnknownNameError
 from ..model.hashing import hash_json
-from ..model.units import Item, OpenTask, Task
+from ..model.units import Item
+from ..tasks.base import OpenTask, Task
 from .fitting import Fitting
 
 Progress = Callable[[str, int, int], None]

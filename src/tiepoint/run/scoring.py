@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..model.metric_units import within_range
 from ..model.records import Records
 from ..model.scores import Score
-from ..model.units import Task
+from ..tasks.base import Task
 from .context import finite_or_none
 
 if TYPE_CHECKING:
@@ -73,7 +73,5 @@ def score_rows(task: Task, records: Sequence[Records], protocol: str) -> list[di
 
 
 def time_rows(task: Task, protocol: str, described_s: float, compared_s: float) -> list[dict[str, Any]]:
-    """Rows of a task whose tool publishes times as scores (`times` of the task, if it has that)."""
-    times = getattr(task, "times", None)
-    found = times(protocol, described_s, compared_s) if times else []
-    return [with_interval(score, {}) for score in found]
+    """Rows of a task whose tool publishes times as scores."""
+    return [with_interval(score, {}) for score in task.times(protocol, described_s, compared_s)]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from ..model.scores import Score
+from .base import Steps
 
 Rules = TypeVar("Rules")
-Tables = list[tuple[str, list[tuple[str, float]]]]
 
 
 def convention_tables(
@@ -17,7 +17,7 @@ def convention_tables(
     metrics: Iterable[str],
     steps: Iterable[tuple[str, Rules]],
     score: Callable[[Rules, str], list[Score]],
-) -> Tables:
+) -> Steps:
     """A table a metric: the value of its group `all` after each step.
 
     Args:

@@ -67,12 +67,11 @@ def _different(found: Found) -> Found:
 
 
 def _scene_lines(section: Section) -> Found:
-    make = getattr(section.definition, "scene_curves", None)
     found: Found = {}
-    if make is None or section.protocol != "exact":
+    if section.protocol != "exact":
         return found
     for run in section.methods:
-        for c in make(section.records(run)):
+        for c in section.definition.scene_curves(section.records(run)):
             bounds = scene_band(c) or (None, None)
             line = Line(section.names[run.id], c.x, c.mean, *bounds)
             found.setdefault((c.group, c.curve), []).append(line)
@@ -80,14 +79,13 @@ def _scene_lines(section: Section) -> Found:
 
 
 def _pooled_lines(section: Section) -> Found:
-    make = getattr(section.definition, "curves", None)
     found: Found = {}
-    if make is None or section.protocol != "exact":
+    if section.protocol != "exact":
         return found
     for run in section.methods[:MOST_SERIES]:
         bins = _bins(section, run)
         records = section.records(run)
-        for group, curve, xs, ys in make(records) if records else ():
+        for group, curve, xs, ys in (section.definition.curves(records) if records else None) or ():
             parts = group.split(",")
             if curve not in NAMES or any(
                 p.startswith(("scene=", "pair=")) or (curve, p) in ODD for p in parts

@@ -31,15 +31,14 @@ def gallery(section: Section) -> dict[str, Any] | None:
     ``SEQUENCE/IMAGE#INDEX`` for patches and ``SCENE/IMAGE@x,y`` for keypoints.
     """
     task = load_task(section.task)
-    name_misses = getattr(task, "misses", None)
     runs = section.methods
-    if name_misses is None or not runs:
+    if not runs:
         return None
     missed: Counter[tuple[str, str]] = Counter()
     wrong: dict[tuple[str, str], Counter[str]] = {}
     for run in runs:
         # A method counts once, however many of its keypoints lie in the same place.
-        own = {(q, right): answer for q, right, answer in name_misses(records_of(run, task, "exact"))}
+        own = {(q, right): answer for q, right, answer in task.misses(records_of(run, task, "exact"))}
         for key, answer in own.items():
             missed[key] += 1
             wrong.setdefault(key, Counter())[answer] += 1
@@ -138,13 +137,12 @@ def pair_gallery(section: Section) -> dict[str, Any] | None:
     an item once or in both directions. Pictures are the two images and the true flow, if there is one.
     """
     task = load_task(section.task)
-    rights = getattr(task, "rights", None)
     runs = section.methods
-    if rights is None or not runs:
+    if not runs:
         return None
     found: dict[str, dict[str, list[float]]] = {}
     for run in runs:
-        for item, share in rights(records_of(run, task, "exact")):
+        for item, share in task.rights(records_of(run, task, "exact")):
             found.setdefault(item, {}).setdefault(run.method, []).append(share)
     means = {item: {m: float(np.mean(v)) for m, v in by.items()} for item, by in found.items()}
     # A pair that one method lacks would stand above or below others for that alone.

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...model.records import Records
 from ...model.scores import Score
-from ...model.units import Task
 from ...run.engine import load_task
 from ...run.result import Run
+from ...tasks.base import Task
 from .names import distinct_names
 from .rescore import numbers_of, records_of
 

@@ -60,16 +60,13 @@ def by_protocol(section: Section) -> ConventionTable | None:
 
 def by_step(section: Section) -> list[ConventionTable]:
     """One table a metric: the value under the first convention, then the change of each step."""
-    explain = getattr(section.definition, "conventions", None)
-    if explain is None:
-        return []
     tables: dict[str, list[tuple[str, list[tuple[str, float]]]]] = {}
     for run, records in _affordable(section):
         try:
-            explained = explain(records)
+            explained = section.definition.conventions(records)
         except InputError:
             continue  # imported results: the task says that they cannot be told apart
-        for title, steps in explained:
+        for title, steps in explained or ():
             if steps:
                 tables.setdefault(title, []).append((section.names[run.id], list(steps)))
     taken = max((len(t) for t in tables.values()), default=0)

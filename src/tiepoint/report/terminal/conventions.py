@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...model.errors import InputError
-from ...model.units import Task
 from ...run.engine import load_task
 from ...run.result import Run
+from ...tasks.base import Task
 from ..figures.figure import scale_of
 from ..runs.columns import table_columns
 from ..runs.rescore import records_of
@@ -92,14 +92,11 @@ def _how_to_get(run: Run, task: Task, protocol: str) -> str:
 
 def _steps(run: Run, task: Task) -> tuple[list[tuple[str, list[tuple[str, float]]]], str | None]:
     """The tables of steps, and why there are none where the task has them."""
-    explain = getattr(task, "conventions", None)
-    if explain is None:
-        return [], None
     records = records_of(run, task, "exact")
     if not records:
         return [], f"run {run.id} has no records under exact; run it with --protocol exact first"
     try:
-        return [(title, list(steps)) for title, steps in explain(records)], None
+        return task.conventions(records) or [], None
     except InputError as e:
         return [], str(e)
 

@@ -198,18 +198,18 @@ def _behind(run: Run, protocol: str) -> Any:
 def write_curves(run: Run, path: Path) -> int:
     """Points of the run's curves as CSV: group, curve, x, y; returns how many."""
     task = load_task(run.task)
-    make = getattr(task, "curves", None)
-    if make is None:
-        raise InputError(f"task {task.name} has no curves")
     records = records_of(run, task, "exact")
     if not records:
         raise InputError(f"run {run.id} has no records under exact; run it with --protocol exact first")
+    curves = task.curves(records)
+    if curves is None:
+        raise InputError(f"task {task.name} has no curves")
     n = 0
     try:
         with path.open("w", newline="", encoding="utf-8") as f:
             writer = csv.writer(f)
             writer.writerow(["group", "curve", "x", "y"])
-            for group, curve, xs, ys in make(records):
+            for group, curve, xs, ys in curves:
                 for x, y in zip(xs, ys, strict=True):
                     writer.writerow([group, curve, repr(float(x)), repr(float(y))])
                     n += 1

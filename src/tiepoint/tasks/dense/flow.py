@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,13 @@ from numpy.typing import NDArray
 
 from ...datasets.dense_pairs import DensePair
 from ...metrics.dense.flow import endpoint_error
-from ...model.errors import FormatError, InputError, UnknownNameError
+from ...model.errors import FormatError, InputError
 from ...model.records import Records
 from ...model.scores import Score, group_name
 from .means import ratio_score
 from .opened import OpenDense, check_dense_results, dense_warnings, meta_of, usable
 from .options import numbers
+from .tss_results import DenseTask
 
 DEFAULTS = {"thresholds_px": (1, 3, 5, 10), "alphas": (0.01, 0.05, 0.1)}
 HEADLINE_PX = 5.0
@@ -61,17 +61,14 @@ def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[st
     return Records("pixel", columns, meta_of(pair, options, absent=absent, labels=labels))
 
 
-@dataclass(frozen=True)
-class DenseFlow:
+class DenseFlow(DenseTask):
     """AEPE, Fl and accuracy at pixel thresholds and at fractions of the target's larger side.
 
     Means over pairs (``per=pair``, the headline) and over pixels (``per=pixel``) are both given. Truth is a
     flow file (TSS, ``image1, image2, flow``) or a homography (image sequences), behind one interface.
     """
 
-    name: str = "dense/flow"
-    family: str = "dense"
-    protocols: tuple[str, ...] = ("exact",)
+    name = "dense/flow"
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
         """Bind to a folder; options `missing`, `kinds`, `thresholds_px`, `alphas`."""
@@ -79,8 +76,7 @@ class DenseFlow:
 
     def comparison(self, protocol: str) -> str:
         """There is one."""
-        if protocol not in self.protocols:
-            raise UnknownNameError(f"protocol of {self.name}", protocol, self.protocols)
+        super().comparison(protocol)
         return "dense-flow"
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:

@@ -20,13 +20,14 @@ from ...model.errors import FormatError, InputError, ProblemsError, Together, Un
 from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.units import Features, Item, Unit
+from ..base import OpenTask
 from .options import left_out, names, numbers, with_defaults
 
 Flow = NDArray[Any]
 Compare = Callable[[DensePair, Flow | None, Mapping[str, Any]], Records]
 
 
-class OpenDense:
+class OpenDense(OpenTask):
     """Items are image pairs, units are directed pairs with the truth a task needs.
 
     Options: `missing` (``error``, ``skip``: left out of the means, ``zero``: all wrong), `kinds` (subsets or
@@ -62,7 +63,7 @@ class OpenDense:
         self._items = {p.item: p for p in self.pairs}
         self._units = {p.key: p for p in self.pairs}
         self.known = sorted({*self._items, *(b.item for b in broken)})
-        self.warnings: list[str] = left_out([b.reason for b in broken])
+        self.warnings = left_out([b.reason for b in broken])
 
     @cached_property
     def items(self) -> Sequence[Item]:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,13 @@ from numpy.typing import NDArray
 from ...datasets.dense_pairs import Box, DensePair
 from ...geometry.flow_transfer import transfer
 from ...metrics.dense.pck import SCALES, pck_length
-from ...model.errors import FormatError, InputError, UnknownNameError
+from ...model.errors import FormatError, InputError
 from ...model.records import Records
 from ...model.scores import Score, group_name
 from .means import ratio_score
 from .opened import OpenDense, check_dense_results, dense_warnings, meta_of, usable
 from .options import numbers
+from .tss_results import DenseTask
 
 ALPHAS = (0.01, 0.03, 0.05, 0.1, 0.15)
 HEADLINE_ALPHA = 0.1
@@ -75,17 +75,14 @@ def _box(pair: DensePair, *, wanted: bool) -> Box | None:
         return None
 
 
-@dataclass(frozen=True)
-class DensePck:
+class DensePck(DenseTask):
     """PCK by `alpha` and `scale` (image, box, keypoints), per image pair and per point, each labelled.
 
     The headline ``all`` is alpha 0.1, the mean over image pairs, with the length of the option `scale`
     (default: extent of the target's keypoints, as PF-WILLOW is usually reported).
     """
 
-    name: str = "dense/pck"
-    family: str = "dense"
-    protocols: tuple[str, ...] = ("exact",)
+    name = "dense/pck"
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
         """Bind to a folder; options `missing`, `kinds`, `alphas`, `scale`."""
@@ -93,8 +90,7 @@ class DensePck:
 
     def comparison(self, protocol: str) -> str:
         """There is one."""
-        if protocol not in self.protocols:
-            raise UnknownNameError(f"protocol of {self.name}", protocol, self.protocols)
+        super().comparison(protocol)
         return "dense-pck"
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:

@@ -4,26 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...model.curves import SceneCurves
-from ...model.errors import UnknownNameError
 from ...model.records import Records
 from ...model.scores import Score
 from .tss_opened import OpenTss
-from .tss_results import check_results
+from .tss_results import DenseTask, check_results
 from .tss_scores import tss_scene_curves, tss_scores, tss_warnings
 from .tss_table import pair_table
 
 _T5 = 4
 
 
-@dataclass(frozen=True)
-class Tss:
+class Tss(DenseTask):
     """The TSS benchmark under three protocols.
 
     * `exact`: half-pixel-consistent resize, non-zero is foreground, an unknown estimate is wrong, consistency
@@ -34,19 +31,12 @@ class Tss:
     Every protocol is a comparison of its own: they resize differently before they count.
     """
 
-    name: str = "tss"
-    family: str = "dense"
-    protocols: tuple[str, ...] = ("exact", "tss-cpp", "tss-matlab")
+    name = "tss"
+    protocols = ("exact", "tss-cpp", "tss-matlab")
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenTss:
         """Bind to a dataset folder; options `missing`, `auto_flip`, `use_prec`, `subsets`."""
         return OpenTss(Path(data), options)
-
-    def comparison(self, protocol: str) -> str:
-        """The protocol itself."""
-        if protocol not in self.protocols:
-            raise UnknownNameError("protocol of tss", protocol, self.protocols)
-        return protocol
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Flow accuracy, IoU, pixel accuracy, AUC over thresholds and AEPE, by subset and flip."""

@@ -21,11 +21,12 @@ from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.units import Features, Item, Unit
 from ...model.workspace import thread_workspace
+from ..base import OpenTask
 from .options import flag, left_out, names, with_defaults
 from .tss_compare import PairCounts, compare_pair, no_counts
 
 
-class OpenTss:
+class OpenTss(OpenTask):
     """Pairs with complete ground truth, as items (the images) and units (the truth).
 
     Options: `missing` (``error``: what is missing stops the run; ``skip``: it is left out of the means;
@@ -56,7 +57,7 @@ class OpenTss:
             )
         if not self.pairs:
             raise ProblemsError(f"no pair in {data} has complete ground truth", problems)
-        self.warnings: list[str] = left_out(problems)
+        self.warnings = left_out(problems)
 
     @cached_property
     def items(self) -> Sequence[Item]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from ...model.errors import ProblemsError
 from ...model.records import Records
 from ...model.units import Arrays
 from ...model.workspace import thread_workspace
+from ..base import OpenTask, Task
 from .tss_csv import write_scores_csv
 from .tss_opened import OpenTss, compare_files, missing_parts
 
@@ -96,6 +97,28 @@ def chosen_protocol(protocols: Sequence[str]) -> str:
     ('tss-cpp', 'exact')
     """
     return "tss-cpp" if "tss-cpp" in protocols else next(iter(protocols), "exact")
+
+
+class DenseTask(Task):
+    """Base of the dense tasks: what a method made of each pair is written in the layout of the TSS kit."""
+
+    family = "dense"
+    writes_results = True
+    checks_results = True
+
+    def write_run(
+        self,
+        folder: Path,
+        opened: OpenTask,
+        records: Mapping[str, Mapping[str, Records]],
+        arrays: Callable[[str], Arrays],
+        protocols: Sequence[str],
+    ) -> Iterator[Path]:
+        """Write ``SUBSET/PAIR/flow1.flo`` and so on of every pair."""
+        rule = chosen_protocol(protocols)
+        for item in opened.items:
+            key = item.key
+            yield write_results(folder, key, arrays(key), sizes=opened.sizes(key), rule=rule)
 
 
 def write_subset_scores(

@@ -12,7 +12,8 @@ from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
-from ..conventions import Tables, convention_tables
+from ..base import Steps, Task
+from ..conventions import convention_tables
 from . import matching_scores as scoring
 from .imported import imported_matching, refuse_imported
 from .matching_compare import NAME, compare, is_subset
@@ -20,7 +21,7 @@ from .opened import COMPARISON, OpenV2, open_setting, raise_problems
 from .protocols import MATCHING, PROTOCOLS, convention_steps, rules_of
 
 
-class Matching:
+class Matching(Task):
     """First neighbours of the patches of the reference image in every other image of its sequence.
 
     Metrics: `map` (AP of the matches ranked by distance, every reference patch in the denominator),
@@ -63,7 +64,7 @@ class Matching:
         imported = imported_matching(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
 
-    def conventions(self, records: Sequence[Records]) -> Tables:
+    def conventions(self, records: Sequence[Records]) -> Steps:
         """From `hpatches-python` over `hpatches-matlab` to `exact`, for the one number of each."""
         refuse_imported(records, "telling conventions apart")
         return convention_tables(

@@ -16,9 +16,9 @@ from ...datasets.hpatches.splits import WHOLE, known_splits, left_out, named_spl
 from ...datasets.hpatches.strips import HPatchesDataset
 from ...formats.hpatches.splits import Split
 from ...model.errors import InputError, ProblemsError, Together, UnknownNameError
-from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.units import Features, Item, Unit
+from ..base import OpenTask
 
 COMPARISON = "reference"
 LISTS = ("official", "clean")
@@ -204,7 +204,7 @@ def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str,
     }
 
 
-class OpenV2:
+class OpenV2(OpenTask):
     """A v2 task bound to its data; `compare_one(unit, features)` makes the records of a unit.
 
     `content` is where its lists come from, None for matching, which has none.
@@ -221,19 +221,10 @@ class OpenV2:
         self.content = content
         self._compare_one = compare_one
         keys = dict.fromkeys(key for u in units for key in u.items)
-        self.items: Sequence[Item] = [setting.data.item(key) for key in keys]
-        self.units: Sequence[Unit] = units
-        self.warnings: Sequence[str] = list(setting.warnings)
-
-    @property
-    def split(self) -> str:
-        """Name of the split in use, also where none was asked for."""
-        return self.setting.split.name
-
-    @property
-    def data_hash(self) -> str:
-        """Hash of the images that are used."""
-        return hash_json([[item.key, item.content] for item in self.items])
+        self.items = [setting.data.item(key) for key in keys]
+        self.units = units
+        self.warnings = setting.warnings
+        self.split = setting.split.name
 
     def read(self, item: str) -> NDArray[np.uint8]:
         """Patches of an item."""

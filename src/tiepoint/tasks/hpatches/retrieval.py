@@ -11,6 +11,7 @@ from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
+from ..base import Steps, Task
 from . import retrieval_scores as scoring
 from .imported import imported_retrieval, refuse_imported
 from .lists import retrieval_source
@@ -19,7 +20,7 @@ from .protocols import PROTOCOLS, RETRIEVAL, convention_steps, rules_of
 from .retrieval_compare import NAME, compare, items_of
 
 
-class Retrieval:
+class Retrieval(Task):
     """Queries (reference patches) with five right answers each, among distractors of other sequences.
 
     Metric: `map` by noise and pool size. `all` is the mean over noise with all distractors; under
@@ -56,7 +57,7 @@ class Retrieval:
         imported = imported_retrieval(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
 
-    def conventions(self, records: Sequence[Records]) -> list[tuple[str, list[tuple[str, float]]]]:
+    def conventions(self, records: Sequence[Records]) -> Steps:
         """From the mean over pool sizes that papers print to `exact`, step by step, and MATLAB's default."""
         refuse_imported(records, "telling conventions apart")
         steps = []

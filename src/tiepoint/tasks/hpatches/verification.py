@@ -13,7 +13,8 @@ from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
 from ...model.workspace import Workspace
-from ..conventions import Tables, convention_tables
+from ..base import Steps, Task
+from ..conventions import convention_tables
 from . import verification_scores as scoring
 from .imported import imported_verification, refuse_imported
 from .lists import verification_source
@@ -22,7 +23,7 @@ from .protocols import PROTOCOLS, VERIFICATION, convention_steps, rules_of
 from .verification_compare import NAME, compare, items_of, pair_plan
 
 
-class Verification:
+class Verification(Task):
     """Pairs of patches, positives and negatives within (`intra`) or between (`inter`) sequences.
 
     Metrics by noise and negatives: `auc` and `fpr95` on all pairs (1 : 1), `ap` on the first fifth of the
@@ -63,7 +64,7 @@ class Verification:
         imported = imported_verification(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
 
-    def conventions(self, records: Sequence[Records]) -> Tables:
+    def conventions(self, records: Sequence[Records]) -> Steps:
         """From `hpatches-python` over `hpatches-matlab` to `exact`, for the mean of the six cells."""
         refuse_imported(records, "telling conventions apart")
         return convention_tables(

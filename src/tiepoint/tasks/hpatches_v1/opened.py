@@ -17,6 +17,7 @@ from ...model.errors import InputError, UnknownNameError
 from ...model.hashing import hash_file, hash_json
 from ...model.records import Records
 from ...model.units import Features, Item, Unit
+from ..base import OpenTask
 
 COMPARISON = "reference"
 OPTIONS = ("tasks", "benchmark", "on_bad")
@@ -131,7 +132,7 @@ class Definition:
     content: Any
 
 
-class OpenV1:
+class OpenV1(OpenTask):
     """A v1 task bound to its data; `compare_one(definition, features)` makes the records of a benchmark."""
 
     def __init__(self, data: PatchData, definitions: Sequence[Definition], compare_one: Any) -> None:
@@ -139,16 +140,11 @@ class OpenV1:
         self.definitions = {d.name: d for d in definitions}
         self._compare_one = compare_one
         keys = dict.fromkeys(item_key(name) for d in definitions for name in d.images)
-        self.items: Sequence[Item] = [data.item(key) for key in keys]
-        self.units: Sequence[Unit] = [
+        self.items = [data.item(key) for key in keys]
+        self.units = [
             Unit(d.name, tuple(item_key(n) for n in d.images), definition_hash(d.files)) for d in definitions
         ]
-        self.warnings: Sequence[str] = list(data.warnings)
-
-    @property
-    def data_hash(self) -> str:
-        """Hash of the images that are used."""
-        return hash_json([[item.key, item.content] for item in self.items])
+        self.warnings = data.warnings
 
     def read(self, item: str) -> NDArray[np.uint8]:
         """Patches of an item."""

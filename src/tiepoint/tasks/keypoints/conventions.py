@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from ...metrics import average_precision, average_precision_from_counts, precision_recall_curve
 from ...metrics.workbench.query_ap import workbench_rank
 from ...model.records import Records
+from ..base import Steps
 from .geometry_scores import THRESHOLDS_PX
 from .ranking_scores import RANKS, query_values
 
-Steps = list[tuple[str, list[tuple[str, float]]]]
 Curves = Iterator[tuple[str, str, Any, Any]]
 
 

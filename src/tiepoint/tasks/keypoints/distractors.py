@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .draws import below, permutation, subsets
-from .opened import OpenKeypoints
+from .opened import KeypointTask, OpenKeypoints
+from .options import DistractorOptions
 
 Ints = NDArray[np.int64]
 
@@ -101,31 +102,37 @@ def by_image(lists: list[list[str]]) -> dict[str, list[int]]:
     return found
 
 
-def images_of_distractors(opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
-    """Every image of another scene that some protocol reads for this scene."""
-    s, options = opened.sequences, opened.options
-    keys = [f"{other}/{k}" for other in workbench_scenes(opened, scene) for k in s.images(other)]
-    for iteration in range(options.iterations):
-        keys += bojanic_images(opened, scene, iteration) + other_images(opened, scene, iteration)
-    return tuple(dict.fromkeys(keys))
+class DistractorTask(KeypointTask):
+    """Base of `keypoints/verification` and `keypoints/retrieval`, which draw distractors of other scenes."""
 
+    protocols = ("exact", "workbench", "bojanic")
+    options = DistractorOptions
+    reads_others = True
 
-def distractor_notices(opened: OpenKeypoints) -> list[str]:
-    """What the user should know where the data has fewer scenes than the options ask for."""
-    s, options = opened.sequences, opened.options
-    others = len(s.scenes) - 1
-    notes = []
-    if others < options.num_distractor_scenes:
-        wanted = options.num_distractor_scenes
-        notes.append(f"workbench asks for {wanted} scenes of distractors; {others} exist, all are used")
-    if others < options.distractor_images:
-        notes.append(
-            f"bojanic asks for {options.distractor_images} distractor images, one a scene; {others} exist"
-        )
-    images = sum(len(s.images(scene)) for scene in s.scenes)
-    fewest = min((images - len(s.images(scene)) for scene in s.scenes), default=0)
-    if fewest < options.distractor_images:
-        notes.append(
-            f"exact asks for {options.distractor_images} distractor images; {fewest} exist, all are used"
-        )
-    return notes
+    def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
+        """Every image of another scene that some protocol reads for this scene."""
+        s, options = opened.sequences, opened.options
+        keys = [f"{other}/{k}" for other in workbench_scenes(opened, scene) for k in s.images(other)]
+        for iteration in range(options.iterations):
+            keys += bojanic_images(opened, scene, iteration) + other_images(opened, scene, iteration)
+        return tuple(dict.fromkeys(keys))
+
+    def notices(self, opened: OpenKeypoints) -> list[str]:
+        """What the user should know where the data has fewer scenes than the options ask for."""
+        s, options = opened.sequences, opened.options
+        others = len(s.scenes) - 1
+        notes = []
+        if others < options.num_distractor_scenes:
+            wanted = options.num_distractor_scenes
+            notes.append(f"workbench asks for {wanted} scenes of distractors; {others} exist, all are used")
+        if others < options.distractor_images:
+            notes.append(
+                f"bojanic asks for {options.distractor_images} distractor images, one a scene; {others} exist"
+            )
+        images = sum(len(s.images(scene)) for scene in s.scenes)
+        fewest = min((images - len(s.images(scene)) for scene in s.scenes), default=0)
+        if fewest < options.distractor_images:
+            notes.append(
+                f"exact asks for {options.distractor_images} distractor images; {fewest} exist, all are used"
+            )
+        return notes

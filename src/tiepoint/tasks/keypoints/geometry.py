@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from ...geometry.homography import corner_error, inverse, project
 from ...metrics.geometry.mma import matching_accuracy
 from ...model.records import Records
 from ...model.units import Features
-from .conventions import geometry_curves
+from .conventions import Curves, geometry_curves
 from .geometry_scores import OWN_MATCHER, THRESHOLDS_PX, score_exact
 from .homography_estimate import ESTIMATORS, estimate_homography
 from .matchers import MATCHERS, neighbours, select
@@ -97,10 +98,17 @@ def _matches(
     return out
 
 
-TASK = KeypointTask(
-    name="keypoints/geometry",
-    options=GeometryOptions,
-    comparisons={"exact": compare_exact},
-    scorings={"exact": score_exact},
-    curves=geometry_curves,
-)
+class Geometry(KeypointTask):
+    """Detections and matches of image pairs against their homography."""
+
+    name = "keypoints/geometry"
+    options = GeometryOptions
+    comparisons: ClassVar = {"exact": compare_exact}
+    scorings: ClassVar = {"exact": score_exact}
+
+    def curves(self, records: Sequence[Records]) -> Curves:
+        """Mean matching accuracy over the threshold."""
+        return geometry_curves(records)
+
+
+TASK = Geometry()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,11 +21,6 @@ from .ranking_workbench import raw_values
 from .user_matcher import is_matcher, user_matches
 
 _RATIO = 0.8
-
-
-def all_images(opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
-    """Every image of the dataset: all are candidates."""
-    return tuple(item.key for item in opened.items)
 
 
 def _score_of(matches: Matches, scorer: str, same_scene: bool) -> float:
@@ -132,10 +127,19 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
     return _scores(records, kinds, "workbench", value)
 
 
-TASK = KeypointTask(
-    name="keypoints/images",
-    options=ImagesOptions,
-    comparisons={"exact": compare_exact, "workbench": compare_workbench},
-    scorings={"exact": score_exact, "workbench": score_workbench},
-    others=all_images,
-)
+class Images(KeypointTask):
+    """Image 1 of a scene as the query; all images of the dataset are candidates."""
+
+    name = "keypoints/images"
+    protocols = ("exact", "workbench")
+    options = ImagesOptions
+    comparisons: ClassVar = {"exact": compare_exact, "workbench": compare_workbench}
+    scorings: ClassVar = {"exact": score_exact, "workbench": score_workbench}
+    reads_others = True
+
+    def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
+        """Every image of the dataset."""
+        return tuple(item.key for item in opened.items)
+
+
+TASK = Images()

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ...metrics import average_precision, chance_average_precision
 from ...metrics.ranking.chance_matching import chance_of_found_matches
+from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ...model.units import Features
+from ..base import Steps
 from ..scene_means import with_protocol
 from .bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of
 from .conventions import matching_conventions
@@ -163,12 +165,26 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
     return table.scores("exact", note)
 
 
-TASK = KeypointTask(
-    name="keypoints/matching",
-    options=DrawOptions,
-    comparisons={"exact": compare_exact, "bojanic": compare_bojanic},
-    scorings={"exact": score_exact, "bojanic": score_bojanic},
-    conventions=matching_conventions,
-    scene_curves=matching_scene_curves,
-    misses=misses,
-)
+class Matching(KeypointTask):
+    """First neighbours of the keypoints of image 1 in every other image of the scene."""
+
+    name = "keypoints/matching"
+    protocols = ("exact", "bojanic")
+    options = DrawOptions
+    comparisons: ClassVar = {"exact": compare_exact, "bojanic": compare_bojanic}
+    scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}
+
+    def conventions(self, records: Sequence[Records]) -> Steps:
+        """From `exact` towards `bojanic`, rule by rule."""
+        return matching_conventions(records)
+
+    def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
+        """Mean precision-recall curve, scene by scene."""
+        return matching_scene_curves(records)
+
+    def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+        """Wrong matches of a sample of keypoints: (query, right answer, given answer)."""
+        return misses(records)
+
+
+TASK = Matching()

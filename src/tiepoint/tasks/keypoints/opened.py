@@ -3,23 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.sequences import ImageSequences
 from ...geometry.covisibility import in_view
-from ...model.curves import SceneCurves
-from ...model.errors import InputError, UnknownNameError
+from ...model.errors import InputError
 from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Item, Unit
+from ..base import OpenTask, Task
 from .options import SceneOptions, parse_options
 
 Floats = NDArray[np.float64]
@@ -66,14 +66,14 @@ Compare = Callable[["OpenKeypoints", str, Features], Records]
 """Makes the records of one scene."""
 
 
-@dataclass(frozen=True)
-class OpenKeypoints:
+class OpenKeypoints(OpenTask):
     """A keypoint task bound to a folder of sequences; a unit is a scene."""
 
-    task: KeypointTask
-    sequences: ImageSequences
-    options: Any
-    warnings: tuple[str, ...] = ()
+    def __init__(self, task: KeypointTask, sequences: ImageSequences, options: Any) -> None:
+        self.task = task
+        self.sequences = sequences
+        self.options = options
+        self.warnings = tuple(task.notices(self))
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
@@ -85,17 +85,17 @@ class OpenKeypoints:
     def units(self) -> tuple[Unit, ...]:
         """One unit per scene; its items include the images its distractors come from."""
         options = self.options.model_dump(mode="json", exclude={"scenes"})
-        names = list(self.sequences.scenes) if self.task.others is not None else []
+        names = list(self.sequences.scenes) if self.task.reads_others else []
         units = []
         for scene in self.sequences.scenes:
             own = tuple(f"{scene}/{k}" for k in self.sequences.images(scene))
-            more = self.task.others(self, scene) if self.task.others is not None else ()
+            more = self.task.others(self, scene)
             items = tuple(dict.fromkeys((*own, *more)))
             definition = hash_json([self.task.name, self.sequences.definition(scene), options, names, items])
             units.append(Unit(scene, items, definition))
         return tuple(units)
 
-    @property
+    @cached_property
     def data_hash(self) -> str:
         """Content hash of the sequences."""
         return self.sequences.data_hash
@@ -122,50 +122,28 @@ class OpenKeypoints:
         return found
 
 
-@dataclass(frozen=True)
-class KeypointTask:
-    """A task of the family `keypoints`.
+class KeypointTask(Task):
+    """A task of the family `keypoints`; `comparisons` and `scorings` are keyed by protocol."""
 
-    `comparisons` and `scorings` are keyed by protocol; `others(opened, scene)` names images of other scenes
-    that a scene's comparison reads.
-    """
-
-    name: str
+    family = "keypoints"
     options: type[SceneOptions]
-    comparisons: Mapping[str, Compare]
-    scorings: Mapping[str, Callable[[Sequence[Records]], list[Score]]]
-    others: Callable[[OpenKeypoints, str], tuple[str, ...]] | None = None
-    notices: Callable[[OpenKeypoints], Sequence[str]] | None = None
-    family: str = "keypoints"
-    conventions: Callable[[Sequence[Records]], list[tuple[str, list[tuple[str, float]]]]] | None = None
-    """The gap between protocols step by step, from exact records."""
-    curves: Callable[[Sequence[Records]], Iterator[tuple[str, str, Any, Any]]] | None = None
-    """Points of the task's curves: group, name of the curve, x, y."""
-    scene_curves: Callable[[Sequence[Records]], Iterator[SceneCurves]] | None = None
-    """Curves that are means over scenes, scene by scene, from exact records."""
-    times: Callable[[str, float, float], list[Score]] | None = None
-    """Scores that are times: protocol, seconds of the features, seconds of comparing in this run."""
-    misses: Callable[[Sequence[Records]], Iterator[tuple[str, str, str]]] | None = None
-    """Wrong answers as references to pictures: query, right answer, given answer."""
+    comparisons: ClassVar[Mapping[str, Compare]]
+    scorings: ClassVar[Mapping[str, Callable[[Sequence[Records]], list[Score]]]]
+    reads_others: ClassVar[bool] = False
+    """Whether a scene's comparison reads images of other scenes, those of `others`."""
 
-    @property
-    def protocols(self) -> tuple[str, ...]:
-        """Known protocols, `exact` first."""
-        return tuple(self.scorings)
+    def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
+        """Images of other scenes that the comparison of a scene reads."""
+        return ()
+
+    def notices(self, opened: OpenKeypoints) -> Sequence[str]:
+        """What the user should know about the data under these options."""
+        return ()
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenKeypoints:
         """Bind to a folder of sequences; bad data and unknown options are errors."""
         chosen = parse_options(self.options, options, self.name)
-        opened = OpenKeypoints(self, ImageSequences(data, chosen.scenes), chosen)
-        if self.notices is None:
-            return opened
-        return OpenKeypoints(self, opened.sequences, chosen, tuple(self.notices(opened)))
-
-    def comparison(self, protocol: str) -> str:
-        """Every protocol of these tasks compares in its own way."""
-        if protocol not in self.comparisons:
-            raise UnknownNameError(f"protocol of {self.name}", protocol, self.comparisons)
-        return protocol
+        return OpenKeypoints(self, ImageSequences(data, chosen.scenes), chosen)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol, from records alone."""

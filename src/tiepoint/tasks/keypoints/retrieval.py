@@ -8,7 +8,7 @@ One list per query: its right keypoint in every target image, and for every dist
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +31,15 @@ from .bojanic import (
     smallest,
 )
 from .distractors import (
+    DistractorTask,
     bojanic_images,
     by_image,
-    distractor_notices,
-    images_of_distractors,
     other_images,
     query_sample,
 )
 from .draws import permutation
 from .location_table import answered_targets, least, location_table, right_table
-from .opened import KeypointTask, OpenKeypoints
-from .options import DistractorOptions
+from .opened import OpenKeypoints
 from .workbench_pooled import compare_retrieval, score_retrieval
 
 Ints = NDArray[np.int64]
@@ -213,11 +211,16 @@ def score_bojanic(records: Sequence[Records]) -> list[Score]:
     return _score(records, "bojanic", "group")
 
 
-TASK = KeypointTask(
-    name="keypoints/retrieval",
-    options=DistractorOptions,
-    comparisons={"exact": compare_exact, "workbench": compare_retrieval, "bojanic": compare_bojanic},
-    scorings={"exact": score_exact, "workbench": score_retrieval, "bojanic": score_bojanic},
-    others=images_of_distractors,
-    notices=distractor_notices,
-)
+class Retrieval(DistractorTask):
+    """Keypoints of image 1 as queries against those of the scene and of other scenes."""
+
+    name = "keypoints/retrieval"
+    comparisons: ClassVar = {
+        "exact": compare_exact,
+        "workbench": compare_retrieval,
+        "bojanic": compare_bojanic,
+    }
+    scorings: ClassVar = {"exact": score_exact, "workbench": score_retrieval, "bojanic": score_bojanic}
+
+
+TASK = Retrieval()

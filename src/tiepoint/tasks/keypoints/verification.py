@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
 from ...metrics import average_precision, chance_average_precision
 from ...model.records import Records
 from ...model.scores import PooledBins, Score, group_name
+from ..base import Steps
 from ..pooled_bins import pooled_bins
 from ..scene_means import count_score, with_protocol
-from .conventions import verification_conventions, verification_curves
-from .distractors import distractor_notices, images_of_distractors
-from .opened import KeypointTask
-from .options import DistractorOptions
+from .conventions import Curves, verification_conventions, verification_curves
+from .distractors import DistractorTask
 from .verification_lists import compare_bojanic, compare_exact
 from .workbench_pooled import compare_verification, score_verification
 
@@ -89,13 +89,24 @@ def score_bojanic(records: Sequence[Records]) -> list[Score]:
     return _score(records, "bojanic", "group")
 
 
-TASK = KeypointTask(
-    name="keypoints/verification",
-    options=DistractorOptions,
-    comparisons={"exact": compare_exact, "workbench": compare_verification, "bojanic": compare_bojanic},
-    scorings={"exact": score_exact, "workbench": score_verification, "bojanic": score_bojanic},
-    others=images_of_distractors,
-    notices=distractor_notices,
-    conventions=verification_conventions,
-    curves=verification_curves,
-)
+class Verification(DistractorTask):
+    """First neighbours in the same and in other scenes, right pairs among wrong ones."""
+
+    name = "keypoints/verification"
+    comparisons: ClassVar = {
+        "exact": compare_exact,
+        "workbench": compare_verification,
+        "bojanic": compare_bojanic,
+    }
+    scorings: ClassVar = {"exact": score_exact, "workbench": score_verification, "bojanic": score_bojanic}
+
+    def conventions(self, records: Sequence[Records]) -> Steps:
+        """From `exact` towards `bojanic`, rule by rule."""
+        return verification_conventions(records)
+
+    def curves(self, records: Sequence[Records]) -> Curves:
+        """Precision against recall of all lists together, overall and by scene."""
+        return verification_curves(records)
+
+
+TASK = Verification()

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every task has: the hooks that the rest of the package calls, each with its default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ..model.curves import SceneCurves
+from ..model.errors import InputError, UnknownNameError
+from ..model.hashing import hash_json
+from ..model.records import Records
+from ..model.scores import Score
+from ..model.units import Arrays, Features, Item, Unit
+
+Steps = list[tuple[str, list[tuple[str, float]]]]
+"""Tables of `Task.conventions`: a title, then (step in words, value after it)."""
+
+Size = tuple[int, int]
+"""Height and width of an image."""
+
+
+class OpenTask:
+    """A task bound to its data and options. Opening checks everything that can be checked early.
+
+    A task of your own defines `items`, `units`, `read` and `compare`; the rest has defaults.
+    """
+
+    warnings: Sequence[str] = ()
+    """What the user should know about this data."""
+
+    split: str | None = None
+    """Name of the split in use, also where none was asked for; None for tasks without splits."""
+
+    @cached_property
+    def items(self) -> Sequence[Item]:
+        """What the method must be run on."""
+        raise NotImplementedError
+
+    @cached_property
+    def units(self) -> Sequence[Unit]:
+        """The independent pieces of the comparison."""
+        raise NotImplementedError
+
+    @cached_property
+    def data_hash(self) -> str:
+        """Content hash of the dataset; by default that of all items."""
+        return hash_json([[item.key, item.content] for item in self.items])
+
+    def read(self, item: str) -> Any:
+        """What the method is given for an item: patches, an image, a pair of images."""
+        raise NotImplementedError
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """The records of one unit."""
+        raise NotImplementedError
+
+    def training(self, images: str) -> Sequence[Item]:
+        """Items of the split's training part for transforms that are fitted: references (`ref`) or `all`."""
+        raise InputError(
+            "a transform is fitted on training sequences, and this task has no split with any; "
+            "name a dataset to fit on with `fit_on`"
+        )
+
+    def sizes(self, item: str) -> tuple[Size, Size]:
+        """(height, width) of both images of a pair; tasks on pairs of images have it."""
+        raise NotImplementedError
+
+    def true_flow(self, item: str) -> Any:
+        """True flow on image 1 of a pair for the pictures of a report, None where there is none."""
+        return None
+
+
+class Task:
+    """A published question with its data, ground truth and scores.
+
+    A task defines `name`, `family`, `protocols`, `open` and `score`. Every other hook has a default: the task
+    then has no curves, no pictures of misses, no result files, and so on.
+    """
+
+    name: ClassVar[str]
+    family: ClassVar[str]
+    protocols: tuple[str, ...] = ("exact",)
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenTask:
+        """Bind to data; unknown options and bad data are errors, all listed at once."""
+        raise NotImplementedError
+
+    def comparison(self, protocol: str) -> str:
+        """Name of the comparison a protocol scores; protocols with the same name share records.
+
+        By default every protocol compares in its own way.
+        """
+        if protocol not in self.protocols:
+            raise UnknownNameError(f"protocol of {self.name}", protocol, self.protocols)
+        return protocol
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores under a protocol, from records alone (no dataset needed)."""
+        raise NotImplementedError
+
+    def times(self, protocol: str, described_s: float, compared_s: float) -> list[Score]:
+        """Scores that are times: seconds of the features, seconds of comparing in this run."""
+        return []
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """What was odd about the features or results, with counts."""
+        return []
+
+    def conventions(self, records: Sequence[Records]) -> Steps | None:
+        """The gap between protocols step by step, from records of `exact`; None where none can be told."""
+        return None
+
+    def curves(self, records: Sequence[Records]) -> Iterable[tuple[str, str, Any, Any]] | None:
+        """Points of curves under `exact`: (group, name of the curve, x, y); None for a task without any."""
+        return None
+
+    def scene_curves(self, records: Sequence[Records]) -> Iterable[SceneCurves]:
+        """Curves that are means over scenes, scene by scene, under `exact`."""
+        return ()
+
+    def misses(self, records: Sequence[Records]) -> Iterable[tuple[str, str, str]]:
+        """Wrong answers as references to pictures: (query, right answer, given answer)."""
+        return ()
+
+    def rights(self, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
+        """Share right of each pair of images: (item, share), an item once or in both directions."""
+        return ()
+
+    reads_results: ClassVar[bool] = False
+    """Whether `records_from_results` reads result files; otherwise such files are a method `files:DIR`."""
+
+    def records_from_results(
+        self, folder: Path, opened: Any, options: Mapping[str, Any] | None = None
+    ) -> Sequence[Records]:
+        """Records of every unit from result files that another program wrote into `folder`."""
+        raise NotImplementedError
+
+    checks_results: ClassVar[bool] = False
+    """Whether `check_results` has something to say about a folder of results."""
+
+    def check_results(self, opened: Any, results: Path) -> list[str]:
+        """Warnings about a folder of results; what makes it unusable is an error that lists everything."""
+        return []
+
+    writes_results: ClassVar[bool] = False
+    """Whether `write_run` writes result files for other programs."""
+
+    def write_run(
+        self,
+        folder: Path,
+        opened: Any,
+        records: Mapping[str, Mapping[str, Records]],
+        arrays: Callable[[str], Arrays],
+        protocols: Sequence[str],
+    ) -> Iterator[Path]:
+        """Write the result files of a run below `folder`; yields what was written.
+
+        Args:
+            folder: To write into.
+            opened: The open task.
+            records: Of the run, by unit and comparison.
+            arrays: Features of an item by its key.
+            protocols: The run was asked for.
+        """
+        raise InputError(f"{self.name} has no result files of its own; export its scores as CSV instead")
