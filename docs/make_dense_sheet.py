@@ -10,8 +10,8 @@ from PIL import Image
 
 from tiepoint.datasets.demo.dense import make_dense
 from tiepoint.datasets.tss import TssDataset
-from tiepoint.geometry.flow_color import flow_color, max_motion
-from tiepoint.geometry.flow_warp import warp_image
+from tiepoint.geometry.flow.color import flow_color, max_motion
+from tiepoint.geometry.flow.warp import warp_image
 from tiepoint.methods.resolve import resolve
 from tiepoint.model.units import Item
 from tiepoint.report.flow_pictures import sheet

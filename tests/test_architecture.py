@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import statistics
 import subprocess
 import sys
@@ -56,6 +57,19 @@ def test_other_packages_import_kernels_and_none_of_its_modules() -> None:
         if path.parent.name != "kernels"
         for name in sorted(imports_of(path))
         if name[0] == "kernels" and len(name) > 1 and (len(name) > 2 or name[1] in modules - {"nearest"})
+    ]
+    assert not offenders
+
+
+def test_geometry_and_metrics_name_no_protocol() -> None:
+    """Rules come as values; the protocol that needs them is a matter of `tasks/`."""
+    names = re.compile(r"hbench|hpatches|workbench|bojanic|tss|loftr|d2net|[\"']exact[\"']", re.IGNORECASE)
+    offenders = [
+        f"{path.relative_to(SOURCE)}, line {number}: {line.strip()}"
+        for path in FILES
+        if path.relative_to(SOURCE).parts[0] in ("geometry", "metrics")
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if names.search(line)
     ]
     assert not offenders
 

@@ -15,7 +15,7 @@ from tiepoint.formats.flow.flow_file import read_flow, write_flow
 from tiepoint.formats.flow.tss_results import write_pair_result
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.formats.image.read import read_image, write_image
-from tiepoint.geometry.bilinear import resize_u8
+from tiepoint.geometry.flow.interpolation import resize_u8
 from tiepoint.model.errors import InputError
 from tiepoint.report.flow_pictures import sheet
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiepoint.geometry.correspondence import answers, locations, points_within
-from tiepoint.geometry.workbench_truth import correct_pairs, project_points, single_relevant
+from tiepoint.geometry.nearest_truth import nearest_answers, nearest_pairs, project_plainly
 from tiepoint.model.errors import InputError, UnknownNameError
 
 SIZE = (60, 40)
@@ -64,7 +64,7 @@ def test_real_size_of_the_target_decides():
 def test_points_behind_infinity_are_out_of_view():
     h = np.array([[1.0, 0, 0], [0, 1, 0], [-1 / 30, 0, 1]])
     behind, at, front = [40.0, 1.0], [30.0, 1.0], [3.0, 1.0]
-    target = project_points(h, [behind, front])
+    target = project_plainly(h, [behind, front])
     big = (4000, 4000)
     found = answers(h, [behind, at, front], np.abs(target), source_size=(10, 10), target_size=big)
     assert found.status.tolist() == [1, 1, 0]
@@ -122,14 +122,14 @@ def test_radius_is_inclusive_and_complete(seed):
     assert list(zip(near.query.tolist(), near.target.tolist(), strict=True)) == expected
 
 
-def test_workbench_rules_against_plain_loops():
+def test_plain_projection_against_plain_loops():
     rng = np.random.default_rng(8)
     for _ in range(30):
         h = np.eye(3) + rng.normal(0, [[0.1, 0.1, 9], [0.1, 0.1, 9], [1e-2, 1e-2, 0]])
         source = rng.uniform(-50, 50, (30, 2)).astype(np.float32).astype(float)
         target = np.repeat(rng.integers(-30, 30, (20, 2)).astype(float), 2, axis=0)
-        single = single_relevant(h, source, target, max_bound=25)
-        pairs = correct_pairs(h, source, target)
+        single = nearest_answers(h, source, target, tau_px=3, bound_px=25)
+        pairs = nearest_pairs(h, source, target, tau_px=3, slack_px=1e-6)
         got = set(zip(pairs.query.tolist(), pairs.target.tolist(), strict=True))
         for i, (x, y) in enumerate(source):
             z = h[2] @ (x, y, 1)
@@ -149,4 +149,4 @@ def test_verification_projection_is_the_float32_one_of_opencv():
     h = np.eye(3) + rng.normal(0, 1e-3, (3, 3))
     points = rng.uniform(0, 900, (500, 2)).astype(np.float32)
     seen = cv2.perspectiveTransform(points[None], h)[0].astype(float)
-    assert len(correct_pairs(h, points, seen, tau_px=1e-4).query) >= 499
+    assert len(nearest_pairs(h, points, seen, tau_px=1e-4, slack_px=1e-6).query) >= 499

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiepoint.geometry.bilinear import resize_u8
-from tiepoint.geometry.flow_resize import resize_flow_pair, resize_mask
-from tiepoint.geometry.imresize import imresize
+from tiepoint.geometry.flow.interpolation import imresize, resize_u8
+from tiepoint.geometry.flow.resize import resize_flow_pair, resize_mask
+from tiepoint.tasks.dense.tss_compare import RULES
 
 F = np.float32
 sides = st.integers(1, 9)
@@ -65,7 +65,7 @@ def test_cpp_rule_pixel_by_pixel(h1, w1, h2, w2, h3, w3, h4, w4, seed) -> None:
     for flow in flows:
         flow[rng.random(flow.shape[:2]) < 0.1] = 1e10
     news = (h3, w3), (h4, w4)
-    made = resize_flow_pair(*flows, *news, rule="tss-cpp")
+    made = resize_flow_pair(*flows, *news, rule=RULES["tss-cpp"])
     for i in (0, 1):
         j = 1 - i
         if flows[i].shape[:2] == (2 * news[i][0], 2 * news[i][1]):
@@ -81,7 +81,7 @@ def test_nan_makes_its_neighbours_unknown() -> None:
     flow = np.zeros((4, 4, 2), F)
     flow[1, 1, 0] = np.nan
     for rule in ("tss-cpp", "exact"):
-        out, _ = resize_flow_pair(flow, np.zeros((4, 4, 2), F), (8, 8), (8, 8), rule=rule)
+        out, _ = resize_flow_pair(flow, np.zeros((4, 4, 2), F), (8, 8), (8, 8), rule=RULES[rule])
         unknown = out[..., 0] == 1e10
         assert unknown.sum() == 16
         assert unknown[1:5, 1:5].all()
@@ -112,7 +112,7 @@ def test_unknown_pixels_where_an_axis_keeps_its_size() -> None:
         exact, _ = resize_flow_pair(flow, back, (6, 12), (10, 10))
         assert (exact == 1e10).all(axis=2).sum() == 4
         for rule in ("exact", "tss-cpp"):
-            same, _ = resize_flow_pair(flow, back, (6, 6), (10, 10), rule=rule)
+            same, _ = resize_flow_pair(flow, back, (6, 6), (10, 10), rule=RULES[rule])
             assert np.argwhere((same == 1e10).any(axis=2)).tolist() == [[4, 4]]
             assert np.isfinite(same).all()
 
@@ -126,7 +126,7 @@ def test_cpp_rule_knows_what_opencv_knows(h, w, new_h, new_w, code, seed) -> Non
     flow = rng.normal(0, 9, (h, w, 2)).astype(F)
     flow[rng.random((h, w)) < 0.15] = code
     other = (new_h + 1, new_w)
-    out, _ = resize_flow_pair(flow, np.zeros((3, 4, 2), F), (new_h, new_w), other, rule="tss-cpp")
+    out, _ = resize_flow_pair(flow, np.zeros((3, 4, 2), F), (new_h, new_w), other, rule=RULES["tss-cpp"])
     good = np.isfinite(flow).all(axis=2) & (np.abs(flow) <= 1e9).all(axis=2)
     whole = cv2.resize(good.astype(F), (new_w, new_h), interpolation=cv2.INTER_LINEAR).reshape(new_h, new_w)
     values = cv2.resize(flow, (new_w, new_h), interpolation=cv2.INTER_LINEAR).reshape(new_h, new_w, 2)
@@ -138,12 +138,12 @@ def test_flows_of_any_layout_and_type() -> None:
     whole = np.random.default_rng(6).integers(-20, 20, (6, 8, 2))
     back = np.zeros((5, 5, 2), F)
     for rule in ("exact", "tss-cpp"):
-        expected, _ = resize_flow_pair(whole.astype(F), back, (9, 11), (10, 10), rule=rule)
+        expected, _ = resize_flow_pair(whole.astype(F), back, (9, 11), (10, 10), rule=RULES[rule])
         for given_flow in (
             whole.astype(np.int32), whole.astype(np.float16), whole.astype(">f4"), np.asfortranarray(whole),
             whole[:, ::-1].astype(F)[:, ::-1], np.moveaxis(np.moveaxis(whole, 2, 0).astype(F).copy(), 0, 2),
         ):  # fmt: skip
-            found, _ = resize_flow_pair(given_flow, back, (9, 11), (10, 10), rule=rule)
+            found, _ = resize_flow_pair(given_flow, back, (9, 11), (10, 10), rule=RULES[rule])
             assert np.array_equal(found, expected)
 
 
@@ -171,14 +171,14 @@ def test_flow_values_as_opencv(h, w, new_h, new_w, seed) -> None:
     rng = np.random.default_rng(seed)
     flow = (rng.integers(-64, 64, (h, w, 2)) / 4).astype(F)
     theirs = cv2.resize(flow, (new_w, new_h), interpolation=cv2.INTER_LINEAR).reshape(new_h, new_w, 2)
-    ours, _ = resize_flow_pair(flow, flow, (new_h, new_w), (new_h, new_w), rule="tss-cpp")
+    ours, _ = resize_flow_pair(flow, flow, (new_h, new_w), (new_h, new_w), rule=RULES["tss-cpp"])
     scale = np.array([new_w / w, new_h / h])
     assert np.abs(ours - theirs * scale).max() < 1e-3
 
 
 def test_exact_halving_is_a_mean_of_four() -> None:
     flow = np.random.default_rng(0).normal(0, 9, (4, 6, 2)).astype(F)
-    out, _ = resize_flow_pair(flow, flow, (2, 3), (2, 3), rule="tss-cpp")
+    out, _ = resize_flow_pair(flow, flow, (2, 3), (2, 3), rule=RULES["tss-cpp"])
     a, b, c, d = flow[::2, ::2], flow[::2, 1::2], flow[1::2, ::2], flow[1::2, 1::2]
     mean = (((a + b) + c) + d) * F(0.25)
     x, y = np.arange(3, dtype=F), np.arange(2, dtype=F)[:, None]
@@ -239,8 +239,8 @@ def test_matlab_grid_starts_at_one() -> None:
     """Where the images are scaled differently, C++ and MATLAB differ by the constant of the grid's base."""
     flow, back = np.ones((6, 8, 2), F), np.zeros((6, 12, 2), F)
     sizes = (9, 12), (9, 12)
-    cpp, _ = resize_flow_pair(flow, back, *sizes, rule="tss-cpp")
-    matlab, _ = resize_flow_pair(flow, back, *sizes, rule="tss-matlab")
+    cpp, _ = resize_flow_pair(flow, back, *sizes, rule=RULES["tss-cpp"])
+    matlab, _ = resize_flow_pair(flow, back, *sizes, rule=RULES["tss-matlab"])
     exact, _ = resize_flow_pair(flow, back, *sizes)
     step = 8 / 12 * 12 / 12 - 1
     assert np.allclose(matlab[..., 0] - cpp[..., 0], step, atol=1e-5)
@@ -250,12 +250,12 @@ def test_matlab_grid_starts_at_one() -> None:
 
 def test_masks_under_three_rules() -> None:
     soft = np.array([[0, 1, 127, 128, 129, 255]], np.uint8)
-    assert resize_mask(soft, (1, 6), rule="tss-cpp").tolist() == soft.tolist()
-    assert resize_mask(soft, (1, 6), rule="tss-matlab").tolist() == [[0, 0, 0, 255, 255, 255]]
+    assert resize_mask(soft, (1, 6), rule=RULES["tss-cpp"]).tolist() == soft.tolist()
+    assert resize_mask(soft, (1, 6), rule=RULES["tss-matlab"]).tolist() == [[0, 0, 0, 255, 255, 255]]
     assert resize_mask(soft, (1, 6)).tolist() == [[0, 255, 255, 255, 255, 255]]
     # Doubled: OpenCV's values are 0,0,1,33,...; only what exceeds 128 stays.
     doubled = resize_u8(soft, 1, 12)
-    assert np.array_equal(resize_mask(soft, (1, 12), rule="tss-cpp") > 0, doubled > 128)
+    assert np.array_equal(resize_mask(soft, (1, 12), rule=RULES["tss-cpp"]) > 0, doubled > 128)
 
 
 @settings(deadline=None, max_examples=30)

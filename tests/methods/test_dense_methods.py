@@ -80,7 +80,7 @@ def test_every_method_finds_a_shift(name: str, pair) -> None:
 
 def test_images_of_different_size_are_matched_by_area() -> None:
     pytest.importorskip("cv2")
-    from tiepoint.geometry.bilinear import resize_u8
+    from tiepoint.geometry.flow.interpolation import resize_u8
 
     first = texture(90, 120)
     second = resize_u8(first, 120, 160)

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from tiepoint.metrics import expected_validity, matching_average_precision, ratio_dissimilarity
+from tiepoint.metrics import average_precision, expected_validity, ratio_dissimilarity
 from tiepoint.metrics.ranking.matching import chance_matching_average_precision
 from tiepoint.model.errors import InputError
 
@@ -20,19 +20,12 @@ def test_guessing_scores_chance():
     chance = chance_matching_average_precision(n, n)
     rng = np.random.default_rng(5)
     values = [
-        matching_average_precision(rng.random(n), rng.integers(0, n, n) == np.arange(n))
+        average_precision(rng.random(n), rng.integers(0, n, n) == np.arange(n), normaliser=n)
         for _ in range(20_000)
     ]
     assert abs(np.mean(values) - chance) < 4 * np.std(values) / np.sqrt(len(values))
-    constant = matching_average_precision(np.zeros(n), expected_validity(np.zeros(n), np.full(n, n)))
+    constant = average_precision(np.zeros(n), expected_validity(np.zeros(n), np.full(n, n)), normaliser=n)
     assert constant == pytest.approx(chance, rel=1e-13)
-
-
-def test_missed_correspondences_cost_only_with_all_references():
-    d = [1.0, 2.0, 3.0, np.inf]
-    assert matching_average_precision(d, [1, 1, 0, 0]) == 0.5
-    assert matching_average_precision(d, [1, 1, 0, 0], normaliser="retrieved") == 1.0
-    assert np.isnan(matching_average_precision(d, [0, 0, 0, 0], normaliser="retrieved"))
 
 
 def test_ratio_is_rank_equivalent_to_the_squared_inverse_ratio():

@@ -13,8 +13,8 @@ import pytest
 from tiepoint.datasets.tss import PairTruth, TssDataset
 from tiepoint.formats.flow.tss_results import read_pair_result
 from tiepoint.formats.image.read import read_image
-from tiepoint.geometry.bilinear import resize_u8
-from tiepoint.geometry.flow_color import colour_wheel, flow_color, max_motion
+from tiepoint.geometry.flow.color import colour_wheel, flow_color, max_motion
+from tiepoint.geometry.flow.interpolation import resize_u8
 from tiepoint.model.errors import InputError
 from tiepoint.report.flow_pictures import (
     error_map,

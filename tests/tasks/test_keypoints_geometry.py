@@ -15,7 +15,7 @@ import keypoint_restatement as plain
 from keypoint_world import make_features, make_scenes, run_task
 
 from tiepoint.geometry.homography import project
-from tiepoint.metrics.geometry.homography import homography_accuracy, homography_auc
+from tiepoint.metrics.homography import homography_accuracy, homography_auc
 from tiepoint.model.errors import InputError
 from tiepoint.model.units import Features
 from tiepoint.tasks import TASKS

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import keypoint_restatement as plain
 from keypoint_world import make_features, make_scenes, run_task
 
-from tiepoint.metrics.ranking.chance_matching import chance_of_found_matches
+from tiepoint.metrics.ranking.chance import chance_of_found_matches
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.distractors import query_sample
 from tiepoint.tasks.keypoints.images import TASK as IMAGES

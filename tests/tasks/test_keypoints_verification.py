@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import keypoint_restatement as plain
 from keypoint_world import make_features, make_scenes, run_task
 
-from tiepoint.metrics.ranking.chance_retrieval import chance_against_nearest
+from tiepoint.metrics.ranking.chance import chance_against_nearest
 from tiepoint.model.units import Features
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.distractors import (

@@ -193,7 +193,7 @@ def test_use_prec_decides_the_flip(results: Path, data: Path) -> None:
 
 def test_resized_results_are_close(results: Path, data: Path) -> None:
     """Results at half the size score nearly the same under `exact`, whatever the sizes of the two images."""
-    from tiepoint.geometry.flow_resize import resize_flow_pair
+    from tiepoint.geometry.flow.resize import resize_flow_pair
 
     small = results.parent / "small"
     for key in ("A/p1", "A/p2", "A/p3", "B/q1"):

@@ -79,9 +79,9 @@ def _show_one(
 ) -> None:
     from ..formats.flow.flow_file import read_flow
     from ..formats.image.read import read_image, write_image
-    from ..geometry.flow_color import flow_color, max_motion
-    from ..geometry.flow_validity import known
-    from ..geometry.flow_warp import warp_image
+    from ..geometry.flow.color import flow_color, max_motion
+    from ..geometry.flow.rules import known
+    from ..geometry.flow.warp import warp_image
     from ..report.flow_pictures import error_map, sheet, target_image
 
     values = read_flow(flow)
@@ -110,7 +110,7 @@ def _show_one(
 def _masked(mask: Path, image1: Any, coloured: Any, colours: tuple[Any, Any]) -> Any:
     """The foreground of image 1, resized to the mask as in the kit; of the coloured flow without an image."""
     from ..formats.image.mask import read_mask
-    from ..geometry.bilinear import resize_u8
+    from ..geometry.flow.interpolation import resize_u8
     from ..report.flow_pictures import foreground
 
     shape = read_mask(mask)
@@ -214,7 +214,7 @@ def warp(
     from ..formats.flow.flow_file import read_flow
     from ..formats.image.mask import read_mask
     from ..formats.image.read import read_image, read_size, write_image
-    from ..geometry.flow_warp import warp_image
+    from ..geometry.flow.warp import warp_image
     from ..report.flow_pictures import foreground, parse_colour, target_image
 
     background = parse_colour(bg_color)

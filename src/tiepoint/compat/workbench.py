@@ -12,14 +12,20 @@
 
 from __future__ import annotations
 
-from ..geometry.workbench_truth import find_single_relevant_index, project_point
-from ..metrics.workbench.experiment_metrics import ExperimentMetrics, merge_metrics
-from ..metrics.workbench.query_ap import (
-    QueryAPResult,
-    compute_average_precision,
-    compute_query_ap,
-    workbench_rank,
-)
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..geometry.nearest_truth import nearest_answers, project_plainly
+from ..metrics import half_tie_rank as workbench_rank
+from ..metrics.experiment import ExperimentMetrics, QueryAPResult
+from ..model.errors import InputError
+from ..tasks.keypoints.ranking_workbench import MAX_BOUND_PX
+
+TAU_PX = 3.0
+TIES = ("dw", "expected", "optimistic", "pessimistic")
 
 __all__ = [
     "ExperimentMetrics",
@@ -31,3 +37,109 @@ __all__ = [
     "project_point",
     "workbench_rank",
 ]
+
+
+def project_point(h: ArrayLike, point: ArrayLike) -> tuple[float, float]:
+    """Image of one point: (X/Z, Y/Z), (inf, inf) where |Z| < 1e-12.
+
+    Quirk: a negative Z (a point behind) is divided by like any other.
+
+    >>> project_point([[1, 0, 10], [0, 1, 5], [0, 0, 1]], (100, 200))
+    (110.0, 205.0)
+    """
+    x, y = project_plainly(h, np.asarray(point, dtype=np.float64).reshape(1, 2))[0]
+    return float(x), float(y)
+
+
+def find_single_relevant_index(
+    query: ArrayLike,
+    h: ArrayLike,
+    targets: ArrayLike,
+    tau_px: float = TAU_PX,
+    *,
+    max_bound: float = MAX_BOUND_PX,
+) -> int:
+    """The one right answer of a query (`geometry.nearest_truth.nearest_answers`): its index, or -1.
+
+    >>> shift = [[1, 0, 10], [0, 1, 5], [0, 0, 1]]
+    >>> find_single_relevant_index((100, 200), shift, [[110, 205], [160, 255]])
+    0
+    """
+    point = np.asarray(getattr(query, "pt", query), dtype=np.float64).reshape(1, 2)
+    return int(nearest_answers(h, point, targets, tau_px=tau_px, bound_px=max_bound)[0])
+
+
+def compute_average_precision(relevance_ranked: Sequence[Any] | ArrayLike) -> float:
+    """AP of a ranked list of 0/1 (or booleans): (1/R) sum of precision at each relevant rank; 0 if R = 0.
+
+    >>> compute_average_precision([0, 0, 0, 1, 1])
+    0.325
+    """
+    relevant = np.asarray(relevance_ranked, dtype=np.float64).reshape(-1) > 0
+    if not relevant.any():
+        return 0.0
+    ranks = np.flatnonzero(relevant) + 1
+    return float((np.arange(1, len(ranks) + 1) / ranks).mean())
+
+
+def compute_query_ap(
+    query: Any,
+    homography: ArrayLike,
+    targets: Any,
+    distances: ArrayLike,
+    tau_px: float = TAU_PX,
+    *,
+    max_bound: float = MAX_BOUND_PX,
+    tie: str = "dw",
+) -> QueryAPResult:
+    """AP = 1 / rank of the one right answer of a query.
+
+    Args:
+        query: (x, y), or an object with `pt`.
+        homography: (3, 3) from the query's image to the target image.
+        targets: (n, 2), or n objects with `pt`.
+        distances: descriptor distance to each target, (n,), any monotone form (the tool passes squares).
+        tau_px: tolerance of the ground truth.
+        max_bound: see `find_single_relevant_index`.
+        tie: `dw` (see `workbench_rank`); `expected` (AP = mean of 1/rank over all orders of the tied; the
+            rank reported is the mean rank rounded up); `optimistic`; `pessimistic`.
+
+    Trap, kept under `dw`: a NaN distance compares as False, so NaN candidates are never better and a NaN at
+    the right answer gives rank 1.
+
+    >>> compute_query_ap((0, 0), np.eye(3), [[0, 0], [50, 0], [90, 0]], [2.0, 1.0, 3.0]).ap
+    0.5
+    """
+    if tie not in TIES:
+        raise InputError(f"unknown tie rule {tie!r}; one of {', '.join(TIES)}")
+    points = np.array([getattr(t, "pt", t) for t in targets], dtype=np.float64).reshape(-1, 2)
+    d = np.asarray(distances, dtype=np.float64)
+    if len(d) != len(points):
+        raise InputError(f"{len(points)} target keypoints need as many distances, found {len(d)}")
+    right = find_single_relevant_index(query, homography, points, tau_px, max_bound=max_bound)
+    if right < 0:
+        return QueryAPResult()
+    better = int((d < d[right]).sum())
+    ties = int((np.delete(d, right) == d[right]).sum())
+    rank = int(workbench_rank(better, ties))
+    ap = 1.0 / rank
+    if tie == "expected":
+        ap = float((1.0 / np.arange(1 + better, 2 + better + ties)).mean())
+    elif tie == "optimistic":
+        rank, ap = 1 + better, 1.0 / (1 + better)
+    elif tie == "pessimistic":
+        rank, ap = 1 + better + ties, 1.0 / (1 + better + ties)
+    return QueryAPResult(ap, rank, 1, True)
+
+
+def merge_metrics(parts: Iterable[ExperimentMetrics]) -> ExperimentMetrics:
+    """All parts merged in order, with aggregates computed.
+
+    >>> merge_metrics(map(ExperimentMetrics.create_error, "ab")).error_message
+    'a; b'
+    """
+    whole = ExperimentMetrics()
+    for part in parts:
+        whole.merge(part)
+    whole.calculate_mean_precision()
+    return whole

@@ -17,8 +17,8 @@ from ..formats.image.mask import read_mask
 from ..formats.image.read import SUFFIXES as IMAGE_SUFFIXES
 from ..formats.image.read import read_image, read_size
 from ..formats.keypoints.pf_willow import read_pf_keypoints
-from ..geometry.flow_homography import homography_flow, lands_inside
-from ..geometry.flow_validity import UNKNOWN
+from ..geometry.flow.rules import UNKNOWN
+from ..geometry.flow.warp import homography_flow, lands_inside
 from ..model.errors import FormatError, InputError, ProblemsError
 from ..model.hashing import hash_file, hash_json
 from .sequences import ImageSequences

@@ -143,7 +143,7 @@ def corner_error(estimate: ArrayLike, truth: ArrayLike, size: tuple[int, int]) -
     """Mean distance, in target pixels, between the four image corners under two homographies.
 
     `size` is (width, height) of the **source** image. Corners that the truth sends to or behind infinity have
-    no place to compare with and are left out (v_artisans 1-5 of HPatches has two such corners); at least one
+    no place to compare with and are left out (the pair v_artisans 1-5 has two such corners); at least one
     is always left, because the centre is in front. Infinite when the estimate sends one of the others to or
     behind infinity, or is not a homography at all (singular, NaN): a useless estimate is a large error, no
     exception. A truth that is no homography is an `InputError`.

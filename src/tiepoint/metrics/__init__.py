@@ -5,8 +5,8 @@ from .ranking.average_precision import average_precision, average_precision_of_l
 from .ranking.chance import chance_average_precision
 from .ranking.counts import average_precision_from_counts, fpr_at_recall_from_counts, roc_auc_from_counts
 from .ranking.curves import Curve, precision_recall_curve, roc_curve
-from .ranking.matching import expected_validity, matching_average_precision, ratio_dissimilarity
-from .ranking.ranks import hit_at_k, precision_at_k, rank_histogram, recall_at_k, reciprocal_rank
+from .ranking.matching import expected_validity, ratio_dissimilarity
+from .ranking.ranks import half_tie_rank, reciprocal_rank
 from .ranking.roc import fpr_at_recall, roc_auc
 
 __all__ = [
@@ -18,13 +18,9 @@ __all__ = [
     "expected_validity",
     "fpr_at_recall",
     "fpr_at_recall_from_counts",
-    "hit_at_k",
-    "matching_average_precision",
-    "precision_at_k",
+    "half_tie_rank",
     "precision_recall_curve",
-    "rank_histogram",
     "ratio_dissimilarity",
-    "recall_at_k",
     "reciprocal_rank",
     "roc_auc",
     "roc_auc_from_counts",

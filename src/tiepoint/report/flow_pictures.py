@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from ..datasets.tss import PairTruth
 from ..formats.image.read import write_image
-from ..geometry.bilinear import resize_u8
-from ..geometry.flow_color import GREY, flow_color, max_motion
-from ..geometry.flow_resize import resize_flow_pair, resize_mask
-from ..geometry.flow_warp import warp_image
+from ..geometry.flow.color import GREY, flow_color, max_motion
+from ..geometry.flow.interpolation import resize_u8
+from ..geometry.flow.resize import resize_flow_pair, resize_mask
+from ..geometry.flow.warp import warp_image
 from ..metrics.dense.flow import endpoint_error
 from ..model.errors import InputError
+from ..tasks.dense.tss_compare import RULES
 
 Image = NDArray[np.uint8]
 Colour = tuple[int, int, int]
@@ -132,11 +133,11 @@ def kit_pictures(
             out[f"foreground{i + 1}"] = foreground(shown, mask, background=background)
     if flows is None:
         return out
-    sizes = [_size(f) for f in flows]
-    longest = max_motion(*resize_flow_pair(truth.flow1, truth.flow2, *sizes, rule="tss-cpp"))
+    sizes, kit = [_size(f) for f in flows], RULES["tss-cpp"]
+    longest = max_motion(*resize_flow_pair(truth.flow1, truth.flow2, *sizes, rule=kit))
     for i in (0, 1):
         mask = masks[i]
-        fitting = None if mask is None else resize_mask(mask, sizes[i], rule="tss-cpp")
+        fitting = None if mask is None else resize_mask(mask, sizes[i], rule=kit)
         coloured = flow_color(flows[i], longest=longest, background=flow_background)
         warped = warp_image(resize_u8(images[1 - i], *sizes[1 - i]), flows[i], outside=background)
         out[f"warped{i + 1}"] = foreground(warped, fitting, background=background)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..metrics.ranking.precision_grid import precision_at_recall
+from ..metrics.ranking.curves import precision_at_recall
 from ..model.curves import SceneCurves
 
 RECALL = (np.arange(100) + 0.5) / 100

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formats.image.read import to_grey
-from ...geometry.flow_homography import homography_flow, lands_inside
-from ...geometry.flow_validity import UNKNOWN
+from ...geometry.flow.rules import UNKNOWN
+from ...geometry.flow.warp import homography_flow, lands_inside
 
 Image = NDArray[np.uint8]
 _FEWEST = 4

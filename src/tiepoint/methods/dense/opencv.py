@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formats.image.read import to_grey
-from ...geometry.bilinear import resize_u8
+from ...geometry.flow.interpolation import resize_u8
 from ...model.errors import InputError
 
 Image = NDArray[np.uint8]

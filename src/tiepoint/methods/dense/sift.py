@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formats.image.read import to_grey
-from ...geometry.flow_consistency import consistency_masks
-from ...geometry.flow_resize import resize_flow_pair
-from ...geometry.imresize import imresize
+from ...geometry.flow.consistency import consistency_masks
+from ...geometry.flow.interpolation import imresize
+from ...geometry.flow.resize import resize_flow_pair
 from ...model.errors import InputError
 
 Image = NDArray[np.uint8]

@@ -35,8 +35,8 @@ class MaskCounts:
 def mask_counts(mask: Mask, truth: Mask, *, bitwise: bool = False) -> MaskCounts:
     """Counts of two masks (h, w); foreground is any value that is not zero.
 
-    With `bitwise`, as the C++ tool of the TSS kit does it, ``&``, ``|`` and ``^`` work on the bytes: values 1
-    and 2 do not intersect, and 1 and 255 differ. Both forms agree on masks of 0 and 255.
+    With `bitwise`, ``&``, ``|`` and ``^`` work on the bytes: values 1 and 2 do not intersect, and 1 and 255
+    differ. Both forms agree on masks of 0 and 255.
 
     >>> a, b = np.array([[0, 1, 255]], np.uint8), np.array([[0, 2, 255]], np.uint8)
     >>> mask_counts(a, b).iou, mask_counts(a, b, bitwise=True).iou
@@ -47,7 +47,7 @@ def mask_counts(mask: Mask, truth: Mask, *, bitwise: bool = False) -> MaskCounts
     a, b = np.asarray(mask), np.asarray(truth)
     if bitwise and not a.dtype == b.dtype == np.uint8:
         raise ValueError(f"bitwise counts are those of bytes (uint8), found {a.dtype} and {b.dtype}")
-    from ._mask_loops import count_bits, count_pixels
+    from ._counts import count_bits, count_pixels
 
     one, two = (x if x.dtype == np.uint8 else (x != 0).view(np.uint8) for x in (a, b))
     lines = np.ascontiguousarray(one).reshape(-1), np.ascontiguousarray(two).reshape(-1)
@@ -61,24 +61,6 @@ def between(mask: NDArray[np.uint8]) -> int:
     >>> between(np.array([[0, 1, 255]], np.uint8))
     1
     """
-    from ._mask_loops import count_between
+    from ._counts import count_between
 
     return int(count_between(np.ascontiguousarray(mask).reshape(-1)))
-
-
-def iou(mask: Mask, truth: Mask) -> float:
-    """Intersection over union of two masks; symmetric; NaN where both are empty.
-
-    >>> iou(np.array([[1, 1, 0]]), np.array([[0, 1, 0]]))
-    0.5
-    """
-    return mask_counts(mask, truth).iou
-
-
-def pixel_accuracy(mask: Mask, truth: Mask) -> float:
-    """Fraction of pixels on which two masks agree. The TSS kit calls this precision, which it is not.
-
-    >>> pixel_accuracy(np.array([[1, 1, 0, 0]]), np.array([[0, 1, 0, 0]]))
-    0.75
-    """
-    return mask_counts(mask, truth).pixel_accuracy

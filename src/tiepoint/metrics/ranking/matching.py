@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...model.errors import InputError
-from .average_precision import average_precision
 from .blocks import Floats
 from .chance import chance_average_precision
 from .normaliser import Normaliser
@@ -54,38 +53,6 @@ def ratio_dissimilarity(d1: ArrayLike, d2: ArrayLike) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where((a == 0) & (b == 0), 1.0, a / b)
     return np.where(np.isfinite(a) & np.isfinite(b), ratio, np.inf)
-
-
-def matching_average_precision(
-    dissimilarity: ArrayLike,
-    validity: ArrayLike,
-    *,
-    normaliser: Normaliser | None = None,
-    flavour: str = "trec",
-    ties: str = "expected",
-) -> float:
-    """Average precision of the first-neighbour matches of one image pair.
-
-    Args:
-        dissimilarity: (n,) distance of each reference patch to its first neighbour (or a ratio); infinite
-            where there is no match.
-        validity: (n,) whether the match is right, or the probability that it is.
-        normaliser: None: every reference patch, so that a missed correspondence costs; `retrieved`: the
-            right matches only, which measures the order of the matches but not their number; or a number.
-        flavour: `trec` or `trapezoid`.
-        ties: rule for equal dissimilarities.
-
-    Returns:
-        The value; NaN with `retrieved` and no right match.
-
-    >>> d, valid = [1, 2, 3, 4, 5, 6], [1, 0, 1, 1, 0, 0]
-    >>> round(matching_average_precision(d, valid), 6)
-    0.402778
-    >>> round(matching_average_precision(d, valid, normaliser="retrieved"), 6)
-    0.805556
-    """
-    by: Normaliser = len(np.asarray(dissimilarity)) if normaliser is None else normaliser
-    return average_precision(dissimilarity, validity, normaliser=by, flavour=flavour, ties=ties)
 
 
 @cache

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rank statistics of right answers from counts: reciprocal rank, hits at k, histogram.
+"""Ranks of right answers from counts, and their reciprocals.
 
 A right answer with `lt` others nearer and `eq` others equally near has, in a random order of the tie, each of
 the ranks lt+1 … lt+eq+1 with the same probability. Here the others are all other items of the list.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,82 +63,12 @@ def reciprocal_rank(
     return np.where(_found(retrieved, low.shape), harmonic_difference(low - 1.0, width) / width, 0.0)
 
 
-def hit_at_k(
-    lt: ArrayLike,
-    eq: ArrayLike,
-    k: int,
-    *,
-    eq_before: ArrayLike | None = None,
-    retrieved: ArrayLike | None = None,
-    ties: str = "expected",
-) -> Floats:
-    """Probability that each right answer stands among the first k.
+def half_tie_rank(better: ArrayLike, ties: ArrayLike) -> NDArray[np.int64]:
+    """Rank of the one right answer as a whole number: 1 + better + ceil(ties / 2).
 
-    With one right answer: recall (and success) at k is its mean, precision at k its mean divided by k.
+    The mean rank among ties, 1 + better + ties / 2, rounded up.
 
-    >>> hit_at_k([0, 0, 3], [0, 3, 0], 2)
-    array([1. , 0.5, 0. ])
+    >>> half_tie_rank([0, 0, 0, 3], [0, 1, 2, 3]).tolist()
+    [1, 2, 2, 6]
     """
-    if k < 1:
-        raise InputError(f"k must be at least 1, not {k}")
-    low, high = rank_bounds(lt, eq, eq_before=eq_before, ties=ties)
-    inside = np.clip((k - low + 1.0) / (high - low + 1.0), 0.0, 1.0)
-    return np.where(_found(retrieved, low.shape), inside, 0.0)
-
-
-def precision_at_k(hits: ArrayLike, k: int) -> float:
-    """Mean precision at k of queries with `hits` (expected) right answers among their first k.
-
-    >>> precision_at_k([1, 0], 5)
-    0.1
-    """
-    h = np.asarray(hits, np.float64)
-    return float(h.mean() / k) if h.size else float("nan")
-
-
-def recall_at_k(hits: ArrayLike, relevant: ArrayLike) -> float:
-    """Mean over queries of the share of right answers among the first k; queries without any are skipped.
-
-    >>> recall_at_k([1, 2], [1, 4])
-    0.75
-    """
-    h, r = np.broadcast_arrays(np.asarray(hits, np.float64), np.asarray(relevant, np.float64))
-    some = r > 0
-    return float(np.mean(h[some] / r[some])) if some.any() else float("nan")
-
-
-def rank_histogram(
-    lt: ArrayLike,
-    eq: ArrayLike,
-    edges: ArrayLike,
-    *,
-    eq_before: ArrayLike | None = None,
-    retrieved: ArrayLike | None = None,
-    ties: str = "expected",
-) -> Floats:
-    """Expected number of right answers with a rank in each class [edges[i], edges[i+1]).
-
-    Answers that are not `retrieved` are in no class: the sum falls short of the number of queries by them.
-
-    Args:
-        lt: (q,) others nearer.
-        eq: (q,) others equally near.
-        edges: increasing ranks; the last may be infinite.
-        eq_before: (q,) for ties `file`.
-        retrieved: (q,) booleans.
-        ties: tie rule.
-
-    Returns:
-        float64 (len(edges) - 1,).
-
-    >>> rank_histogram([0, 0, 9], [0, 3, 0], [1, 2, 5, np.inf])
-    array([1.25, 0.75, 1.  ])
-    """
-    low, high = rank_bounds(lt, eq, eq_before=eq_before, ties=ties)
-    kept = _found(retrieved, low.shape)
-    low, high = low[kept], high[kept]
-    e = np.asarray(edges, np.float64)
-    if e.ndim != 1 or len(e) < 2 or (np.diff(e) <= 0).any():
-        raise InputError("edges must be at least two increasing ranks")
-    below: list[Any] = [np.sum(np.clip((x - low) / (high - low + 1.0), 0.0, 1.0)) for x in e]
-    return np.diff(np.array(below, np.float64))
+    return 1 + np.asarray(better, np.int64) + (np.asarray(ties, np.int64) + 1) // 2

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...geometry.flow_color import flow_color
+from ...geometry.flow.color import flow_color
 from ...model.errors import TiepointError
 from ...model.hashing import hash_json
 from ...run.engine import load_task

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.dense_pairs import DensePair
-from ...metrics.dense.flow import endpoint_error
+from ...metrics.dense.flow import endpoint_error, outliers
 from ...model.errors import FormatError, InputError
 from ...model.records import Records
 from ...model.scores import Score, group_name
@@ -46,15 +46,13 @@ def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[st
         absent = False
     error = endpoint_error(flow, truth)
     error_valid = error[~np.isnan(error)]
-    valid = ~np.isnan(error)
-    length = np.hypot(truth[valid, 0].astype(np.float64), truth[valid, 1].astype(np.float64))
     finite = error_valid[np.isfinite(error_valid)]
     columns = {
         "correct": np.array([[int((error_valid <= t).sum()) for t in limits]], np.int64),
-        "valid": np.array([valid.sum()], np.int64),
+        "valid": np.array([error_valid.size], np.int64),
         "known": np.array([finite.size], np.int64),
         "error_sum_px": np.array([finite.sum()]),
-        "outliers": np.array([int(((error_valid > 3) & (error_valid > 0.05 * length)).sum())], np.int64),
+        "outliers": np.array([outliers(error, truth)], np.int64),
     }
     labels = [{"threshold_px": int(t) if t == int(t) else t} for t in pixels]
     labels += [{"alpha": a} for a in options["alphas"]]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...datasets.dense_pairs import BrokenPair, DensePair, find_pairs
 from ...formats.flow.tss_results import PairResult
-from ...geometry.flow_resize import resize_flow_pair
+from ...geometry.flow.resize import resize_flow_pair
 from ...methods.dense.layout import absent_words, check_folders, extra_folders
 from ...metrics.dense.pck import SCALES
 from ...model.errors import FormatError, InputError, ProblemsError, Together, UnknownNameError

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.dense_pairs import Box, DensePair
-from ...geometry.flow_transfer import transfer
-from ...metrics.dense.pck import SCALES, pck_length
+from ...geometry.flow.warp import transfer
+from ...metrics.dense.pck import SCALES, pck_length, point_errors, points_right
 from ...model.errors import FormatError, InputError
 from ...model.records import Records
 from ...model.scores import Score, group_name
@@ -36,9 +36,6 @@ def compare_points(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[
     source, target = pair.points()
     real = np.isfinite(source).all(axis=1) & np.isfinite(target).all(axis=1)
     found = np.full_like(source, np.nan) if flow is None else transfer(source, flow)
-    delta = found[real] - target[real]
-    distance = np.hypot(delta[:, 0], delta[:, 1])
-    distance[np.isnan(distance)] = np.inf
     box = _box(pair, wanted=options["scale"] == "box")
     size = pair.sizes()[1]
     lengths = {
@@ -46,7 +43,10 @@ def compare_points(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[
         for scale in SCALES
         if scale != "box" or box is not None
     }
-    columns = {"point": np.flatnonzero(real).astype(np.int64), "distance_px": distance}
+    columns = {
+        "point": np.flatnonzero(real).astype(np.int64),
+        "distance_px": point_errors(found[real], target[real]),
+    }
     if options["scale"] not in lengths:
         raise InputError(
             f"{pair.key} has no length of scale {options['scale']!r}; one of {', '.join(lengths)}"
@@ -108,8 +108,8 @@ class DensePck(DenseTask):
         """Headline PCK of each directed pair, for the report's gallery."""
         for r in usable(records)[0]:
             if len(r["distance_px"]):
-                limit = HEADLINE_ALPHA * r.meta["lengths"][r.meta["scale"]]
-                yield str(r.meta["pair"]).rpartition(":")[0], float(np.mean(r["distance_px"] <= limit))
+                right = points_right(r["distance_px"], r.meta["lengths"][r.meta["scale"]], HEADLINE_ALPHA)
+                yield str(r.meta["pair"]).rpartition(":")[0], right / len(r["distance_px"])
 
     def warnings(self, records: Sequence[Records]) -> list[str]:
         """What was missing, with counts."""
@@ -133,7 +133,7 @@ def pck_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]
     for scale in (s for s in SCALES if all(s in r.meta["lengths"] for r in used)):
         for alpha in used[0].meta["alphas"]:
             right = np.array(
-                [int((r["distance_px"] <= alpha * r.meta["lengths"][scale]).sum()) for r in used], np.float64
+                [points_right(r["distance_px"], r.meta["lengths"][scale], alpha) for r in used], np.float64
             )
             for per in ("pair", "point"):
                 labels = {"alpha": alpha, "scale": scale, "per": per}

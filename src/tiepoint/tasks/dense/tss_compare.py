@@ -11,13 +11,21 @@ from numpy.typing import NDArray
 
 from ...datasets.tss import PairTruth
 from ...formats.flow.tss_results import PairResult
-from ...geometry.flow_consistency import consistency_masks
-from ...geometry.flow_resize import resize_flow_pair, resize_mask
+from ...geometry.flow.consistency import consistency_masks
+from ...geometry.flow.resize import resize_flow_pair, resize_mask
+from ...geometry.flow.rules import FlowRule
 from ...metrics.dense.flow import flow_counts, flow_counts_resized
 from ...metrics.dense.masks import MaskCounts, mask_counts
 
 THRESHOLDS = tuple(range(1, 51))
 """Percent of the larger side of the target image."""
+
+RULES = {
+    "exact": FlowRule(),
+    "tss-cpp": FlowRule("opencv", first_pixel=0, closed_px=20, closed_share=0, unknown_error_px=1000),
+    "tss-matlab": FlowRule("imresize", first_pixel=1, closed_px=20, closed_share=0, lenient=True),
+}
+"""How each protocol resizes, samples and judges flows."""
 
 _MASK_COUNTS = ("intersection", "union", "differing", "pixels")
 Masks = tuple[NDArray[np.uint8], NDArray[np.uint8]]
@@ -61,12 +69,12 @@ def compare_pair(
     own_flows = _both(result, "flow1", "flow2")
     own_masks = _both(result, "mask1", "mask2")
     masks = own_masks and (
-        resize_mask(own_masks[0], truth.mask1.shape, rule=rule),
-        resize_mask(own_masks[1], truth.mask2.shape, rule=rule),
+        resize_mask(own_masks[0], truth.mask1.shape, rule=RULES[rule]),
+        resize_mask(own_masks[1], truth.mask2.shape, rule=RULES[rule]),
     )
     flows = own_flows
     if own_flows is not None and (masks is None or rule == "tss-matlab"):
-        flows = resize_flow_pair(*own_flows, *sizes, rule=rule)
+        flows = resize_flow_pair(*own_flows, *sizes, rule=RULES[rule])
     state = _State(flows, masks, rule)
     flip, estimate = _auto_flip(truth, auto_flip, use_prec), _estimate
     steps = (estimate, flip) if rule == "tss-matlab" else (flip, estimate)
@@ -109,7 +117,7 @@ def _both(result: PairResult, first: str, second: str) -> tuple[Any, Any] | None
 def _estimate(state: _State) -> _State:
     if state.masks is not None or state.flows is None:
         return state
-    masks = consistency_masks(*state.flows, rule=state.rule)
+    masks = consistency_masks(*state.flows, rule=RULES[state.rule])
     return replace(state, masks=masks, estimated=True)
 
 
@@ -164,11 +172,11 @@ def _flow_columns(truth: PairTruth, flows: Flows | None, rule: str) -> dict[str,
     for i in (0, 1):
         limits = thresholds_px(truths[1 - i].shape)
         if fits:
-            counts.append(flow_counts(flows[i], truths[i], limits, rule=rule))
+            counts.append(flow_counts(flows[i], truths[i], limits, rule=RULES[rule]))
         else:
             old, new = flows[1 - i].shape[:2], truths[1 - i].shape[:2]
             counts.append(
-                flow_counts_resized(flows[i], truths[i], limits, old_other=old, other=new, rule=rule)
+                flow_counts_resized(flows[i], truths[i], limits, old_other=old, other=new, rule=RULES[rule])
             )
     return {
         "correct": np.stack([c.correct for c in counts]),

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from ...formats.flow.tss_results import read_pair_result, write_pair_result
-from ...geometry.flow_consistency import consistency_masks
-from ...geometry.flow_resize import resize_flow_pair
+from ...geometry.flow.consistency import consistency_masks
+from ...geometry.flow.resize import resize_flow_pair
 from ...methods.dense.layout import absent_words, check_folders, extra_folders, pair_folder
 from ...model.errors import ProblemsError
 from ...model.records import Records
 from ...model.units import Arrays
 from ...model.workspace import thread_workspace
 from ..base import OpenTask, Task
+from .tss_compare import RULES
 from .tss_csv import write_scores_csv
 from .tss_opened import OpenTss, compare_files, missing_parts
 
@@ -84,8 +85,8 @@ def write_results(
     if not {"mask1", "mask2"} <= made.keys() and {"flow1", "flow2"} <= made.keys():
         flows = np.asarray(made["flow1"]), np.asarray(made["flow2"])
         if sizes is not None:
-            flows = resize_flow_pair(*flows, *sizes, rule=rule)
-        made["mask1"], made["mask2"] = consistency_masks(*flows, rule=rule)
+            flows = resize_flow_pair(*flows, *sizes, rule=RULES[rule])
+        made["mask1"], made["mask2"] = consistency_masks(*flows, rule=RULES[rule])
     write_pair_result(folder, made)
     return folder
 

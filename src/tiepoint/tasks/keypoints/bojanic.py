@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...geometry.workbench_truth import project_points
+from ...geometry.nearest_truth import project_plainly
 from ...kernels import first_two, value_table
 from ...model.units import Features
 from .distractors import query_sample
@@ -100,7 +100,7 @@ def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Refer
     inside[rows.usable] = True
     projected = {}
     for k in others:
-        projected[k] = project_points(s.homography(scene, k), rows.xy)
+        projected[k] = project_plainly(s.homography(scene, k), rows.xy)
         inside &= ((projected[k] >= 0) & (projected[k] <= np.array(s.size(scene, k)))).all(axis=1)
     return Reference(rows, np.flatnonzero(inside), projected)
 

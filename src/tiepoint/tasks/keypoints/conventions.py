@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...metrics import average_precision, average_precision_from_counts, precision_recall_curve
-from ...metrics.workbench.query_ap import workbench_rank
+from ...metrics import (
+    average_precision,
+    average_precision_from_counts,
+    half_tie_rank,
+    precision_recall_curve,
+)
 from ...model.records import Records
 from ..base import Steps
 from .geometry_scores import THRESHOLDS_PX
@@ -40,7 +44,7 @@ def ranking_conventions(records: Sequence[Records]) -> Steps:
             ("exact: every location within tau is right, a failure is a miss", every),
             ("failed descriptors leave the denominator", every[works]),
             ("only the location nearest to the true place is right", single),
-            ("a tie is worth half a place, rounded up", 1.0 / workbench_rank(better[usable], ties[usable])),
+            ("a tie is worth half a place, rounded up", 1.0 / half_tie_rank(better[usable], ties[usable])),
         ):
             steps.setdefault(name, []).append(np.asarray(values, np.float64))
     return [("keypoints/ranking true_map_micro", _means(steps))]

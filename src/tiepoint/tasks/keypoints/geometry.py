@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ...geometry.covisibility import centre, covisible
 from ...geometry.homography import corner_error, inverse, project
-from ...metrics.geometry.mma import matching_accuracy
+from ...metrics.repeatability import matching_accuracy
 from ...model.records import Records
 from ...model.units import Features
 from .conventions import Curves, geometry_curves

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...metrics.geometry.homography import homography_accuracy, homography_auc
-from ...metrics.geometry.repeatability import matching_score, repeatability
+from ...metrics.homography import homography_accuracy, homography_auc
+from ...metrics.repeatability import matching_score, repeatability
 from ...model.records import Records
 from ...model.scores import Score, group_name
 from ..scene_means import Sums, by_scene, micro, with_protocol

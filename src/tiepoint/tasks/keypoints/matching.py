@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ...metrics import average_precision, chance_average_precision
-from ...metrics.ranking.chance_matching import chance_of_found_matches
+from ...metrics.ranking.chance import chance_of_found_matches
 from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name

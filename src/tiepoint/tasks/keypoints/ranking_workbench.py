@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...geometry.workbench_truth import single_relevant
+from ...geometry.nearest_truth import nearest_answers
 from ...kernels import first_two, pair_distances_sq, rank_counts
-from ...metrics.workbench.experiment_metrics import ExperimentMetrics
-from ...metrics.workbench.query_ap import QueryAPResult, workbench_rank
-from ...metrics.workbench.scene_means import mean_of
+from ...metrics import half_tie_rank
+from ...metrics.experiment import ExperimentMetrics, QueryAPResult
+from ...metrics.scene_means import mean_of
 from ...model.records import Records
 from ...model.scores import Score, group_name
 from ...model.units import Features
@@ -26,6 +26,9 @@ from ..scene_means import KIND_NAMES, Sums, by_scene, count_score, macro, micro,
 from .opened import ImageFeatures, OpenKeypoints, image_features
 
 Ints = NDArray[np.int64]
+
+MAX_BOUND_PX = 2000.0
+"""Images of points beyond this coordinate count as lost, whatever the size of the target image."""
 
 
 def raw_values(image: ImageFeatures) -> NDArray[Any]:
@@ -52,11 +55,12 @@ def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> 
         pairs.append(pair)
         if len(source) == 0 or len(target) == 0:
             continue  # the tool skips such a pair: its queries are neither processed nor excluded
-        right = single_relevant(
+        right = nearest_answers(
             sequences.homography(scene, image),
             _float32(source.xy),
             _float32(target.xy),
             tau_px=options.tau_px,
+            bound_px=MAX_BOUND_PX,
         )
         pair |= {"zero_vector": int(zero.sum()), "no_truth": int(((right < 0) & ~zero).sum())}
         asked = np.flatnonzero((right >= 0) & ~zero)
@@ -123,7 +127,7 @@ def experiment_metrics(records: Sequence[Records]) -> ExperimentMetrics:
     metrics = ExperimentMetrics()
     for record in sorted(records, key=lambda r: str(r.meta["scene"])):
         scene = str(record.meta["scene"])
-        ranks = workbench_rank(record["lt"], record["eq"]).tolist()
+        ranks = half_tie_rank(record["lt"], record["eq"]).tolist()
         for number, pair in enumerate(record.meta["pairs"]):
             for i in np.flatnonzero(record["image"] == number):
                 metrics.add_query_ap(scene, QueryAPResult(1.0 / ranks[i], ranks[i], 1, True))
@@ -189,7 +193,7 @@ def _harmonic(n: NDArray[Any]) -> NDArray[np.float64]:
 
 def _at_k(records: Sequence[Records], scenes: tuple[str, ...], kinds: tuple[str, ...]) -> list[Score]:
     by = {str(r.meta["scene"]): r for r in records}
-    ranks = [workbench_rank(by[s]["lt"], by[s]["eq"]) for s in scenes]
+    ranks = [half_tie_rank(by[s]["lt"], by[s]["eq"]) for s in scenes]
     count = np.array([len(r) for r in ranks], float)
     scores = []
     for k in (1, 5, 10):

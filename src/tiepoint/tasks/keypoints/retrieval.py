@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...geometry.correspondence import locations
 from ...kernels import pair_distances
 from ...metrics import average_precision_of_lists
-from ...metrics.ranking.chance_retrieval import chance_against_nearest
+from ...metrics.ranking.chance import chance_against_nearest
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ...model.units import Features

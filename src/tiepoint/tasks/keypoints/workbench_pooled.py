@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...geometry.workbench_truth import correct_pairs
+from ...geometry.nearest_truth import nearest_pairs
 from ...kernels import PooledCounts, pair_distances_sq
 from ...metrics import average_precision_from_counts, chance_average_precision
 from ...model.records import Records
@@ -25,6 +25,9 @@ from ..scene_means import KIND_NAMES, Sums, by_scene, count_score, macro, with_p
 from .distractors import workbench_rows, workbench_scenes
 from .opened import ImageFeatures, OpenKeypoints, image_features
 from .ranking_workbench import raw_values
+
+_COLOCATED_PX = 1e-6
+"""No target may be nearer by more than this for a pair to be correct: co-located twins all are."""
 
 
 def _rows(image: ImageFeatures) -> NDArray[Any]:
@@ -50,7 +53,13 @@ def compare_pooled(opened: OpenKeypoints, scene: str, features: Features, role: 
     right: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = []
     offset = 0
     for k, target in targets.items():
-        near = correct_pairs(s.homography(scene, k), _f32(source.xy), _f32(target.xy), tau_px=options.tau_px)
+        near = nearest_pairs(
+            s.homography(scene, k),
+            _f32(source.xy),
+            _f32(target.xy),
+            tau_px=options.tau_px,
+            slack_px=_COLOCATED_PX,
+        )
         squared = np.empty(0)
         if len(near.query):
             squared = pair_distances_sq(queries, _rows(target), near.query, near.target)

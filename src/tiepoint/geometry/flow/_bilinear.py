@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bilinear resizing in OpenCV's arithmetic, without OpenCV. Loops only; `bilinear.py` has the rules."""
+"""Bilinear resizing in OpenCV's arithmetic, without OpenCV. Loops only; `resize.py` has the rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.compiled import cached_njit
+from ...model.compiled import cached_njit
 
 Array = NDArray[Any]
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Repeatability and localisation error of detections, and the matching score of a whole pipeline."""
+"""Repeatability of detections, matching score of a whole pipeline, and the accuracy of its matches."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 
 def repeatability(corresponding: int, visible_first: int, visible_second: int) -> float:
@@ -30,19 +30,6 @@ def repeatability(corresponding: int, visible_first: int, visible_second: int) -
     return min(corresponding / smaller, 1.0) if smaller > 0 else float("nan")
 
 
-def localisation_error(error_px: ArrayLike, tau_px: float) -> float:
-    """Mean distance in pixels between corresponding points, over those within tau_px; NaN without any.
-
-    Trap: it falls with tau_px by construction; always name the tolerance.
-
-    >>> localisation_error([0.5, 1.5, 8.0], 3)
-    1.0
-    """
-    errors = np.asarray(error_px, np.float64)
-    errors = errors[errors <= tau_px]
-    return float(errors.mean()) if errors.size else float("nan")
-
-
 def matching_score(correct: int, visible_first: int, visible_second: int) -> float:
     """Correct matches divided by the smaller number of points in the shared view: detector and descriptor.
 
@@ -52,3 +39,20 @@ def matching_score(correct: int, visible_first: int, visible_second: int) -> flo
     0.25
     """
     return repeatability(correct, visible_first, visible_second)
+
+
+def matching_accuracy(error_px: ArrayLike, thresholds_px: ArrayLike) -> NDArray[np.float64]:
+    """Share of the matches of an image pair with a reprojection error of at most each threshold, (t,).
+
+    A pair without matches scores 0, as is usual; averaging it away would reward silence. The mean over
+    pairs is the MMA.
+
+    Trap: it says nothing about how many matches there are; print their number beside it.
+
+    >>> matching_accuracy([0.5, 2.0, 40.0, float("inf")], [1, 3])
+    array([0.25, 0.5 ])
+    """
+    errors, limits = np.asarray(error_px, np.float64), np.asarray(thresholds_px, np.float64)
+    if errors.size == 0:
+        return np.zeros(limits.shape)
+    return np.asarray((errors[:, None] <= limits[None]).mean(axis=0), np.float64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counting endpoint errors. Loops only; `flow.py` has the definitions."""
+"""Counting endpoint errors and pixels of masks: loops only; `flow.py` and `masks.py` define them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...geometry._bilinear import flow_lines, flow_row, split
+from ...geometry.flow._bilinear import flow_lines, flow_row, split
 from ...model.compiled import cached_njit
 
 Array = NDArray[Any]
@@ -155,8 +155,8 @@ def resized_counts(
 
 
 @cached_njit(nogil=True)
-def matlab_counts(flow: Array, truth: Array, thresholds: Array) -> tuple[Array, Array]:
-    """The MATLAB tool's count: truth needs ``u < 1e9`` only, and a NaN error is above no threshold."""
+def lenient_counts(flow: Array, truth: Array, thresholds: Array) -> tuple[Array, Array]:
+    """`error_counts` where truth needs ``u < 1e9`` only, and a NaN error is above no threshold."""
     wrong = np.zeros(thresholds.size, np.int64)
     sums = np.zeros(3)
     for y in range(flow.shape[0]):
@@ -175,3 +175,35 @@ def matlab_counts(flow: Array, truth: Array, thresholds: Array) -> tuple[Array, 
                     break
                 wrong[k] += 1
     return wrong, sums
+
+
+@cached_njit(nogil=True)
+def count_bits(a: Array, b: Array) -> tuple[int, int, int]:
+    """Array of two lines with a common bit, with any bit, and with a differing bit."""
+    both = either = differing = 0
+    for i in range(a.size):
+        both += 1 if a[i] & b[i] else 0
+        either += 1 if a[i] | b[i] else 0
+        differing += 1 if a[i] ^ b[i] else 0
+    return both, either, differing
+
+
+@cached_njit(nogil=True)
+def count_pixels(a: Array, b: Array) -> tuple[int, int, int]:
+    """The same for foreground, which is any value but zero."""
+    both = either = differing = 0
+    for i in range(a.size):
+        one, two = a[i] != 0, b[i] != 0
+        both += 1 if one & two else 0
+        either += 1 if one | two else 0
+        differing += 1 if one != two else 0
+    return both, either, differing
+
+
+@cached_njit(nogil=True)
+def count_between(a: Array) -> int:
+    """Array that are neither 0 nor 255."""
+    found = 0
+    for i in range(a.size):
+        found += 1 if (a[i] != 0) & (a[i] != 255) else 0
+    return found

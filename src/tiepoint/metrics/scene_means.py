@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Means over lists by scene, as DescriptorWorkbench takes them."""
+"""Means over lists by scene: over scenes with values, and with left-out queries as zeros."""
 
 from __future__ import annotations
 

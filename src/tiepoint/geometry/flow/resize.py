@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Resizing a pair of flows, and masks, to other image sizes: three rules."""
+"""Resizing a pair of flows, and masks, to other image sizes."""
 
 from __future__ import annotations
 
@@ -8,44 +8,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .bilinear import resize_u8, taps
-from .flow_validity import UNKNOWN, known, known_matlab_resize, loop_ready
-from .imresize import imresize
+from .interpolation import imresize, resize_u8, taps
+from .rules import LIMIT, SOUND, UNKNOWN, FlowRule, known, loop_ready
 
-RULES = ("exact", "tss-cpp", "tss-matlab")
 Size = tuple[int, int]
 Flow = NDArray[Any]
 
 
 def resize_flow_pair(
-    flow1: Flow, flow2: Flow, size1: Size, size2: Size, *, rule: str = "exact"
+    flow1: Flow, flow2: Flow, size1: Size, size2: Size, *, rule: FlowRule = SOUND
 ) -> tuple[Flow, Flow]:
     """Two opposite flows on new image sizes; sizes are (height, width).
 
     Flow 1 lives on image 1 and points into image 2, so its values scale with image 2 and its positions with
-    image 1. With old sizes w1, w2, new sizes W1, W2 and r the bilinear sample of the old flow::
+    image 1. With old sizes w1, w2, new sizes W1, W2, r the sample of the old flow, and x counted from
+    `rule.first_pixel`::
 
-        exact       u' = (r + (x + 1/2) * w1/W1) * W2/w2 - (x + 1/2)     x = 0, 1, …  (float64)
-        tss-cpp     u' = (r +  x        * w1/W1) * W2/w2 -  x            x = 0, 1, …  (float32)
-        tss-matlab  u' = (r +  x        * w1/W1) / w2*W2 -  x            x = 1, 2, …  (float64, antialiased)
+        u' = (r + x * w1/W1) * W2/w2 - x
 
-    `exact` keeps pixel areas where they are; the kit's rules are off by a constant of
+    x = 1/2, 3/2, … keeps pixel areas where they are; whole numbers are off by a constant of
     ``(w1/W1 * W2/w2 - 1)/2`` px where the two images are scaled differently, and agree where they are not.
     A pixel with any unknown contributor is unknown (1e10), whatever its code; a neighbour of weight 0 is no
-    contributor. Quirk of `tss-cpp`, as in the kit: OpenCV multiplies by the weight 0, and 0 times NaN or
-    infinity is NaN, so such a neighbour makes a pixel unknown there, which 1e10 would not. If both sizes fit
-    already, the flows are returned as they are; if one does not fit, both go through the formula.
+    contributor. Quirk of `opencv`: it multiplies by the weight 0, and 0 times NaN or infinity is NaN, so such
+    a neighbour makes a pixel unknown there, which 1e10 would not. If both sizes fit already, the flows are
+    returned as they are; if one does not fit, both go through the formula.
 
     >>> zoomed, _ = resize_flow_pair(np.full((2, 2, 2), 3.0), np.zeros((2, 2, 2)), (4, 4), (4, 4))
     >>> zoomed[0, 0].tolist()
     [6.0, 6.0]
     """
-    if rule not in RULES:
-        raise ValueError(f"unknown rule {rule!r}; one of {RULES}")
     old1, old2 = _size(flow1), _size(flow2)
     if (old1, old2) == (size1, size2):
         return flow1, flow2
-    one = _matlab if rule == "tss-matlab" else _opencv
+    one = _antialiased if rule.resampling == "imresize" else _bilinear
     return one(flow1, size1, old2, size2, rule), one(flow2, size2, old1, size1, rule)
 
 
@@ -53,7 +48,7 @@ def _size(flow: Flow) -> Size:
     return int(flow.shape[0]), int(flow.shape[1])
 
 
-def _opencv(flow: Flow, size: Size, old_other: Size, other: Size, rule: str) -> Flow:
+def _bilinear(flow: Flow, size: Size, old_other: Size, other: Size, rule: FlowRule) -> Flow:
     from ._bilinear import resize_flow
 
     values, plan = resize_plan(flow, size, old_other, other, rule)
@@ -61,20 +56,19 @@ def _opencv(flow: Flow, size: Size, old_other: Size, other: Size, rule: str) -> 
 
 
 def resize_plan(
-    flow: Flow, size: Size, old_other: Size, other: Size, rule: str
+    flow: Flow, size: Size, old_other: Size, other: Size, rule: FlowRule
 ) -> tuple[Flow, tuple[Any, ...]]:
-    """What the loops of `exact` and `tss-cpp` need to resize a flow: its values, taps, offsets, factors."""
-    dtype: type = np.float32 if rule == "tss-cpp" else np.float64
+    """What the bilinear loops need to resize a flow: its values, taps, offsets, factors."""
+    dtype, opencv = rule.dtype, rule.resampling == "opencv"
     (h, w), (new_h, new_w) = _size(flow), size
-    start = 0.0 if rule == "tss-cpp" else 0.5
-    bx = np.arange(new_w, dtype=dtype) + dtype(start)
-    by = np.arange(new_h, dtype=dtype) + dtype(start)
+    bx = np.arange(new_w, dtype=dtype) + dtype(rule.first_pixel)
+    by = np.arange(new_h, dtype=dtype) + dtype(rule.first_pixel)
     ax, ay = bx * dtype(w) / dtype(new_w), by * dtype(h) / dtype(new_h)
     to: NDArray[Any] = np.array([other[1], old_other[1], other[0], old_other[0]], dtype)
     values = loop_ready(flow)
     # OpenCV copies where the size stays, else it multiplies by 0 as well.
-    blank = rule != "tss-cpp" or (h, w) == size
-    if rule == "tss-cpp":
+    blank = not opencv or (h, w) == size
+    if opencv:
         values = values.astype(np.float32, copy=False)
         if (h, w) == (2 * new_h, 2 * new_w):
             values, (h, w) = _halve(values), (new_h, new_w)
@@ -93,12 +87,14 @@ def _halve(flow: NDArray[np.float32]) -> NDArray[np.float32]:
     return mean
 
 
-def _matlab(flow: Flow, size: Size, old_other: Size, other: Size, rule: str) -> Flow:
+def _antialiased(flow: Flow, size: Size, old_other: Size, other: Size, rule: FlowRule) -> Flow:
     (h, w), (new_h, new_w) = _size(flow), size
     double = flow.astype(np.float64)
     r = imresize(double, new_h, new_w)
-    blocked = imresize((~known_matlab_resize(flow)).astype(np.float64), new_h, new_w) != 0
-    x, y = np.arange(1, new_w + 1), np.arange(1, new_h + 1)[:, None]
+    # Here a component of exactly 1e9 is unknown.
+    inside = (np.abs(flow[..., 0]) < LIMIT) & (np.abs(flow[..., 1]) < LIMIT)
+    blocked = imresize((~inside).astype(np.float64), new_h, new_w) != 0
+    x, y = np.arange(new_w) + rule.first_pixel, np.arange(new_h)[:, None] + rule.first_pixel
     out = np.empty_like(r)
     out[..., 0] = (r[..., 0] + x * w / new_w) / old_other[1] * other[1] - x
     out[..., 1] = (r[..., 1] + y * h / new_h) / old_other[0] * other[0] - y
@@ -106,24 +102,22 @@ def _matlab(flow: Flow, size: Size, old_other: Size, other: Size, rule: str) -> 
     return out
 
 
-def resize_mask(mask: NDArray[np.uint8], size: Size, *, rule: str = "exact") -> NDArray[np.uint8]:
+def resize_mask(mask: NDArray[np.uint8], size: Size, *, rule: FlowRule = SOUND) -> NDArray[np.uint8]:
     """A mask on a new image size (height, width), uint8.
 
-    * `exact`: foreground is non-zero; where at least half of the bilinear weight is foreground: 255.
-    * `tss-cpp`: raw values where the size fits; else OpenCV's fixed point, then ``> 128``.
-    * `tss-matlab`: `imresize` of value/255, then ``> 0.5``, at equal size too (so values below 128 vanish).
+    * `bilinear`: foreground is non-zero; where at least half of the bilinear weight is foreground: 255.
+    * `opencv`: raw values where the size fits; else OpenCV's fixed point, then ``> 128``.
+    * `imresize`: of value/255, then ``> 0.5``, at equal size too (so values below 128 vanish).
 
     >>> resize_mask(np.array([[0, 1]], np.uint8), (1, 4)).tolist()
     [[0, 0, 255, 255]]
-    >>> resize_mask(np.array([[0, 1]], np.uint8), (1, 4), rule="tss-cpp").tolist()
+    >>> resize_mask(np.array([[0, 1]], np.uint8), (1, 4), rule=FlowRule("opencv")).tolist()
     [[0, 0, 0, 0]]
     """
-    if rule not in RULES:
-        raise ValueError(f"unknown rule {rule!r}; one of {RULES}")
     same = mask.shape == size
-    if rule == "tss-cpp":
+    if rule.resampling == "opencv":
         return mask if same else _binary(resize_u8(mask, *size) > 128)
-    if rule == "tss-matlab":
+    if rule.resampling == "imresize":
         return _binary(mask > 127 if same else imresize(mask / 255.0, *size) > 0.5)
     return _binary(mask > 0) if same else _coverage(mask, size)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sampling at flow targets: loops only; `flow_warp.py` has the rules."""
+"""Sampling at flow targets: loops only; `warp.py` and `consistency.py` have the rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.compiled import cached_njit
+from ...model.compiled import cached_njit
 
 Array = NDArray[Any]
 _FAR = 1 << 24

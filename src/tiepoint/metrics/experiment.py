@@ -1,25 +1,46 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`ExperimentMetrics`: the metrics container of DescriptorWorkbench under its own names.
+"""`ExperimentMetrics`: results of a keypoint experiment, collected query by query, averaged and written out.
 
-This class is a face for people who know the tool: its rules (what is averaged over what, what is skipped,
--1 and 0 for "not measured") are the tool's. Scores made by the tasks use NaN and reasons instead.
+Its names and rules (what is averaged over what, what is skipped, -1 and 0 for "not measured") are those of an
+older tool and of everything that was written with it. Scores made by the tasks use NaN and reasons instead.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .query_ap import QueryAPResult
 from .scene_means import Lists, macro, macro_with_zeros, mean_of, union_with_zeros
 
 NOT_MEASURED = -1.0
 _HISTOGRAM_RANKS = 10
+_VALUES = (
+    "true_map_micro",
+    "true_map_macro_by_scene",
+    "true_map_micro_including_zeros",
+    "true_map_macro_by_scene_including_zeros",
+    "viewpoint_map",
+    "illumination_map",
+    "mean_precision",
+    "legacy_macro_precision_by_scene",
+    *(f"{kind}_at_{k}" for kind in ("precision", "recall") for k in (1, 5, 10)),
+)
+_COUNTS = ("total_queries_processed", "total_queries_excluded", "total_keypoints", "total_matches")
 
 
 def _lists() -> Lists:
     return {}
+
+
+@dataclass(frozen=True)
+class QueryAPResult:
+    """Outcome of one query; without ground truth: ap 0, rank -1, nothing relevant, no potential match."""
+
+    ap: float = 0.0
+    rank_of_true_match: int = -1
+    total_relevant: int = 0
+    has_potential_match: bool = False
 
 
 @dataclass
@@ -253,10 +274,8 @@ class ExperimentMetrics:
         """The `metadata` column: ``key=value;`` with sorted keys, numbers with six decimals.
 
         Holds the tool's keys and those its documentation promises; `extra` adds more (experiment name,
-        times, device). See `metadata.metadata_pairs`.
+        times, device). See `metadata_pairs`.
         """
-        from .metadata import metadata_pairs, metadata_string
-
         return metadata_string(metadata_pairs(self) | dict(extra or {}))
 
 
@@ -273,14 +292,39 @@ def _add(counts: dict[str, int], key: str, amount: int) -> None:
     counts[key] = counts.get(key, 0) + amount
 
 
-def merge_metrics(parts: Iterable[ExperimentMetrics]) -> ExperimentMetrics:
-    """All parts merged in order, with aggregates computed.
+def metadata_pairs(metrics: ExperimentMetrics) -> dict[str, object]:
+    """Everything a result's metadata holds: the tool's keys and those its documentation promises.
 
-    >>> merge_metrics(map(ExperimentMetrics.create_error, "ab")).error_message
-    'a; b'
+    Per scene with at least one AP: ``{s}_true_map``, ``{s}_query_count``, ``{s}_true_map_with_zeros``,
+    ``{s}_excluded_count``. `r0_rate` is excluded / (processed + excluded), left out without queries.
     """
-    whole = ExperimentMetrics()
-    for part in parts:
-        whole.merge(part)
-    whole.calculate_mean_precision()
-    return whole
+    pairs: dict[str, object] = {"success": "true" if metrics.success else "false"}
+    if metrics.error_message:
+        pairs["error_message"] = metrics.error_message.replace(";", ",")
+    pairs |= {name: float(getattr(metrics, name)) for name in _VALUES}
+    pairs |= {name: int(getattr(metrics, name)) for name in _COUNTS}
+    pairs["total_images"] = metrics.total_images_processed
+    queries = metrics.total_queries_processed + metrics.total_queries_excluded
+    if queries:
+        pairs["r0_rate"] = metrics.total_queries_excluded / queries
+    for scene, values in metrics.per_scene_ap.items():
+        if not values:
+            continue
+        excluded = metrics.per_scene_excluded.get(scene, 0)
+        pairs[f"{scene}_true_map"] = mean_of(values)
+        pairs[f"{scene}_query_count"] = len(values)
+        pairs[f"{scene}_true_map_with_zeros"] = math.fsum(values) / (len(values) + excluded)
+        pairs[f"{scene}_excluded_count"] = excluded
+    return pairs
+
+
+def metadata_string(pairs: Mapping[str, object]) -> str:
+    """Pairs as text: keys sorted, ``;`` after each, six decimals for floats.
+
+    >>> metadata_string({"b": 0.5, "a": 3})
+    'a=3;b=0.500000;'
+    """
+    return "".join(
+        f"{key}={value:.6f};" if isinstance(value, float) else f"{key}={value};"
+        for key, value in sorted(pairs.items())
+    )

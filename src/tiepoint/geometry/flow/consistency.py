@@ -8,23 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .flow_validity import UNKNOWN, known, loop_ready
-from .keys_cubic import interp2_cubic
+from .interpolation import interp2_cubic
+from .rules import SOUND, UNKNOWN, FlowRule, known, loop_ready
 
 Flow = NDArray[Any]
-KIT_THRESHOLD_PX = 20.0
-EXACT_FRACTION = 0.025
 
 
 def consistency_masks(
-    flow1: Flow, flow2: Flow, *, rule: str = "exact"
+    flow1: Flow, flow2: Flow, *, rule: FlowRule = SOUND
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Masks (0 or 255) of image 1 and image 2: ``|flow1(p) + flow2(p + flow1(p))| < threshold``, strictly.
 
-    * `exact`: bilinear in float64; threshold 2.5 % of the larger side of the target image, whatever the
-      resolution.
-    * `tss-cpp`: 20 px; flow 2 is sampled in steps of 1/32 px in float32, 1e10 outside.
-    * `tss-matlab`: 20 px; cubic convolution, in which the code for unknown rings into its neighbours.
+    The threshold is `rule.closed`. Flow 2 is sampled by `rule.resampling`: `bilinear` in float64; `opencv` in
+    steps of 1/32 px in float32, 1e10 outside; `imresize` by cubic convolution, in which the code for unknown
+    rings into its neighbours.
 
     Background where the flow leaves the other image or meets unknown flow.
 
@@ -32,20 +29,22 @@ def consistency_masks(
     >>> consistency_masks(there, back)[0][0].tolist()
     [255, 255, 255, 255, 255, 255, 255, 0, 0]
     """
-    one = {"exact": _exact, "tss-cpp": _cpp, "tss-matlab": _matlab}[rule]
-    masks = one(flow1, flow2), one(flow2, flow1)
+    one = {"bilinear": _bilinear, "opencv": _opencv, "imresize": _cubic}[rule.resampling]
+    masks = (
+        one(flow1, flow2, rule.closed(flow2.shape[:2])),
+        one(flow2, flow1, rule.closed(flow1.shape[:2])),
+    )
     return masks[0].astype(np.uint8) * np.uint8(255), masks[1].astype(np.uint8) * np.uint8(255)
 
 
-def _exact(flow: Flow, back: Flow) -> NDArray[np.bool_]:
+def _bilinear(flow: Flow, back: Flow, limit: float) -> NDArray[np.bool_]:
     from ._remap import sample_flow
 
     closed = flow + sample_flow(loop_ready(back), loop_ready(flow))
-    limit = EXACT_FRACTION * max(back.shape[:2])
     return np.hypot(closed[..., 0], closed[..., 1]) < limit
 
 
-def _cpp(flow: Flow, back: Flow) -> NDArray[np.bool_]:
+def _opencv(flow: Flow, back: Flow, limit: float) -> NDArray[np.bool_]:
     from ._remap import remap_float
 
     source = np.ascontiguousarray(flow, np.float32)
@@ -53,11 +52,11 @@ def _cpp(flow: Flow, back: Flow) -> NDArray[np.bool_]:
     with np.errstate(over="ignore", invalid="ignore"):
         closed = source + found
         distance = np.sqrt(closed[..., 0] * closed[..., 0] + closed[..., 1] * closed[..., 1])
-    near: NDArray[np.bool_] = distance < np.float32(KIT_THRESHOLD_PX)
+    near: NDArray[np.bool_] = distance < np.float32(limit)
     return near & known(source) & known(found)
 
 
-def _matlab(flow: Flow, back: Flow) -> NDArray[np.bool_]:
+def _cubic(flow: Flow, back: Flow, limit: float) -> NDArray[np.bool_]:
     height, width = back.shape[:2]
     x = np.arange(flow.shape[1]) + flow[..., 0].astype(np.float64)
     y = np.arange(flow.shape[0])[:, None] + flow[..., 1].astype(np.float64)
@@ -66,5 +65,5 @@ def _matlab(flow: Flow, back: Flow) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
         found = interp2_cubic(back.astype(np.float64), x[inside], y[inside])
         closed = flow[inside] + found
-        out[inside] = np.hypot(closed[:, 0], closed[:, 1]) < KIT_THRESHOLD_PX
+        out[inside] = np.hypot(closed[:, 0], closed[:, 1]) < limit
     return out
