@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tiepoint.report.runs.names import distinct_names, split_of
 from tiepoint.report.runs.select import runs_of
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.importers import import_files
+from tiepoint.store.manifest import Manifest
 from tiepoint.store.store import Store
 
 MATCHING, VERIFICATION = "hpatches/matching", "hpatches/verification"
@@ -95,7 +97,10 @@ def test_a_name_of_an_imported_and_an_own_run(store: Path) -> None:
         runs = runs_of(opened, ["net", "pixels"], task=MATCHING)
     renamed = [r for r in runs if r.method == "net"]
     own = next(r for r in runs if r.method == "pixels")
-    own.stored.manifest["method"]["name"] = "net"
+    method = own.manifest.method.model_copy(update={"name": "net"})
+    own = replace(
+        own, stored=replace(own.stored, manifest=own.manifest.model_copy(update={"method": method}))
+    )
     assert distinct_names([*renamed, own]) == ["net (imported)", "net (own run)"]
 
 
@@ -168,6 +173,7 @@ def test_a_run_that_named_no_split_is_of_full_or_all(tmp_path: Path) -> None:
         (data / "v_made1").rename(data / "v_wall")
         part = evaluate(Request("pixels", MATCHING, data, ("exact",)), opened)
     assert (split_of(whole), split_of(part)) == ("full", "all")
-    for run in (whole, part):  # as stored before manifests had the split
-        del run.stored.manifest["split"]
-    assert (split_of(whole), split_of(part)) == ("full", "all")
+    older = [{k: v for k, v in run.manifest.plain().items() if k != "split"} for run in (whole, part)]
+    older[0]["warnings"] = []
+    older[1]["warnings"] = ["all its 3 sequences are used; name a split with --split"]
+    assert [Manifest.read(m).split for m in older] == ["full", "all"]

@@ -181,7 +181,7 @@ def test_conventions_add_up(report_runs: list[Run]) -> None:
 
 def test_records_beyond_the_limit_are_read_again(report_store: Path) -> None:
     with Store.open(report_store) as store:
-        (key,) = next(iter(load_runs(store)[0].manifest["units"].values())).values()
+        (key,) = next(iter(load_runs(store)[0].manifest.units.values())).values()
         whole, small = Kept(store.records), Kept(store.records, most_bytes=10)
         assert whole.get(key) is whole.get(key)
         assert small.get(key) is not small.get(key)

@@ -180,7 +180,7 @@ def test_the_card_names_every_fitted_transform(tmp_path: Path) -> None:
             "meanstd+zca", "hpatches/matching", data, ("exact",), {"split": "full"}, fit_on=other
         )
         run = evaluate(request, store)
-    (fit,) = run.manifest["method"]["fitted"]
+    (fit,) = run.manifest.method.fitted
     rows = dict(card_rows(run))
     assert fit["hash"][:12] in rows["fitted"]
     assert rows["distance"] == "l2"

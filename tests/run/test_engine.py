@@ -126,7 +126,7 @@ def test_changed_data_are_described_again(task: FakeTask, tmp_path: Path) -> Non
 def test_a_damaged_record_is_made_anew(task: FakeTask, tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         run = ask(store)
-        key = next(iter(run.manifest["units"]["v_s0/ref"].values()))
+        key = next(iter(run.manifest.units["v_s0/ref"].values()))
         store.records.path(key).unlink()
         again = ask(store)
     assert (Mean.calls, FakeOpened.compared) == (2, 3)
@@ -207,7 +207,7 @@ def test_failed_descriptors_are_counted_and_told_again(task: FakeTask, tmp_path:
         for _ in range(2):
             run = ask(store, Half, method_options={"on_bad": "miss"})
             assert sum(message in w for w in run.warnings) == 1
-        assert any(message in w for w in load_runs(store)[0].manifest["warnings"])
+        assert any(message in w for w in load_runs(store)[0].manifest.warnings)
         assert not any("failed" in w for w in ask(store).warnings)
 
 
@@ -235,8 +235,8 @@ def test_a_second_protocol_keeps_the_warnings_of_the_first(
         ask(store)
         monkeypatch.setattr(FakeTask, "warnings", lambda self, records: ["another"])
         ask(store, protocols=("old",))
-        kept = load_runs(store)[0].manifest["warnings"]
-    assert kept == ["a warning", "another", "a warning of the records"]
+        kept = load_runs(store)[0].manifest.warnings
+    assert kept == ("a warning", "another", "a warning of the records")
 
 
 def test_scores_made_by_other_rules_are_made_again_from_records(
@@ -248,8 +248,8 @@ def test_scores_made_by_other_rules_are_made_again_from_records(
             before = ask(store, protocols=("exact", "old"))
         compared = FakeOpened.compared
         after = ask(store, protocols=("exact",))
-        assert (before.manifest["scoring"], after.manifest["scoring"]) == (-1, engine.SCORING)
+        assert (before.manifest.scoring, after.manifest.scoring) == (-1, engine.SCORING)
         assert FakeOpened.compared == compared
-        assert after.manifest["protocols"] == ["exact", "old"]
+        assert after.manifest.protocols == ("exact", "old")
         (kept,) = load_runs(store)
         assert {s["protocol"] for s in kept.scores} == {"exact", "old"}

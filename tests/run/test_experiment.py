@@ -302,7 +302,7 @@ def test_failures_stay_failures(folder, tmp_path, capsys):
     with Store.open(store) as opened, opened.begin() as c:
         rows = c.execute(sa.text("select status from runs order by status")).scalars().all()
         good = c.execute(sa.text("select method from results")).scalars().all()
-    assert rows == ["done", "error"]
+    assert rows == ["done", "failed"]
     assert good == ["good"]
 
 

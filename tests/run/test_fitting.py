@@ -64,10 +64,10 @@ def training_rows(data, images, scenes=("v_b", "i_d")):
 )  # fmt: skip
 def test_the_fit_is_of_the_training_sequences_and_no_others(data, tmp_path, transform, images):
     run = go(data, tmp_path / "s", f"resize+{transform}")
-    (entry,) = run.manifest["method"]["fitted"]
+    (entry,) = run.manifest.method.fitted
     assert entry["sequences"] == ["v_b", "i_d"]
     assert entry["images"] == ("ref" if images == ("ref",) else "all")
-    assert run.manifest["method"]["config"]["fitted"] == entry["hash"]
+    assert run.manifest.method.config["fitted"] == entry["hash"]
     kept = load_transform(tmp_path / "s" / entry["file"])
     assert kept.hash == entry["hash"]
     if kept.mean is not None:
@@ -79,14 +79,14 @@ def test_the_fit_is_of_the_training_sequences_and_no_others(data, tmp_path, tran
 def test_the_kept_fit_is_used_again_and_by_workers(data, tmp_path, monkeypatch):
     monkeypatch.setattr("tiepoint.run.engine.PARALLEL_WORTH_S", 0.0)
     first = go(data, tmp_path / "s", "resize+zca?clip=0.1")
-    file = tmp_path / "s" / first.manifest["method"]["fitted"][0]["file"]
+    file = tmp_path / "s" / first.manifest.method.fitted[0]["file"]
     written = file.stat().st_mtime_ns
     second = go(data, tmp_path / "s", "resize+zca?clip=0.1", jobs=2)
     assert file.stat().st_mtime_ns == written
     assert first.id == second.id
     file.write_bytes(b"damaged")
     third = go(data, tmp_path / "s", "resize+zca?clip=0.1")
-    assert third.manifest["method"]["fitted"][0]["hash"] == first.manifest["method"]["fitted"][0]["hash"]
+    assert third.manifest.method.fitted[0]["hash"] == first.manifest.method.fitted[0]["hash"]
     other = go(data, tmp_path / "t", "resize+zca?clip=0.1", jobs=2)
     assert [s["value"] for s in other.stored.scores] == [s["value"] for s in first.stored.scores]
 
@@ -100,7 +100,7 @@ def test_a_split_without_training_sequences_is_refused(data, tmp_path):
 
 def test_another_dataset_to_fit_on(data, tmp_path):
     run = go(data, tmp_path / "s", "resize+pca?dims=8", split="full", fit_on=data)
-    assert run.manifest["method"]["fitted"][0]["sequences"] == sorted(SCENES)
+    assert run.manifest.method.fitted[0]["sequences"] == sorted(SCENES)
     assert any("6 sequences that are also tested" in w for w in run.warnings)
     with pytest.raises(InputError, match="--fit-on has no effect"):
         go(data, tmp_path / "s", "resize", split="full", fit_on=data)
@@ -108,9 +108,9 @@ def test_another_dataset_to_fit_on(data, tmp_path):
 
 def test_transforms_can_follow_each_other(data, tmp_path):
     run = go(data, tmp_path / "s", "resize+pca?dims=10+power")
-    assert len(run.manifest["method"]["fitted"]) == 1
+    assert len(run.manifest.method.fitted) == 1
     twice = go(data, tmp_path / "s", "resize+pca?dims=10+zca")
-    assert [e["transform"] for e in twice.manifest["method"]["fitted"]] == ["pca?dims=10", "zca"]
+    assert [e["transform"] for e in twice.manifest.method.fitted] == ["pca?dims=10", "zca"]
 
 
 def test_command_line(data, tmp_path, capsys):

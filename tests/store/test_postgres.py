@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from tiepoint.model.errors import InputError, StoreError
 from tiepoint.store import schema
+from tiepoint.store.manifest import Manifest
 from tiepoint.store.query import select
 from tiepoint.store.runs import StoredRun, load_runs, rebuild, save_run
 from tiepoint.store.store import Store
@@ -45,12 +46,15 @@ def url(server: Any, tmp_path: Path) -> str:
 
 
 def a_run(run_id: str, value: float = 0.5, scores: int = 1) -> StoredRun:
-    manifest = {
-        "method": {"name": "m", "spec": "m", "family": "patches", "distance": "l2", "config": {}},
-        "dataset": {"hash": "d" * 64, "name": "data", "path": "p", "items": 3},
-        "units": {},
-        "versions": {"tiepoint": "0"},
-    }
+    manifest = Manifest.read(
+        {
+            "task": "t/a",
+            "method": {"name": "m", "spec": "m", "family": "patches", "distance": "l2", "config": {}},
+            "dataset": {"hash": "d" * 64, "name": "data", "path": "p", "items": 3},
+            "units": {},
+            "versions": {"tiepoint": "0"},
+        }
+    )
     rows = [
         {"protocol": "exact", "metric": f"m{i}", "group": "all", "value": value, "n": 1}
         for i in range(scores)

@@ -17,18 +17,28 @@ from tiepoint.model.errors import InputError, StoreError
 from tiepoint.model.records import Records
 from tiepoint.store import schema
 from tiepoint.store.atomic import atomic_file, atomic_folder, remove_temporaries
+from tiepoint.store.manifest import Manifest
 from tiepoint.store.query import select
 from tiepoint.store.runs import Merge, StoredRun, load_run, load_runs, rebuild, save_run
 from tiepoint.store.store import Store, split_url
 
 
 def a_run(run_id: str = "abc123", value: float | None = 0.5, method: str = "m") -> StoredRun:
-    manifest = {
-        "method": {"name": method, "spec": "m", "family": "patches", "distance": "l2", "config": {"a": 1}},
-        "dataset": {"hash": "d" * 64, "name": "data", "path": "somewhere", "items": 3},
-        "units": {},
-        "versions": {"tiepoint": "0"},
-    }
+    manifest = Manifest.read(
+        {
+            "task": "t/a",
+            "method": {
+                "name": method,
+                "spec": "m",
+                "family": "patches",
+                "distance": "l2",
+                "config": {"a": 1},
+            },
+            "dataset": {"hash": "d" * 64, "name": "data", "path": "somewhere", "items": 3},
+            "units": {},
+            "versions": {"tiepoint": "0"},
+        }
+    )
     row = {
         "protocol": "exact",
         "metric": "ap",

@@ -45,7 +45,7 @@ def show(
 
     with Store.open(store) as opened:
         stored = load_run(opened, run)
-        found = Run(stored, read_records(opened, stored), stored.manifest.get("warnings", ()))
+        found = Run(stored, read_records(opened, stored), stored.manifest.warnings)
     told = conventions_of(found) if conventions else None
     points = None if curves is None else write_curves(found, curves)
     if json_:

@@ -45,7 +45,7 @@ def text(runs: Sequence[Run], form: str) -> str:
         return str(frame(runs).to_csv(index=False, lineterminator="\n"))
     if form == "json":
         rows = [row for r in _ordered(runs) for row in r.rows()]
-        warnings = sorted({str(w) for r in runs for w in r.manifest.get("warnings", ())})
+        warnings = sorted({str(w) for r in runs for w in r.manifest.warnings})
         return json.dumps({"scores": rows, "warnings": warnings}, indent=1) + "\n"
     if form == "html":
         from .page.html import render

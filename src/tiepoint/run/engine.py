@@ -20,6 +20,7 @@ from ..model.records import Records
 from ..model.units import Unit
 from ..store.atomic import remove_temporaries
 from ..store.features import FeatureCache
+from ..store.manifest import DatasetFacts, Manifest, MethodFacts
 from ..store.records import RecordStore
 from ..store.runs import StoredRun, load_runs, save_run
 from ..store.store import Store
@@ -99,7 +100,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, progress: Progress = sil
         recipe = _recipe(request, method, store, ephemeral)
         stored = _finished(store, run_id, protocols)
         if stored is not None:
-            notices += [w for w in stored.manifest.get("warnings", ()) if w not in notices]
+            notices += [w for w in stored.manifest.warnings if w not in notices]
             return Run(_only(stored, protocols), read_records(store, stored), notices)
         keys, compared_s = work(context, recipe, protocols, request.jobs, progress)
         cost = efficiency(context, store.root)
@@ -109,7 +110,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, progress: Progress = sil
     # Read only now: another process may have added its protocols to this run meanwhile.
     earlier = _earlier(store, run_id)
     rows = [] if earlier is None else _kept(store, task, earlier, protocols)
-    known = {} if earlier is None else earlier.manifest["units"]
+    known = {} if earlier is None else earlier.manifest.units
     for protocol in protocols:
         progress(f"scores under {protocol}", 0, 1)
         comparison = task.comparison(protocol)
@@ -119,35 +120,35 @@ def evaluate_prepared(prepared: Prepared, store: Store, progress: Progress = sil
         notices += [w for w in task.warnings(chosen) if w not in notices]
         progress(f"scores under {protocol}", 1, 1)
     if earlier is not None and _current(earlier):
-        notices += [w for w in earlier.manifest.get("warnings", ()) if w not in notices]
-    manifest = {
-        "task": task.name,
-        "options": plain_options(request.options),
-        "split": opened.split,
-        "scoring": SCORING,
-        "protocols": sorted({r["protocol"] for r in rows}),
-        "method": {
-            "name": method.name,
-            "spec": method.spec,
-            "family": method.family,
-            "distance": method.distance,
-            "config": dict(method.config),
-            **dict(method.meta),
-            **({"fitted": fit.log} if fit.log else {}),
-        },
-        "dataset": {
-            "hash": opened.data_hash,
-            "name": request.data.name,
-            "path": str(request.data.absolute()),
-            "items": len(opened.items),
-        },
-        "lists": hash_json([u.definition for u in opened.units]),
-        "units": {**known, **{unit: {**known.get(unit, {}), **by} for unit, by in keys.items()}},
-        "versions": about.versions(),
-        "machine": about.machine(),
-        "warnings": notices,
-        "efficiency": cost,
-    }
+        notices += [w for w in earlier.manifest.warnings if w not in notices]
+    manifest = Manifest(
+        task=task.name,
+        options=plain_options(request.options),
+        split=opened.split,
+        scoring=SCORING,
+        protocols=tuple(sorted({r["protocol"] for r in rows})),
+        method=MethodFacts(
+            name=method.name,
+            spec=method.spec,
+            family=method.family,
+            distance=method.distance,
+            config=dict(method.config),
+            fitted=tuple(fit.log),
+            meta=dict(method.meta),
+        ),
+        dataset=DatasetFacts(
+            hash=opened.data_hash,
+            name=request.data.name,
+            path=str(request.data.absolute()),
+            items=len(opened.items),
+        ),
+        lists=hash_json([u.definition for u in opened.units]),
+        units={**known, **{unit: {**known.get(unit, {}), **by} for unit, by in keys.items()}},
+        versions=about.versions(),
+        machine=about.machine(),
+        warnings=tuple(notices),
+        efficiency=cost,
+    )
     run = StoredRun(
         run_id, task.name, "done", manifest, rows, None, about.now(), time.perf_counter() - started,
         keypoint_set=method.meta.get("keypoint_set"),
@@ -162,7 +163,7 @@ def _kept(store: Store, task: Task, run: StoredRun, protocols: Sequence[str]) ->
     if _current(run):
         return [dict(s) for s in run.scores if s["protocol"] in others]
     known = {p: task.comparison(p) for p in others if p in task.protocols}
-    units = run.manifest["units"].values()
+    units = run.manifest.units.values()
     there = {p: c for p, c in known.items() if all(c in by and by[c] in store.records for by in units)}
     return [
         row
@@ -295,8 +296,8 @@ def _earlier(store: Store, run_id: str) -> StoredRun | None:
 
 def _current(run: StoredRun) -> bool:
     """Whether its scores were made by the rules of this version."""
-    same = run.manifest["versions"].get("tiepoint") == __version__
-    return same and run.manifest.get("scoring") == SCORING
+    same = run.manifest.versions.get("tiepoint") == __version__
+    return same and run.manifest.scoring == SCORING
 
 
 def _finished(store: Store, run_id: str, protocols: Sequence[str]) -> StoredRun | None:
@@ -306,11 +307,11 @@ def _finished(store: Store, run_id: str, protocols: Sequence[str]) -> StoredRun 
         return None
     if not {s["protocol"] for s in run.scores}.issuperset(protocols):
         return None
-    keys = (key for by in run.manifest["units"].values() for key in by.values())
+    keys = (key for by in run.manifest.units.values() for key in by.values())
     return run if all(key in store.records for key in keys) else None
 
 
 def read_records(store: Store | RecordStore, run: StoredRun) -> dict[str, dict[str, Records]]:
     """Records of a stored run by unit and comparison."""
     records = store.records if isinstance(store, Store) else store
-    return {unit: {c: records.get(k) for c, k in by.items()} for unit, by in run.manifest["units"].items()}
+    return {unit: {c: records.get(k) for c, k in by.items()} for unit, by in run.manifest.units.items()}

@@ -16,11 +16,13 @@ from ..model.errors import InputError, joined
 from ..model.hashing import hash_file, hash_json
 from ..model.records import Records
 from ..model.units import Arrays
+from ..store.manifest import DatasetFacts, Manifest, MethodFacts
 from ..store.runs import StoredRun, save_run
 from ..store.store import Store
 from ..tasks.base import OpenTask, Task
 from . import manifest as about
 from .engine import Progress, Request, checked_protocols, evaluate, load_task, silent
+from .prepare import plain_options
 from .result import Run
 from .scoring import score_rows
 
@@ -114,25 +116,21 @@ def _stored(
             made.setdefault(unit.key, {})[comparison] = record
     rows = [row for p in protocols for row in score_rows(task, list(records), p)]
     config = {"results": dict(content)}
-    manifest = {
-        "task": task.name,
-        "options": {k: str(v) if isinstance(v, Path) else v for k, v in options.items()},
-        "protocols": sorted(protocols),
-        "method": {"name": name, "spec": None, "family": task.family, "distance": None, "config": config},
-        "dataset": {
-            "hash": opened.data_hash,
-            "name": data.name,
-            "path": str(data.absolute()),
-            "items": len(opened.items),
-        },
-        "lists": hash_json([u.definition for u in opened.units]),
-        "units": keys,
-        "versions": about.versions(),
-        "machine": about.machine(),
-        "warnings": list(opened.warnings),
-        "efficiency": {},
-    }
-    run_id = hash_json([name, config, task.name, opened.data_hash, manifest["lists"], sorted(protocols)])[:12]
+    manifest = Manifest(
+        task=task.name,
+        options=plain_options(options),
+        protocols=tuple(sorted(protocols)),
+        method=MethodFacts(name=name, family=task.family, config=config),
+        dataset=DatasetFacts(
+            hash=opened.data_hash, name=data.name, path=str(data.absolute()), items=len(opened.items)
+        ),
+        lists=hash_json([u.definition for u in opened.units]),
+        units=keys,
+        versions=about.versions(),
+        machine=about.machine(),
+        warnings=tuple(opened.warnings),
+    )
+    run_id = hash_json([name, config, task.name, opened.data_hash, manifest.lists, sorted(protocols)])[:12]
     run = StoredRun(run_id, task.name, "done", manifest, rows, None, about.now(), seconds)
     save_run(store, run)
     return Run(run, made, list(opened.warnings))

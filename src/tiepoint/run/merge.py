@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..model.errors import InputError
 from ..model.hashing import hash_json
 from ..model.records import Records
+from ..store.manifest import MergedFacts
 from .engine import load_task
 from .result import Run
 from .scoring import score_rows
@@ -26,14 +27,14 @@ def merge(runs: Sequence[Run]) -> Run:
     for what, values in (
         ("method", {r.method for r in runs}),
         ("task", {r.task for r in runs}),
-        ("method configuration", {hash_json(r.manifest["method"]["config"]) for r in runs}),
+        ("method configuration", {hash_json(r.manifest.method.config) for r in runs}),
     ):
         if len(values) > 1:
             raise InputError(f"runs of different {what} cannot be merged: {', '.join(sorted(values))}")
     units: dict[str, dict[str, Records]] = {}
     keys: dict[str, dict[str, str]] = {}
     for run in runs:
-        for unit, by in run.manifest["units"].items():
+        for unit, by in run.manifest.units.items():
             for comparison, key in by.items():
                 have = keys.setdefault(unit, {}).setdefault(comparison, key)
                 if have != key:
@@ -51,17 +52,21 @@ def merge(runs: Sequence[Run]) -> Run:
     errors = sorted({part for r in runs if r.stored.error for part in r.stored.error.split("; ")})
     lists = sorted({part for r in runs for part in _parts(r, "lists")})
     data = sorted({part for r in runs for part in _parts(r, "data")})
-    manifest = dict(runs[0].manifest) | {
-        "units": {unit: keys[unit] for unit in ordered},
-        "merged": {"lists": lists, "data": data},
-        "lists": hash_json(lists),
-        "dataset": dict(runs[0].manifest["dataset"]) | {"hash": hash_json(data), "name": "merged"},
-        "warnings": sorted({w for r in runs for w in r.warnings}),
-        "options": {},
-    }
+    first = runs[0].manifest
+    manifest = first.model_copy(
+        update={
+            "units": {unit: keys[unit] for unit in ordered},
+            "merged": MergedFacts(lists=tuple(lists), data=tuple(data)),
+            "lists": hash_json(lists),
+            "dataset": first.dataset.model_copy(update={"hash": hash_json(data), "name": "merged"}),
+            "warnings": tuple(sorted({w for r in runs for w in r.warnings})),
+            "options": {},
+            "split": None,
+        }
+    )
     stored = replace(
         runs[0].stored,
-        id=hash_json(["merged", lists, data, manifest["units"]])[:12],
+        id=manifest.identity(),
         status="failed" if errors else "done",
         error="; ".join(errors) or None,
         manifest=manifest,
@@ -69,12 +74,12 @@ def merge(runs: Sequence[Run]) -> Run:
         created_at=max(r.stored.created_at for r in runs),
         time_s=None,
     )
-    return Run(stored, ordered, manifest["warnings"])
+    return Run(stored, ordered, manifest.warnings)
 
 
 def _parts(run: Run, what: str) -> list[str]:
     """Hashes of the lists or data a run was made from; those of a merged run are kept apart."""
-    merged = run.manifest.get("merged")
+    merged = run.manifest.merged
     if merged is not None:
-        return list(merged[what])
-    return [str(run.manifest["lists"] if what == "lists" else run.manifest["dataset"]["hash"])]
+        return list(merged.lists if what == "lists" else merged.data)
+    return [run.manifest.lists if what == "lists" else run.manifest.dataset.hash]

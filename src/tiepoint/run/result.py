@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..model.records import Records
+from ..store.manifest import Manifest
 from ..store.runs import StoredRun
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Run:
         return self.stored.task
 
     @property
-    def manifest(self) -> Mapping[str, Any]:
+    def manifest(self) -> Manifest:
         """Config, hashes, versions, machine, times."""
         return self.stored.manifest
 

@@ -13,7 +13,7 @@ def check_store(store: Store) -> tuple[list[str], int]:
     count = rebuild(store)
     problems = []
     for run in load_runs(store):
-        for unit, by in run.manifest.get("units", {}).items():
+        for unit, by in run.manifest.units.items():
             for key in by.values():
                 try:
                     store.records.get(key)

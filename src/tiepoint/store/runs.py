@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from ..formats.keypoints.keypoint_set import read_keypoint_set
 from ..model.errors import InputError, StoreError
 from ..model.hashing import hash_json
+from .manifest import Manifest
 from .schema import datasets, keypoint_sets, methods, runs, scores
 from .store import Store
 
@@ -33,7 +34,7 @@ class StoredRun:
     id: str
     task: str
     status: str
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     scores: Sequence[Mapping[str, Any]] = ()
     error: str | None = None
     created_at: str = ""
@@ -43,12 +44,12 @@ class StoredRun:
     @property
     def method(self) -> str:
         """Name of the method."""
-        return str(self.manifest["method"]["name"])
+        return self.manifest.method.name
 
     @property
     def dataset(self) -> str:
         """Name of the dataset."""
-        return str(self.manifest["dataset"]["name"])
+        return self.manifest.dataset.name
 
 
 def _clean(value: Any) -> Any:
@@ -64,36 +65,36 @@ def _upsert(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) 
     connection.execute(insert(table).values(**row).on_conflict_do_nothing())
 
 
-def method_id(manifest: Mapping[str, Any]) -> str:
+def method_id(manifest: Manifest) -> str:
     """Identity of a method: name and everything that determines its output."""
-    m = manifest["method"]
-    return hash_json([m["name"], m["family"], m["config"]])
+    m = manifest.method
+    return hash_json([m.name, m.family, m.config])
 
 
 def _insert(connection: sa.Connection, run: StoredRun) -> None:
-    m, d = run.manifest["method"], run.manifest["dataset"]
+    m, d = run.manifest.method, run.manifest.dataset
     mid = method_id(run.manifest)
     _upsert(
         connection,
         methods,
         {
             "id": mid,
-            "name": m["name"],
-            "spec": m.get("spec"),
-            "family": m["family"],
-            "distance": m.get("distance"),
-            "config": json.dumps(m["config"], sort_keys=True, default=str),
+            "name": m.name,
+            "spec": m.spec,
+            "family": m.family,
+            "distance": m.distance,
+            "config": json.dumps(m.config, sort_keys=True, default=str),
         },
     )
     _upsert(
         connection,
         datasets,
         {
-            "id": d["hash"],
-            "name": d["name"],
-            "path": d.get("path"),
-            "family": m["family"],
-            "items": d.get("items"),
+            "id": d.hash,
+            "name": d.name,
+            "path": d.path,
+            "family": m.family,
+            "items": d.items,
         },
     )
     if run.keypoint_set is not None:
@@ -105,14 +106,14 @@ def _insert(connection: sa.Connection, run: StoredRun) -> None:
         sa.insert(runs).values(
             id=run.id,
             method_id=mid,
-            dataset_id=d["hash"],
+            dataset_id=d.hash,
             keypoint_set_id=None if run.keypoint_set is None else run.keypoint_set["id"],
             task=run.task,
             status=run.status,
             error=run.error,
             created_at=run.created_at,
             time_s=run.time_s,
-            manifest=json.dumps(run.manifest, sort_keys=True, default=str),
+            manifest=json.dumps(run.manifest.plain(), sort_keys=True, default=str),
         )
     )
     if run.scores:
@@ -129,7 +130,7 @@ def _plain(run: StoredRun) -> dict[str, Any]:
         "id": run.id,
         "task": run.task,
         "status": run.status,
-        "manifest": dict(run.manifest),
+        "manifest": run.manifest.plain(),
         "scores": [{c: _clean(s.get(c)) for c in SCORE_COLUMNS} for s in run.scores],
         "error": run.error,
         "created_at": run.created_at,
@@ -146,8 +147,9 @@ def run_file(store: Store, run_id: str) -> Path:
 def read_run(path: Path) -> StoredRun:
     """A run from its file; one that is not a run file is a `StoreError`."""
     try:
-        return StoredRun(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError) as e:
+        plain = json.loads(path.read_text())
+        return StoredRun(**plain | {"manifest": Manifest.read(plain["manifest"])})
+    except (OSError, ValueError, TypeError, KeyError) as e:
         raise StoreError(f"{path} is not a run file: {e}; remove it and rebuild the database") from e
 
 
@@ -211,7 +213,7 @@ def _load(connection: sa.Connection, *wanted: sa.ColumnElement[bool]) -> list[St
                 row["id"],
                 row["task"],
                 row["status"],
-                json.loads(row["manifest"]),
+                Manifest.read(json.loads(row["manifest"])),
                 [dict(s) for s in own.mappings()],
                 row["error"],
                 row["created_at"],

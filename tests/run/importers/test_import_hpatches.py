@@ -64,7 +64,7 @@ def published(tmp_path_factory):
         pytest.skip("no published results (TIEPOINT_TEST_DATA)")
     with Store.open(tmp_path_factory.mktemp("store")) as store:
         runs, notes = import_files([PUBLISHED / "matching_ap.json", PUBLISHED / "verification.json"], store)
-    by = {(r.method, r.manifest["options"]["split"], r.task.split("/")[-1]): r for r in runs}
+    by = {(r.method, r.manifest.options["split"], r.task.split("/")[-1]): r for r in runs}
     return by, notes
 
 

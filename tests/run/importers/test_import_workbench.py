@@ -84,7 +84,7 @@ def test_a_database_becomes_runs_without_sentinels(database, tmp_path):
         runs, notes = import_workbench(database, store)
         with store.begin() as c:
             rows = c.execute(sa.text("select * from results order by method")).mappings().all()
-            errors = c.execute(sa.text("select error from runs where status = 'error'")).all()
+            errors = c.execute(sa.text("select error from runs where status = 'failed'")).all()
     assert [r["method"] for r in rows] == ["orb", "sift"]
     sift = rows[1]
     assert sift["true_map_micro"] == 0.35
@@ -135,7 +135,7 @@ def test_csv_exports(tmp_path):
     assert is_workbench(path)
     with Store.open(tmp_path / "store") as store:
         runs, notes = import_workbench(path, store)
-    assert [(r.method, r.stored.status) for r in runs] == [("sift", "done"), ("l2net", "error")]
+    assert [(r.method, r.stored.status) for r in runs] == [("sift", "done"), ("l2net", "failed")]
     assert runs[0].value("true_map_micro", "all", "workbench") == 0.56
     assert any("random weights" in note for note in notes)
 

@@ -136,4 +136,4 @@ def _chosen(
 def _meta(run: Run) -> dict[str, Any]:
     if is_imported(run):
         return {"dataset": None, "lists": None}
-    return {"dataset": run.manifest["dataset"]["hash"], "lists": run.manifest.get("lists")}
+    return {"dataset": run.manifest.dataset.hash, "lists": run.manifest.lists}

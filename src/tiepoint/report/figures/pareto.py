@@ -35,7 +35,7 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
     rows, per = [], "item"
     for run in section.methods:
         s = section.score(run)
-        efficiency = run.manifest.get("efficiency") or {}
+        efficiency = run.manifest.efficiency
         if s is not None and s["value"] is not None and efficiency.get(cost):
             per = efficiency.get("per", per)
             rows.append((section.names[run.id], efficiency[cost], s["value"], s["low"], s["high"]))

@@ -169,5 +169,5 @@ def _run(run: Run) -> dict[str, Any]:
         "method": run.method,
         "task": run.task,
         "card": card_rows(run),
-        "manifest": json.dumps(run.manifest, indent=1, sort_keys=True),
+        "manifest": json.dumps(run.manifest.plain(), indent=1, sort_keys=True),
     }

@@ -15,25 +15,25 @@ def card_rows(run: Run) -> list[tuple[str, str]]:
     A dense method compares no descriptors, so it has no distance. Every fitted transform has its own row.
     """
     m = run.manifest
-    machine = m.get("machine") or {}
+    machine = m.machine
     rows = {
         "method": run.method,
-        "distance": None if m["method"].get("family") == "dense" else m["method"].get("distance"),
+        "distance": None if m.method.family == "dense" else m.method.distance,
         "task": run.task,
-        "protocols": ", ".join(m.get("protocols") or ()),
-        "dataset": f"{m['dataset']['name']} ({str(m['dataset']['hash'])[:12]})",
-        "options": ", ".join(f"{k}={v}" for k, v in m.get("options", {}).items()),
+        "protocols": ", ".join(m.protocols),
+        "dataset": f"{m.dataset.name} ({m.dataset.hash[:12]})",
+        "options": ", ".join(f"{k}={v}" for k, v in m.options.items()),
         "status": run.stored.status,
-        "units": len(m.get("units", {})),
-        "tiepoint": (m.get("versions") or {}).get("tiepoint"),
+        "units": len(m.units),
+        "tiepoint": m.versions.get("tiepoint"),
         "machine": f"{machine['cpu']}, {machine['cores']} cores" if machine else "",
-        "cost": cost(m.get("efficiency") or {}),
+        "cost": cost(m.efficiency),
     }
     found = [(k, str(v)) for k, v in rows.items() if v not in (None, "")]
-    fits = [("fitted", fitted(f)) for f in m["method"].get("fitted", ())]
+    fits = [("fitted", fitted(f)) for f in m.method.fitted]
     at = next((i for i, (k, _) in enumerate(found) if k == "task"), len(found))
     found[at:at] = fits
-    return found + [("warning", str(w)) for w in m.get("warnings", ())]
+    return found + [("warning", str(w)) for w in m.warnings]
 
 
 def fitted(entry: Mapping[str, Any]) -> str:

@@ -8,31 +8,15 @@ from collections.abc import Callable, Sequence
 from ...run.importers.result import NOT_KNOWN
 from ...run.result import Run
 
-WITH_SPLITS = frozenset({"hpatches/verification", "hpatches/matching", "hpatches/retrieval"})
-_WHOLE_DATASET = "sequences are used; name a split with --split"
-
 
 def is_imported(run: Run) -> bool:
     """Whether the run holds finished numbers of another tool."""
-    return bool(run.manifest["dataset"].get("imported"))
+    return run.manifest.imported
 
 
 def split_of(run: Run) -> str | None:
-    """Name of the split a run was made on; None for tasks that have none, and where it is not known.
-
-    A run of ours keeps it under ``split``, also where none was asked for; imported ones among their options.
-    """
-    own = None if "merged" in run.manifest else run.manifest.get("split", _told(run))
-    named = (run.manifest.get("options") or {}).get("split") or own
-    return None if named is None or (is_imported(run) and named == NOT_KNOWN) else str(named)
-
-
-def _told(run: Run) -> str | None:
-    """The split of a run stored before manifests had it: `all` if it says so in a warning, else `full`."""
-    if run.task not in WITH_SPLITS or is_imported(run):
-        return None
-    whole = any(str(w).endswith(_WHOLE_DATASET) for w in run.manifest.get("warnings", ()))
-    return "all" if whole else "full"
+    """Name of the split a run was made on; None for tasks that have none, and where it is not known."""
+    return run.manifest.split
 
 
 def _split(run: Run) -> str:
@@ -45,20 +29,20 @@ def _origin(run: Run) -> str:
 
 
 def _dataset(run: Run) -> str:
-    return f"on {run.manifest['dataset']['name']}"
+    return f"on {run.manifest.dataset.name}"
 
 
 def _data(run: Run) -> str:
-    return f"data {str(run.manifest['dataset']['hash'])[:8]}"
+    return f"data {run.manifest.dataset.hash[:8]}"
 
 
 def _options(run: Run) -> str:
-    given = {k: v for k, v in (run.manifest.get("options") or {}).items() if k not in ("split", "tasks")}
+    given = {k: v for k, v in run.manifest.options.items() if k not in ("split", "tasks")}
     return " ".join(f"{k}={v}" for k, v in sorted(given.items())) or "default options"
 
 
 def _lists(run: Run) -> str:
-    return f"lists {str(run.manifest.get('lists'))[:8]}"
+    return f"lists {run.manifest.lists[:8]}"
 
 
 _WAYS: tuple[Callable[[Run], str], ...] = (_split, _origin, _dataset, _options, _data, _lists, lambda r: r.id)

@@ -68,10 +68,10 @@ def shared_protocol(runs: Sequence[Run]) -> str:
 
 def opened_again(run: Run) -> Any:
     """The task of a run bound to its dataset, None where that is not there any more or has changed."""
-    data = Path(str(run.manifest["dataset"].get("path", "")))
-    if not data.is_dir():
+    data = Path(run.manifest.dataset.path)
+    if not run.manifest.dataset.path or not data.is_dir():
         return None
     try:
-        return load_task(run.task).open(data, dict(run.manifest.get("options", {})))
+        return load_task(run.task).open(data, run.manifest.options)
     except TiepointError:
         return None

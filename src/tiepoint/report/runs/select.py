@@ -30,14 +30,14 @@ def runs_of(store: Store, wanted: Sequence[str] | None, *, task: str | None = No
     for r in found:
         m = r.manifest
         # Where the lists lie does not matter, only what is in them.
-        options = {k: v for k, v in (m.get("options") or {}).items() if k != "tasks"}
-        newest[(r.task, r.method, m["dataset"]["hash"], m.get("lists"), str(options))] = r
+        options = {k: v for k, v in m.options.items() if k != "tasks"}
+        newest[(r.task, r.method, m.dataset.hash, m.lists, str(options))] = r
     kept = Kept(store.records)
     return [
         Run(
             r,
-            {unit: LazyRecords(by, kept) for unit, by in r.manifest["units"].items()},
-            r.manifest.get("warnings", ()),
+            {unit: LazyRecords(by, kept) for unit, by in r.manifest.units.items()},
+            r.manifest.warnings,
         )
         for r in newest.values()
     ]

@@ -11,6 +11,7 @@ from typing import Any
 from ...methods.base import Method
 from ...model.errors import InputError, TiepointError, joined
 from ...model.hashing import hash_json
+from ...store.manifest import DatasetFacts, Manifest, MethodFacts
 from ...store.runs import StoredRun, save_run
 from ...store.store import Store
 from .. import manifest as about
@@ -135,18 +136,20 @@ def make_sets(experiment: Experiment, cells: list[Cell], store: Store, progress:
 def _keep_failure(cell: Cell, experiment: Experiment, error: str, store: Store) -> None:
     """A run that failed stays a failed run, with its reason and without scores."""
     data = experiment.dataset.path
-    about_method = {
-        "name": cell.name, "spec": cell.spec, "family": "keypoints", "distance": None,
-        "config": {"written_as": cell.spec},
-    }  # fmt: skip
-    manifest = {
-        "task": cell.task, "options": cell.options, "protocols": list(cell.protocols), "method": about_method,
-        "dataset": {"hash": hash_json(str(data)), "name": data.name, "path": str(data), "items": None},
-        "units": {}, "versions": about.versions(), "machine": about.machine(), "warnings": [error],
-        "efficiency": {}, "lists": "",
-    }  # fmt: skip
+    manifest = Manifest(
+        task=cell.task,
+        options=cell.options,
+        protocols=cell.protocols,
+        method=MethodFacts(
+            name=cell.name, spec=cell.spec, family="keypoints", config={"written_as": cell.spec}
+        ),
+        dataset=DatasetFacts(hash=hash_json(str(data)), name=data.name, path=str(data)),
+        versions=about.versions(),
+        machine=about.machine(),
+        warnings=(error,),
+    )
     run_id = hash_json(["failed", cell.name, cell.spec, cell.task, str(data)])[:12]
-    save_run(store, StoredRun(run_id, cell.task, "error", manifest, (), error, about.now(), None))
+    save_run(store, StoredRun(run_id, cell.task, "failed", manifest, (), error, about.now(), None))
 
 
 def store_of(experiment: Experiment, config: Path, given: str | None) -> str | None:

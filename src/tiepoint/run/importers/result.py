@@ -11,6 +11,7 @@ import numpy as np
 
 from ...model.hashing import hash_array, hash_file, hash_json
 from ...model.records import Records
+from ...store.manifest import DatasetFacts, Manifest, MethodFacts
 from ...store.runs import StoredRun, save_run
 from ...store.store import Store
 from .. import manifest as about
@@ -82,31 +83,21 @@ def save(imported: Imported, store: Store) -> Run:
     rows = score_rows(task, [imported.records], imported.protocol)
     comparison = task.comparison(imported.protocol)
     config = {"imported": source}
-    manifest = {
-        "task": task.name,
-        "options": {"split": split},
-        "protocols": [imported.protocol],
-        "method": {
-            "name": imported.name,
-            "spec": None,
-            "family": task.family,
-            "distance": None,
-            "config": config,
-        },
-        "dataset": {
-            "hash": hash_json([DATASET, split]),
-            "name": f"HPatches, split {split} (imported)",
-            "path": "",
-            "items": None,
-            "imported": True,
-        },
-        "lists": hash_json([DATASET, imported.task, split]),
-        "units": {"imported": {comparison: key}},
-        "versions": about.versions(),
-        "machine": {},
-        "warnings": list(imported.notes),
-        "efficiency": {},
-    }
+    manifest = Manifest(
+        task=task.name,
+        options={"split": split},
+        split=imported.split,
+        protocols=(imported.protocol,),
+        method=MethodFacts(name=imported.name, family=task.family, config=config),
+        dataset=DatasetFacts(
+            hash=hash_json([DATASET, split]), name=f"HPatches, split {split} (imported)", imported=True
+        ),
+        lists=hash_json([DATASET, imported.task, split]),
+        units={"imported": {comparison: key}},
+        versions=about.versions(),
+        warnings=imported.notes,
+        content=key,
+    )
     run_id = key[:12]
     run = StoredRun(run_id, task.name, "done", manifest, rows, None, about.now(), None)
     save_run(store, run)

@@ -12,6 +12,7 @@ from typing import Any
 from ...model.errors import FormatError
 from ...model.hashing import hash_file, hash_json
 from ...model.metric_units import unit_of
+from ...store.manifest import DatasetFacts, Manifest, MethodFacts
 from ...store.runs import StoredRun, save_run
 from ...store.store import Store
 from ...store.views import WORKBENCH_COLUMNS
@@ -94,7 +95,7 @@ def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store) -> li
             continue
         run_id = hash_json(["workbench", source["sha256"], row.get("experiment_id"), task, row["name"]])[:12]
         run = StoredRun(
-            run_id, task, "error" if reason else "done", _manifest(row, task, source, told), scores, reason,
+            run_id, task, "failed" if reason else "done", _manifest(row, task, source, told), scores, reason,
             str(row.get("timestamp") or about.now()), _seconds(values),
             keypoint_set=_set_row(row),
         )  # fmt: skip
@@ -108,9 +109,7 @@ def _seconds(values: Mapping[str, Any]) -> float | None:
     return None if time_ms is None else float(time_ms) / 1000
 
 
-def _manifest(
-    row: Mapping[str, Any], task: str, source: Mapping[str, Any], told: Sequence[str]
-) -> dict[str, Any]:
+def _manifest(row: Mapping[str, Any], task: str, source: Mapping[str, Any], told: Sequence[str]) -> Manifest:
     config = {
         "imported": dict(source),
         "experiment_id": row.get("experiment_id"),
@@ -118,20 +117,20 @@ def _manifest(
         "pooling_strategy": row.get("pooling_strategy"),
     }
     dataset = str(row.get("dataset_name") or "not known")
-    return {
-        "task": task,
-        "options": {},
-        "protocols": ["workbench"],
-        "method": {
-            "name": row["name"], "spec": None, "family": "keypoints", "distance": None, "config": config
-        },
-        "dataset": {
-            "hash": hash_json(["workbench", dataset]), "name": Path(dataset).name or dataset,
-            "path": dataset, "items": None, "imported": True,
-        },
-        "lists": "", "units": {}, "versions": about.versions(), "machine": {},
-        "warnings": list(told), "efficiency": {},
-    }  # fmt: skip
+    return Manifest(
+        task=task,
+        protocols=("workbench",),
+        method=MethodFacts(name=row["name"], family="keypoints", config=config),
+        dataset=DatasetFacts(
+            hash=hash_json(["workbench", dataset]),
+            name=Path(dataset).name or dataset,
+            path=dataset,
+            imported=True,
+        ),
+        versions=about.versions(),
+        warnings=tuple(told),
+        content=hash_json(["workbench", source["sha256"], row.get("experiment_id")]),
+    )
 
 
 def _set_row(row: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The manifest: what a run says about itself. One model for every way a run comes into being."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..model.hashing import hash_json
+
+
+class _Facts(BaseModel):
+    """A part of a manifest; a field that it does not know is a mistake of the code that makes it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class MethodFacts(_Facts):
+    """The method: `config` is all that determines its output, `meta` what else is worth knowing.
+
+    `spec` is how it was asked for, None where that was no text. `name_given` says that the user chose the
+    name. `fitted` has an entry for every fitted transform.
+    """
+
+    name: str
+    family: str
+    spec: str | None = None
+    distance: str | None = None
+    config: dict[str, Any] = Field(default_factory=dict)
+    name_given: bool = False
+    fitted: tuple[dict[str, Any], ...] = ()
+    meta: dict[str, Any] = Field(default_factory=dict)
+
+
+class DatasetFacts(_Facts):
+    """The dataset, by the hash of its content. `imported` marks finished numbers of another tool."""
+
+    hash: str
+    name: str
+    path: str = ""
+    items: int | None = None
+    imported: bool = False
+
+
+class MergedFacts(_Facts):
+    """Hashes of the lists and of the datasets that a merged run was put together from."""
+
+    lists: tuple[str, ...]
+    data: tuple[str, ...]
+
+
+class Manifest(_Facts):
+    """How the numbers of a run were made.
+
+    `options` are the task's as they were given; `split` is the one in use, None where the task has none or
+    it is not known. `lists` hashes the task's lists and ground truth. `units` has the keys of the records by
+    unit and comparison, `values` those of the scene values by protocol. `scoring` is the number of the rules
+    that made the scores. `content` hashes the features or numbers themselves, where nothing else identifies
+    them.
+    """
+
+    task: str
+    method: MethodFacts
+    dataset: DatasetFacts
+    options: dict[str, Any] = Field(default_factory=dict)
+    split: str | None = None
+    scoring: int | None = None
+    protocols: tuple[str, ...] = ()
+    lists: str = ""
+    units: dict[str, dict[str, str]] = Field(default_factory=dict)
+    values: dict[str, str] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+    machine: dict[str, Any] = Field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    efficiency: dict[str, Any] = Field(default_factory=dict)
+    merged: MergedFacts | None = None
+    content: str | None = None
+
+    @property
+    def imported(self) -> bool:
+        """Whether the run holds finished numbers of another tool."""
+        return self.dataset.imported
+
+    def identity(self) -> str:
+        """Id of the run: the method, the task, the data and the lists; never the protocols.
+
+        >>> method, dataset = MethodFacts(name="a", family="dense"), DatasetFacts(hash="0", name="d")
+        >>> one = Manifest(task="t", method=method, dataset=dataset)
+        >>> one.identity() == one.model_copy(update={"protocols": ("exact",)}).identity()
+        True
+        """
+        made_by = [self.method.config, self.method.distance] if self.content is None else self.content
+        return hash_json([self.method.name, made_by, self.task, self.dataset.hash, self.lists])[:12]
+
+    def plain(self) -> dict[str, Any]:
+        """The manifest as plain values, the form it is stored in."""
+        return self.model_dump()
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Manifest:
+        """A stored manifest; what older versions did not write, or wrote elsewhere, is filled in here.
+
+        >>> old = {"task": "t", "method": {"name": "a", "family": "dense", "rooted": True, "config": {}},
+        ...        "dataset": {"hash": "0", "name": "d", "path": None}, "warnings": ["w"]}
+        >>> made = Manifest.read(old)
+        >>> made.method.meta, made.dataset.path, made.warnings, made.scoring
+        ({'rooted': True}, '', ('w',), None)
+        """
+        plain = {k: v for k, v in found.items() if k in cls.model_fields and v is not None}
+        method = {k: v for k, v in plain["method"].items() if k in MethodFacts.model_fields}
+        other = {k: v for k, v in plain["method"].items() if k not in MethodFacts.model_fields}
+        method["meta"] = {**other, **method.get("meta", {})}
+        dataset = {k: v for k, v in plain["dataset"].items() if k in DatasetFacts.model_fields}
+        dataset["path"] = dataset.get("path") or ""
+        plain |= {"method": method, "dataset": dataset}
+        if "split" not in found:
+            plain["split"] = _split_of_older(plain)
+        if dataset.get("imported") and "content" not in found:
+            plain["content"] = _content_of_older(plain)
+        return cls.model_validate(plain)
+
+
+_HAD_SPLITS = ("hpatches/verification", "hpatches/matching", "hpatches/retrieval")
+_ALL_USED = "sequences are used; name a split with --split"
+"""How the warning ended that runs on all sequences of a dataset used to carry."""
+
+
+def _split_of_older(plain: Mapping[str, Any]) -> str | None:
+    """The split of a run stored before manifests had it: asked for, or told by a warning, else `full`."""
+    named = plain.get("options", {}).get("split")
+    if plain["dataset"].get("imported"):
+        return None if named in (None, "not known") else str(named)
+    if named is not None or plain["task"] not in _HAD_SPLITS or "merged" in plain:
+        return None if named is None else str(named)
+    return "all" if any(str(w).endswith(_ALL_USED) for w in plain.get("warnings", ())) else "full"
+
+
+def _content_of_older(plain: Mapping[str, Any]) -> str | None:
+    """What identifies imported numbers: the key of their records, or their place in a database."""
+    for by_comparison in plain.get("units", {}).values():
+        for key in by_comparison.values():
+            return str(key)
+    config = plain["method"].get("config", {})
+    source = config.get("imported", {})
+    return hash_json(["workbench", source.get("sha256"), config.get("experiment_id")])
