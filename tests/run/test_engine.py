@@ -18,9 +18,10 @@ from tiepoint.run import engine, prepare
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store
+from tiepoint.tasks.base import OpenTask, Task
 
 
-class FakeOpened:
+class FakeOpened(OpenTask):
     """Two patch-images and a unit each; counts how often it compares."""
 
     warnings = ("a warning",)
@@ -44,7 +45,7 @@ class FakeOpened:
         return Records("pair", {"mean": values.mean(axis=1)}, {"scene": unit.key, "comparison": comparison})
 
 
-class FakeTask:
+class FakeTask(Task):
     name = "fake/task"
     family = "patches"
     protocols = ("exact", "old")
