@@ -10,23 +10,29 @@ from typing import TYPE_CHECKING, Any
 from ..model.records import Records
 from ..store.manifest import Manifest
 from ..store.runs import StoredRun
+from ..store.values import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SCORE_ORDER = ("method", "task", "protocol", "metric", "group", "value", "n", "low", "high")
 
+Tables = Mapping[tuple[str, str], Table]
+"""Scene values, or bins of a pooled score, by metric and group."""
+
 
 @dataclass(frozen=True)
 class Run:
     """One method on one task.
 
-    `scores` and `records` are pandas frames; `manifest` says how the numbers were made.
+    `scores` and `records` are pandas frames; `manifest` says how the numbers were made. `values` are the scene
+    values behind the scores, by protocol.
     """
 
     stored: StoredRun
     unit_records: Mapping[str, Mapping[str, Records]] = field(default_factory=dict, repr=False)
     warnings: Sequence[str] = ()
+    values: Mapping[str, Tables] = field(default_factory=dict, repr=False)
 
     @property
     def id(self) -> str:
