@@ -25,8 +25,8 @@ Tables = Mapping[tuple[str, str], Table]
 class Run:
     """One method on one task.
 
-    `scores` and `records` are pandas frames; `manifest` says how the numbers were made. `values` are the scene
-    values behind the scores, by protocol.
+    `scores` and `records` are pandas frames; `manifest` says how the numbers were made. `values` are the
+    scene values behind the scores, by protocol.
     """
 
     stored: StoredRun
