@@ -14,6 +14,12 @@ from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Arrays, Features, Item, Unit
+from .info import Column, MetricInfo, TaskInfo
+
+__all__ = ["Column", "MetricInfo", "OpenTask", "Size", "Steps", "Task", "TaskInfo"]
+
+MOST_COLUMNS = 10
+"""Of a table whose task names none."""
 
 Steps = list[tuple[str, list[tuple[str, float]]]]
 """Tables of `Task.conventions`: a title, then (step in words, value after it)."""
@@ -76,13 +82,39 @@ class OpenTask:
 class Task:
     """A published question with its data, ground truth and scores.
 
-    A task defines `name`, `family`, `protocols`, `open` and `score`. Every other hook has a default: the task
-    then has no curves, no pictures of misses, no result files, and so on.
+    A task defines `name`, `family`, `protocols`, `info`, `open` and `score`. Every other hook has a default:
+    the task then has no curves, no pictures of misses, no result files, and so on.
     """
 
     name: ClassVar[str]
     family: ClassVar[str]
     protocols: tuple[str, ...] = ("exact",)
+    info: ClassVar[TaskInfo]
+
+    def metric(self, name: str) -> MetricInfo:
+        """Facts of a metric; of one that the task does not declare, that it is a fraction."""
+        return self.info.metrics.get(name, MetricInfo())
+
+    def full_name(self, metric: str, group: str) -> str:
+        """Name of a metric with the threshold that its score `all` has: ``flow_accuracy T5``."""
+        short = self.metric(metric).short if "threshold" not in group and "alpha" not in group else ""
+        return f"{metric} {short}" if short else metric
+
+    def headline(self, columns: Sequence[Column]) -> Column | None:
+        """The score that methods are sorted by, among those there are."""
+        overall = [c for c in columns if c[1] == "all"]
+        first = next(iter([*overall, *columns]), None)
+        return self.info.headline if self.info.headline in columns else first
+
+    def table_columns(self, columns: Sequence[Column]) -> list[Column]:
+        """The columns of a narrow table, among those there are."""
+        overall = [c for c in columns if c[1] == "all"] or list(columns)
+        chosen = [c for metric in self.info.columns for c in overall if c[0] == metric]
+        return chosen or overall[:MOST_COLUMNS]
+
+    def spelled_out(self, column: Column, options: Mapping[str, Any]) -> Column:
+        """The column to show instead of one whose name leaves out what a run's options say about it."""
+        return column
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenTask:
         """Bind to data; unknown options and bad data are errors, all listed at once."""

@@ -15,9 +15,10 @@ from ...metrics.dense.flow import endpoint_error, outliers
 from ...model.errors import FormatError, InputError
 from ...model.records import Records
 from ...model.scores import Score, group_name
+from ..base import MetricInfo, TaskInfo
 from .means import ratio_score
 from .opened import OpenDense, check_dense_results, dense_warnings, meta_of, usable
-from .options import numbers
+from .options import ENDPOINT_ERROR, numbers
 from .tss_results import DenseTask
 
 DEFAULTS = {"thresholds_px": (1, 3, 5, 10), "alphas": (0.01, 0.05, 0.1)}
@@ -59,6 +60,13 @@ def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[st
     return Records("pixel", columns, meta_of(pair, options, absent=absent, labels=labels))
 
 
+def _at_most(at: Mapping[str, str]) -> str:
+    """The threshold of a group in words."""
+    if "alpha" in at:
+        return f"{at['alpha']} of the target's larger side"
+    return f"{at.get('threshold_px', '5')} px"
+
+
 class DenseFlow(DenseTask):
     """AEPE, Fl and accuracy at pixel thresholds and at fractions of the target's larger side.
 
@@ -67,6 +75,23 @@ class DenseFlow(DenseTask):
     """
 
     name = "dense/flow"
+    info = TaskInfo(
+        "How far is a flow from the true one?",
+        ("aepe", "all"),
+        {
+            "flow_accuracy": MetricInfo(
+                lambda at: f"share of the pixels of known truth that are off by at most {_at_most(at)}",
+                short="5 px",
+            ),
+            "aepe": ENDPOINT_ERROR,
+            "fl": MetricInfo(
+                "share of pixels off by more than 3 px and more than 5 % of the true displacement",
+                better="lower",
+            ),
+        },
+        table_note="flow_accuracy is within 5 px",
+        licence="that of the dataset given",
+    )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
         """Bind to a folder; options `missing`, `kinds`, `thresholds_px`, `alphas`."""

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...model.errors import InputError, Together, UnknownNameError
+from ..info import MetricInfo
 
+ENDPOINT_ERROR = MetricInfo(
+    "mean distance from the true place of the pixels where both flows are known", unit="px", better="lower"
+)
 MISSING = ("error", "skip", "zero")
 """What to do about what is missing: stop, leave it out of the means, count it 0."""
 

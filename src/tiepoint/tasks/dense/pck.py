@@ -16,6 +16,8 @@ from ...metrics.dense.pck import SCALES, pck_length, point_errors, points_right
 from ...model.errors import FormatError, InputError
 from ...model.records import Records
 from ...model.scores import Score, group_name
+from ..base import Column, MetricInfo, TaskInfo
+from ..citations import PROPOSAL_FLOW
 from .means import ratio_score
 from .opened import OpenDense, check_dense_results, dense_warnings, meta_of, usable
 from .options import numbers
@@ -23,6 +25,12 @@ from .tss_results import DenseTask
 
 ALPHAS = (0.01, 0.03, 0.05, 0.1, 0.15)
 HEADLINE_ALPHA = 0.1
+_LENGTHS = {
+    "image": "the target image's larger side",
+    "box": "the larger side of the object's box in the target image",
+    "keypoints": "the larger extent of the target's keypoints",
+}
+_PER = {"pair": ", mean over image pairs", "point": ", over all keypoints of all pairs"}
 DEFAULTS = {"alphas": ALPHAS, "scale": "keypoints"}
 
 
@@ -83,6 +91,28 @@ class DensePck(DenseTask):
     """
 
     name = "dense/pck"
+    info = TaskInfo(
+        "Does a flow carry keypoints to where they belong?",
+        ("pck", "all"),
+        {
+            "pck": MetricInfo(
+                lambda at: (
+                    f"share of keypoints that the flow carries to within {at.get('alpha', 'alpha')} times "
+                    f"{_LENGTHS.get(at.get('scale', ''), 'the length that its scale names')} of where they "
+                    f"belong{_PER.get(at.get('per', ''), '')}"
+                )
+            )
+        },
+        cite=(PROPOSAL_FLOW,),
+        licence="PF-WILLOW: academic use only",
+    )
+
+    def spelled_out(self, column: Column, options: Mapping[str, Any]) -> Column:
+        """A PCK says nothing without its alpha, its length and what it is a mean over."""
+        if column != ("pck", "all"):
+            return column
+        scale = options.get("scale") or DEFAULTS["scale"]
+        return "pck", group_name(alpha=HEADLINE_ALPHA, per="pair", scale=str(scale))
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
         """Bind to a folder; options `missing`, `kinds`, `alphas`, `scale`."""

@@ -12,6 +12,9 @@ import numpy as np
 from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import Score
+from ..base import MetricInfo, TaskInfo
+from ..citations import TSS
+from .options import ENDPOINT_ERROR
 from .tss_opened import OpenTss
 from .tss_results import DenseTask, check_results
 from .tss_scores import tss_scene_curves, tss_scores, tss_warnings
@@ -32,6 +35,29 @@ class Tss(DenseTask):
     """
 
     name = "tss"
+    info = TaskInfo(
+        "Do the flow and the mask between two instances of an object follow the true ones?",
+        ("flow_accuracy", "all"),
+        {
+            "flow_accuracy": MetricInfo(
+                lambda at: (
+                    "share of the pixels of known true flow that are off by at most "
+                    f"{at.get('threshold', '5')} % of the target image's larger side"
+                ),
+                short="T5",
+            ),
+            "aepe": ENDPOINT_ERROR,
+            "iou": MetricInfo("intersection over union of the object's mask with the true one"),
+            "pixel_accuracy": MetricInfo("share of pixels on which the mask agrees with the true one"),
+            "flow_auc": MetricInfo("mean of the flow accuracy over the thresholds 1 to 50 %"),
+        },
+        columns=("flow_accuracy", "iou", "pixel_accuracy", "flow_auc"),
+        table_note=(
+            "flow_accuracy is T5, within 5 % of the target's larger side, the mean of the subsets' means"
+        ),
+        cite=(TSS,),
+        licence="research use only",
+    )
     protocols = ("exact", "tss-cpp", "tss-matlab")
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenTss:

@@ -12,12 +12,14 @@ from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
-from ..base import Steps, Task
+from ..base import Steps, Task, TaskInfo
+from ..citations import HPATCHES
 from ..conventions import convention_tables
+from ..info import FIRST_PATCHES, ap_of_matches
 from . import matching_scores as scoring
 from .imported import imported_matching, refuse_imported
 from .matching_compare import NAME, compare, is_subset
-from .opened import COMPARISON, OpenV2, open_setting, raise_problems
+from .opened import COMPARISON, LICENCE, OpenV2, open_setting, raise_problems
 from .protocols import MATCHING, PROTOCOLS, convention_steps, rules_of
 
 
@@ -32,6 +34,18 @@ class Matching(Task):
     name = NAME
     family = "patches"
     protocols = PROTOCOLS
+    info = TaskInfo(
+        "Is the nearest patch of another image the right one, and do right matches come first?",
+        ("map", "all"),
+        {
+            "map": ap_of_matches("distance"),
+            "map_ratio": ap_of_matches("first over second distance"),
+            "success_rate": FIRST_PATCHES,
+        },
+        cite=(HPATCHES,),
+        licence=LICENCE,
+        has_splits=True,
+    )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
         """Bind to a folder in the HPatches layout; options: split, tasks, sequences (split or all)."""

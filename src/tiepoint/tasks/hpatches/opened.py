@@ -21,6 +21,7 @@ from ...model.units import Features, Item, Unit
 from ..base import OpenTask
 
 COMPARISON = "reference"
+LICENCE = "patches of HPatches: MIT; task files of hpatches-benchmark: BSD-style"
 LISTS = ("official", "clean")
 CHOICES = {"lists": LISTS, "sequences": ("split", "all")}
 

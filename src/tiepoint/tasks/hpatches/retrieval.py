@@ -11,11 +11,12 @@ from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
-from ..base import Steps, Task
+from ..base import MetricInfo, Steps, Task, TaskInfo
+from ..citations import HPATCHES
 from . import retrieval_scores as scoring
 from .imported import imported_retrieval, refuse_imported
 from .lists import retrieval_source
-from .opened import COMPARISON, OpenV2, open_setting, raise_problems
+from .opened import COMPARISON, LICENCE, OpenV2, open_setting, raise_problems
 from .protocols import PROTOCOLS, RETRIEVAL, convention_steps, rules_of
 from .retrieval_compare import NAME, compare, items_of
 
@@ -30,6 +31,19 @@ class Retrieval(Task):
     name = NAME
     family = "patches"
     protocols = PROTOCOLS
+    info = TaskInfo(
+        "Do the other views of a patch come before distractors of other sequences?",
+        ("map", "all"),
+        {
+            "map": MetricInfo(
+                "mean over queries of the average precision of the five other views of a patch among "
+                "distractors of other sequences"
+            )
+        },
+        cite=(HPATCHES,),
+        licence=LICENCE,
+        has_splits=True,
+    )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
         """Bind to a folder in the HPatches layout; options: split, tasks."""

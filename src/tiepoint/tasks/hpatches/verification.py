@@ -13,12 +13,14 @@ from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
 from ...model.workspace import Workspace
-from ..base import Steps, Task
+from ..base import MetricInfo, Steps, Task, TaskInfo
+from ..citations import HPATCHES
 from ..conventions import convention_tables
+from ..info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS
 from . import verification_scores as scoring
 from .imported import imported_verification, refuse_imported
 from .lists import verification_source
-from .opened import COMPARISON, OpenV2, open_setting, raise_problems
+from .opened import COMPARISON, LICENCE, OpenV2, open_setting, raise_problems
 from .protocols import PROTOCOLS, VERIFICATION, convention_steps, rules_of
 from .verification_compare import NAME, compare, items_of, pair_plan
 
@@ -34,6 +36,18 @@ class Verification(Task):
     name = NAME
     family = "patches"
     protocols = PROTOCOLS
+    info = TaskInfo(
+        "Does the distance tell pairs of the same patch from other pairs?",
+        ("ap", "all"),
+        {
+            "ap": MetricInfo(f"{AP_OF_PAIRS} (1 right to 5 wrong), mean of the six lists"),
+            "auc": MetricInfo(f"{AUC_OF_PAIRS}, on the balanced lists, mean of the six"),
+            "fpr95": MetricInfo(f"{FPR_OF_PAIRS}, mean of the six lists", better="lower"),
+        },
+        cite=(HPATCHES,),
+        licence=LICENCE,
+        has_splits=True,
+    )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
         """Bind to a folder in the HPatches layout; options: split, tasks, lists."""

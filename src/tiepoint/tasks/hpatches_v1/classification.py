@@ -15,6 +15,10 @@ from ...formats.hbench.labels import LabelledPairs, load_classification
 from ...kernels import pair_distances
 from ...model.records import Records
 from ...model.units import Features
+from ..base import MetricInfo, TaskInfo
+from ..citations import HPATCHES
+from ..hpatches.opened import LICENCE
+from ..info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS
 from . import classification_scores as scoring
 from .opened import (
     Definition,
@@ -41,6 +45,17 @@ class Classification(V1Task):
 
     name = NAME
     scoring = scoring
+    info = TaskInfo(
+        "Does the distance tell pairs of the same patch from other pairs?",
+        ("ap", "all"),
+        {
+            "ap": MetricInfo(f"{AP_OF_PAIRS}, on the full list"),
+            "auc": MetricInfo(f"{AUC_OF_PAIRS}, on the balanced list"),
+            "fpr95": MetricInfo(f"{FPR_OF_PAIRS}, on the balanced list", better="lower"),
+        },
+        cite=(HPATCHES,),
+        licence=LICENCE,
+    )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
         """Bind to a folder in the HPatches layout and its `.benchmark` files."""

@@ -16,6 +16,10 @@ from ...formats.text_file import read_lines
 from ...model.curves import SceneCurves
 from ...model.errors import InputError
 from ...model.records import Records
+from ..base import MetricInfo, TaskInfo
+from ..citations import HPATCHES
+from ..hpatches.opened import LICENCE
+from ..info import FIRST_PATCHES, ap_of_matches
 from . import matching_scores as scoring
 from .matching_compare import MatchingTruth, compare, records_of_neighbours
 from .opened import Definition, OpenV1, checked_options, definition_files, open_data
@@ -35,6 +39,18 @@ class Matching(V1Task):
 
     name = NAME
     scoring = scoring
+    info = TaskInfo(
+        "Is the nearest patch of the target image the right one, and do right matches come first?",
+        ("ap", "all"),
+        {
+            "ap": ap_of_matches("distance"),
+            "ap_ratio": ap_of_matches("first over second distance"),
+            "success_rate": FIRST_PATCHES,
+            "map_query": MetricInfo("mean over reference patches of 1/rank of the right target patch"),
+        },
+        cite=(HPATCHES,),
+        licence=LICENCE,
+    )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
         """Bind to a folder in the HPatches layout and its `.benchmark` files."""

@@ -14,6 +14,9 @@ from ...formats.hbench.labels import check_relevant, retrieval_truth
 from ...formats.hbench.retrieval_results import Rankings, read_retrieval_results, write_retrieval_results
 from ...model.errors import InputError
 from ...model.records import Records
+from ..base import MetricInfo, TaskInfo
+from ..citations import HPATCHES
+from ..hpatches.opened import LICENCE
 from . import retrieval_scores as scoring
 from .opened import Definition, OpenV1, checked_options, definition_files, open_data
 from .retrieval_compare import Pool, compare, pool_of, records_of_rankings
@@ -31,6 +34,22 @@ class Retrieval(V1Task):
 
     name = NAME
     scoring = scoring
+    info = TaskInfo(
+        "Does a patch find itself, or patches of its sequence, in a pool of images?",
+        ("map_patch", "all"),
+        {
+            "map_patch": MetricInfo(
+                "mean over queries of the average precision of the first 50 answers, the same patch in other "
+                "images is right"
+            ),
+            "map_image": MetricInfo(
+                "mean over queries of the average precision of the first 50 answers, any patch of the "
+                "sequence is right"
+            ),
+        },
+        cite=(HPATCHES,),
+        licence=LICENCE,
+    )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
         """Bind to a folder in the HPatches layout and its `.benchmark` files."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,11 +15,12 @@ from ...geometry.homography import corner_error, inverse, project
 from ...metrics.repeatability import matching_accuracy
 from ...model.records import Records
 from ...model.units import Features
+from ..base import MetricInfo, TaskInfo
 from .conventions import Curves, geometry_curves
 from .geometry_scores import OWN_MATCHER, THRESHOLDS_PX, score_exact
 from .homography_estimate import ESTIMATORS, estimate_homography
 from .matchers import MATCHERS, neighbours, select
-from .opened import ImageFeatures, KeypointTask, OpenKeypoints
+from .opened import CITE, LICENCE, ImageFeatures, KeypointTask, OpenKeypoints
 from .options import GeometryOptions
 from .user_matcher import user_matches
 
@@ -98,10 +99,65 @@ def _matches(
     return out
 
 
+def _tau(at: Mapping[str, str]) -> str:
+    return f"{at.get('tau_px', '3')} px"
+
+
 class Geometry(KeypointTask):
     """Detections and matches of image pairs against their homography."""
 
     name = "keypoints/geometry"
+    info = TaskInfo(
+        "Are keypoints found again, matched rightly, and enough for the homography?",
+        ("mma", "all"),
+        {
+            "repeatability": MetricInfo(
+                lambda at: (
+                    f"share of the keypoints in the shared view that the other image has again, at {_tau(at)}"
+                )
+            ),
+            "localisation_error_px": MetricInfo(
+                lambda at: f"mean distance between keypoints that correspond, at {_tau(at)}",
+                unit="px",
+                better="lower",
+            ),
+            "matching_score": MetricInfo(
+                lambda at: (
+                    f"share of the keypoints in the shared view that are matched rightly, at {_tau(at)}"
+                )
+            ),
+            "mma": MetricInfo(
+                lambda at: (
+                    f"mean matching accuracy: share of the matches whose error is at most {_tau(at)}, mean "
+                    "over image pairs"
+                )
+            ),
+            "homography_accuracy": MetricInfo(
+                lambda at: (
+                    "share of image pairs whose estimated homography misplaces the corners by at most "
+                    f"{_tau(at)} on average"
+                )
+            ),
+            "homography_auc": MetricInfo(
+                lambda at: f"mean over image pairs of max(0, 1 - corner error / {_tau(at)})"
+            ),
+            "putative_matches": MetricInfo("mean number of matches an image pair", unit="count"),
+            "inliers": MetricInfo(
+                "mean number of matches an image pair that fit its homography", unit="count"
+            ),
+        },
+        columns=(
+            "repeatability",
+            "localisation_error_px",
+            "matching_score",
+            "mma",
+            "homography_accuracy",
+            "homography_auc",
+        ),
+        brief=("repeatability", "mma", "homography_auc"),
+        cite=CITE,
+        licence=LICENCE,
+    )
     options = GeometryOptions
     comparisons: ClassVar = {"exact": compare_exact}
     scorings: ClassVar = {"exact": score_exact}

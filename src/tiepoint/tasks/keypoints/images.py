@@ -13,9 +13,10 @@ from ...metrics import average_precision, chance_average_precision
 from ...model.records import Records
 from ...model.scores import Score, group_name
 from ...model.units import Features
+from ..base import MetricInfo, TaskInfo
 from ..scene_means import Sums, by_scene, macro, with_protocol
 from .matchers import Matches, neighbours, select
-from .opened import ImageFeatures, KeypointTask, OpenKeypoints, image_features
+from .opened import CITE, LICENCE, ImageFeatures, KeypointTask, OpenKeypoints, image_features
 from .options import ImagesOptions
 from .ranking_workbench import raw_values
 from .user_matcher import is_matcher, user_matches
@@ -133,6 +134,18 @@ class Images(KeypointTask):
     name = "keypoints/images"
     protocols = ("exact", "workbench")
     options = ImagesOptions
+    info = TaskInfo(
+        "Do the other images of a scene have the most matches with its reference image?",
+        ("map", "all"),
+        {
+            "map": MetricInfo(
+                "mean over scenes of the average precision of the scene's images, ranked by the number of "
+                "matches, among all images"
+            )
+        },
+        cite=CITE,
+        licence=LICENCE,
+    )
     comparisons: ClassVar = {"exact": compare_exact, "workbench": compare_workbench}
     scorings: ClassVar = {"exact": score_exact, "workbench": score_workbench}
     reads_others = True

@@ -16,14 +16,14 @@ from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ...model.units import Features
-from ..base import Steps
+from ..base import MetricInfo, Steps, TaskInfo
 from ..scene_means import with_protocol
 from .bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of
 from .conventions import matching_conventions
 from .curves import matching_scene_curves
 from .first_neighbours import first_neighbours
 from .misses import misses, wrong_examples
-from .opened import KeypointTask, OpenKeypoints
+from .opened import CITE, LICENCE, KeypointTask, OpenKeypoints
 from .options import DrawOptions
 
 _COLUMNS = (("iteration", np.int16), ("image", np.int16), ("distance", np.float64), ("right", np.float64))
@@ -171,6 +171,18 @@ class Matching(KeypointTask):
     name = "keypoints/matching"
     protocols = ("exact", "bojanic")
     options = DrawOptions
+    info = TaskInfo(
+        "Are the first neighbours of the keypoints of an image pair right, and the right ones first?",
+        ("map", "all"),
+        {
+            "map": MetricInfo(
+                "average precision of the nearest-neighbour matches of co-visible keypoints ranked by "
+                "distance, mean over image pairs"
+            )
+        },
+        cite=CITE,
+        licence=LICENCE,
+    )
     comparisons: ClassVar = {"exact": compare_exact, "bojanic": compare_bojanic}
     scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}
 

@@ -20,8 +20,11 @@ from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Item, Unit
 from ..base import OpenTask, Task
+from ..citations import BOJANIC, HPATCHES, WORKBENCH
 from .options import SceneOptions, parse_options
 
+CITE = (HPATCHES, BOJANIC, WORKBENCH)
+LICENCE = "sequences of HPatches: MIT; Oxford images: no licence file"
 Floats = NDArray[np.float64]
 
 

@@ -20,6 +20,8 @@ from ...metrics.ranking.chance import chance_against_nearest
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ...model.units import Features
+from ..base import MetricInfo, TaskInfo
+from ..info import AP_OF_PAIRS, count
 from ..scene_means import count_score, with_protocol
 from .bojanic import (
     drawn_queries,
@@ -39,7 +41,7 @@ from .distractors import (
 )
 from .draws import permutation
 from .location_table import answered_targets, least, location_table, right_table
-from .opened import OpenKeypoints
+from .opened import CITE, LICENCE, OpenKeypoints
 from .workbench_pooled import compare_retrieval, score_retrieval
 
 Ints = NDArray[np.int64]
@@ -215,6 +217,25 @@ class Retrieval(DistractorTask):
     """Keypoints of image 1 as queries against those of the scene and of other scenes."""
 
     name = "keypoints/retrieval"
+    info = TaskInfo(
+        "Do the images of a keypoint come before keypoints of other scenes?",
+        ("map", "all"),
+        {
+            "map": MetricInfo(
+                "mean over queries of the average precision of a keypoint's images among keypoints of other "
+                "scenes"
+            ),
+            "ap": MetricInfo(f"{AP_OF_PAIRS}, per scene"),
+            "keypoint_retrieval_ap": MetricInfo("ap under the older tool's name"),
+            "retrieval_viewpoint_ap": MetricInfo("ap of the viewpoint scenes"),
+            "retrieval_illumination_ap": MetricInfo("ap of the illumination scenes"),
+            "retrieval_num_true_positives": count("number of right pairs"),
+            "retrieval_num_hard_negatives": count("number of wrong pairs within a scene"),
+            "retrieval_num_distractors": count("number of pairs with a keypoint of another scene"),
+        },
+        cite=CITE,
+        licence=LICENCE,
+    )
     comparisons: ClassVar = {
         "exact": compare_exact,
         "workbench": compare_retrieval,

@@ -12,11 +12,13 @@ import numpy as np
 from ...metrics import average_precision, chance_average_precision
 from ...model.records import Records
 from ...model.scores import PooledBins, Score, group_name
-from ..base import Steps
+from ..base import MetricInfo, Steps, TaskInfo
+from ..info import AP_OF_PAIRS, count
 from ..pooled_bins import pooled_bins
 from ..scene_means import count_score, with_protocol
 from .conventions import Curves, verification_conventions, verification_curves
 from .distractors import DistractorTask
+from .opened import CITE, LICENCE
 from .verification_lists import compare_bojanic, compare_exact
 from .workbench_pooled import compare_verification, score_verification
 
@@ -93,6 +95,22 @@ class Verification(DistractorTask):
     """First neighbours in the same and in other scenes, right pairs among wrong ones."""
 
     name = "keypoints/verification"
+    info = TaskInfo(
+        "Does the distance alone tell right pairs of keypoints from wrong ones?",
+        ("ap", "all"),
+        {
+            "ap": MetricInfo(f"{AP_OF_PAIRS}, one list over all scenes"),
+            "keypoint_verification_ap": MetricInfo("ap under the older tool's name"),
+            "verification_viewpoint_ap": MetricInfo("ap of the viewpoint scenes"),
+            "verification_illumination_ap": MetricInfo("ap of the illumination scenes"),
+            "total_true_positives": count("number of right pairs"),
+            "total_negatives": count("number of wrong pairs"),
+            "total_hard_negatives": count("number of wrong pairs within a scene"),
+            "total_distractors": count("number of pairs with a keypoint of another scene"),
+        },
+        cite=CITE,
+        licence=LICENCE,
+    )
     comparisons: ClassVar = {
         "exact": compare_exact,
         "workbench": compare_verification,

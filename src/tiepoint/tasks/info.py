@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The facts of a task and of its metrics, which tables, reports and intervals ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+Column = tuple[str, str]
+"""Metric and group of a score."""
+
+UNITS = {
+    "fraction": (100.0, "%", "percent"),
+    "px": (1.0, "px", "pixels"),
+    "ms": (1.0, "ms", "milliseconds"),
+    "count": (1.0, "", "a count"),
+}
+"""By unit of the stored value: the factor to show it with, its sign, its name."""
+
+
+@dataclass(frozen=True)
+class MetricInfo:
+    """What a metric is.
+
+    `words` say it in half a sentence, without unit and direction; where they depend on the group of a score
+    (a threshold, a length), they are a function of its parts. `short` is what the plain name leaves out of
+    the score `all`, a threshold most often. `better` is `higher`, `lower`, or None for what only describes
+    the data.
+
+    >>> error = MetricInfo("mean distance from the true place", unit="px", better="lower")
+    >>> error.sentence()
+    'mean distance from the true place; pixels, lower is better'
+    """
+
+    words: str | Callable[[Mapping[str, str]], str] = ""
+    unit: str = "fraction"
+    better: str | None = "higher"
+    short: str = ""
+
+    @property
+    def lower(self) -> bool:
+        """Whether lower values are better."""
+        return self.better == "lower"
+
+    @property
+    def scale(self) -> tuple[float, str]:
+        """Factor and sign for tables and axes: fractions are shown in percent, the rest as it is.
+
+        >>> MetricInfo().scale, MetricInfo(unit="count").scale
+        ((100.0, '%'), (1.0, ''))
+        """
+        return UNITS[self.unit][:2]
+
+    def sentence(self, group: str = "all") -> str:
+        """What a score of this metric is, its unit and its direction; empty without words."""
+        parts = dict(part.partition("=")[::2] for part in group.split(","))
+        words = self.words if isinstance(self.words, str) else self.words(parts)
+        if not words:
+            return ""
+        direction = "" if self.better is None else f", {self.better} is better"
+        return f"{words}; {UNITS[self.unit][2]}{direction}"
+
+    def within_range(self, low: float | None, high: float | None) -> tuple[float | None, float | None]:
+        """An interval cut to what the metric can be: nothing is below 0, no fraction above 1.
+
+        >>> MetricInfo().within_range(0.9, 1.02), MetricInfo(unit="px").within_range(-3.0, 5.0)
+        ((0.9, 1.0), (0.0, 5.0))
+        """
+        if low is not None:
+            low = max(0.0, low)
+        if high is not None and self.unit == "fraction":
+            high = min(1.0, high)
+        return low, high
+
+
+def count(words: str) -> MetricInfo:
+    """A number of things, of which neither more nor fewer is better."""
+    return MetricInfo(words, unit="count", better=None)
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """What a task is about.
+
+    Attributes:
+        sentence: The question it asks.
+        headline: Metric and group of the score that methods are sorted by.
+        metrics: Every metric that its scores may have.
+        columns: Metrics of a narrow table in order; all scores of group `all` where there are none.
+        brief: Metrics of a line in a list of many runs; the headline where there are none.
+        table_note: What the names of the table's columns leave out.
+        cite: BibTeX entries to cite.
+        licence: Terms under which the data is published.
+        has_splits: Whether its data has named splits.
+    """
+
+    sentence: str
+    headline: Column
+    metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    brief: tuple[str, ...] = ()
+    table_note: str = ""
+    cite: tuple[str, ...] = ()
+    licence: str = ""
+    has_splits: bool = False
+
+
+AP_OF_PAIRS = "average precision of pairs ranked by descriptor distance, right ones among wrong ones"
+AUC_OF_PAIRS = "probability that a right pair is nearer than a wrong one (area under the ROC curve)"
+FPR_OF_PAIRS = "share of wrong pairs accepted at the distance that accepts 95 % of the right ones"
+FIRST_PATCHES = MetricInfo(
+    "share of reference patches whose nearest target patch is the right one; one of m tied counts 1/m"
+)
+
+
+def ap_of_matches(by: str) -> MetricInfo:
+    """Average precision of first neighbours among patches, ranked `by` something."""
+    return MetricInfo(
+        f"average precision of the nearest-neighbour matches ranked by {by}, every reference patch in the "
+        "denominator, mean over image pairs"
+    )
