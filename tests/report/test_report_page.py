@@ -15,13 +15,11 @@ from report_world import HOSTILE, SCENE
 from tiepoint.cli.main import run as command
 from tiepoint.model.errors import InputError
 from tiepoint.report.page.html import render
-from tiepoint.report.runs.collect import HEADLINES, sections
-from tiepoint.report.runs.columns import TABLE
-from tiepoint.report.runs.metric_words import metric_words
+from tiepoint.report.runs.collect import sections
 from tiepoint.report.runs.records import Kept, LazyRecords
 from tiepoint.report.runs.select import runs_of
 from tiepoint.report.tables.conventions import by_protocol, by_step
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import Request, evaluate, load_task
 from tiepoint.run.importers import import_files
 from tiepoint.run.result import Run
 from tiepoint.store.runs import load_runs
@@ -94,9 +92,9 @@ def test_every_part_is_there(page: str) -> None:
 def test_every_score_says_what_it_is(report_runs: list[Run], page: str) -> None:
     (section,) = sections(report_runs)
     text = html.unescape(page)
-    assert f"sorted by <b>ap</b>: {metric_words('hpatches-v1/matching', 'ap')}." in text
+    assert f"sorted by <b>ap</b>: {section.info.sentence()}." in text
     for metric in {metric for metric, _ in section.columns}:
-        words = metric_words(section.task, metric)
+        words = section.definition.metric(metric).sentence()
         assert words.endswith(("higher is better", "lower is better"))
         assert words in text
 
@@ -130,19 +128,10 @@ def test_every_score_says_what_it_is(report_runs: list[Run], page: str) -> None:
 def test_the_words_of_a_score_hold_its_thresholds(
     task: str, metric: str, group: str, parts: tuple[str, ...]
 ) -> None:
-    words = metric_words(task, metric, group)
+    words = load_task(task).metric(metric).sentence(group)
     for part in parts:
         assert part in words
     assert "{" not in words
-
-
-def test_no_metric_of_a_task_is_without_words() -> None:
-    for task, (metric, group) in HEADLINES.items():
-        assert metric_words(task, metric, group)
-    for task, metrics in TABLE.items():
-        for metric in metrics:
-            assert metric_words(task, metric)
-    assert metric_words("tss", "no such metric") == ""
 
 
 def test_imported_results_have_a_section_beside_runs_of_another_protocol(tmp_path: Path) -> None:

@@ -343,7 +343,7 @@ def test_every_option_has_an_effect(root):
 
 def test_conventions_and_curves(root):
     scores, records = run_task(VERIFICATION, root, make_features, **OPTIONS)
-    [(_, steps)] = VERIFICATION.conventions(records)
+    [(_, steps, _)] = VERIFICATION.conventions(records)
     assert steps[0][1] == pytest.approx(scores["ap", "all"].value, abs=1e-12)
     assert len({v for _, v in steps}) == 3
     curves = list(VERIFICATION.curves(records))

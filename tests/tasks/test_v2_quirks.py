@@ -126,8 +126,8 @@ def test_conventions_start_at_a_tool_and_end_at_exact(world, task):
         records = records_for(world, task, data)
         steps = convention_steps(task.name.split("/")[-1])
         assert steps[0][1] == rules_of("hpatches-python")
-        tables = dict(task.conventions(records))
-        chain = tables[f"{task.name} {HEADLINE[task]}"]
+        tables = {table.title: table.steps for table in task.conventions(records)}
+        chain = tables[HEADLINE[task]]
         assert len(chain) == len(steps)
         first = value(task.score(records, "hpatches-python"), HEADLINE[task])
         last = value(task.score(records, "exact"), HEADLINE[task])

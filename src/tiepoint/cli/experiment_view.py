@@ -64,7 +64,7 @@ def table(outcomes: list[Any], now: str = "") -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from ..run.experiment.run import HEADLINES
+    from ..run.engine import load_task
 
     shown = Table(title="experiment (percent, 95 % interval)", caption=Text(now) if now else None)
     for column in ("method", "task", "protocol", "metrics"):
@@ -75,13 +75,11 @@ def table(outcomes: list[Any], now: str = "") -> Any:
             shown.add_row(Text(outcome.cell.name), Text(outcome.cell.task), "", failed)
             continue
         for protocol in outcome.cell.protocols:
-            found = [
-                s
-                for s in outcome.run.stored.scores
-                if s["protocol"] == protocol
-                and s["group"] == "all"
-                and s["metric"] in HEADLINES[outcome.cell.task]
+            overall = [
+                s for s in outcome.run.stored.scores if s["protocol"] == protocol and s["group"] == "all"
             ]
+            wanted = load_task(outcome.cell.task).brief([s["metric"] for s in overall])
+            found = [s for s in overall if s["metric"] in wanted]
             text = ", ".join(f"{s['metric']} {_value(s)}" for s in found)
             shown.add_row(Text(outcome.cell.name), Text(outcome.cell.task), protocol, Text(text))
     return shown

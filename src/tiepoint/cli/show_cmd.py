@@ -65,7 +65,7 @@ def show(
     if points is not None:
         print(f"wrote {points} points to {curves}")
     if told is not None:
-        for table in convention_tables(told, found.task):
+        for table in convention_tables(told):
             out.print(table)
         say("note", told.notes)
         say("missing", list(told.missing.values()))

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..model.metric_units import within_range
 from ..model.records import Records
 from ..model.scores import Score
 from ..tasks.base import Task
@@ -25,7 +24,7 @@ Scores stored under another number are made again from their records.
 
 
 def with_interval(
-    score: Score, known: dict[tuple[int, float], Interval], memo: PooledMemo | None = None
+    task: Task, score: Score, known: dict[tuple[int, float], Interval], memo: PooledMemo | None = None
 ) -> dict[str, Any]:
     """One row of the scores table: value and, where scenes allow it, its interval and how it was made.
 
@@ -47,7 +46,7 @@ def with_interval(
     if interval is not None:
         low, high, kind = interval.low, interval.high, interval.kind
         note = "; ".join(part for part in (note, interval.note) if part) or None
-    low, high = within_range(score.metric, low, high)
+    low, high = task.metric(score.metric).within_range(low, high)
     return {
         "protocol": score.protocol,
         "metric": score.metric,
@@ -69,9 +68,9 @@ def score_rows(task: Task, records: Sequence[Records], protocol: str) -> list[di
     known: dict[tuple[int, float], Interval] = {}
     memo = PooledMemo()
     scores = task.score(records, protocol)  # kept alive, so that ids stay unique
-    return [with_interval(score, known, memo) for score in scores]
+    return [with_interval(task, score, known, memo) for score in scores]
 
 
 def time_rows(task: Task, protocol: str, described_s: float, compared_s: float) -> list[dict[str, Any]]:
     """Rows of a task whose tool publishes times as scores."""
-    return [with_interval(score, {}) for score in task.times(protocol, described_s, compared_s)]
+    return [with_interval(task, score, {}) for score in task.times(protocol, described_s, compared_s)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from ..model.curves import SceneCurves
 from ..model.errors import InputError, UnknownNameError
@@ -16,13 +16,25 @@ from ..model.scores import Score
 from ..model.units import Arrays, Features, Item, Unit
 from .info import Column, MetricInfo, TaskInfo
 
-__all__ = ["Column", "MetricInfo", "OpenTask", "Size", "Steps", "Task", "TaskInfo"]
+__all__ = ["Column", "MetricInfo", "OpenTask", "Size", "StepTable", "Task", "TaskInfo"]
 
 MOST_COLUMNS = 10
 """Of a table whose task names none."""
 
-Steps = list[tuple[str, list[tuple[str, float]]]]
-"""Tables of `Task.conventions`: a title, then (step in words, value after it)."""
+
+class StepTable(NamedTuple):
+    """A metric after each step from one convention to another: (step in words, value after it)."""
+
+    metric: str
+    steps: list[tuple[str, float]]
+    of: str = ""
+    """What tells it from another table of the same metric."""
+
+    @property
+    def title(self) -> str:
+        """Metric and what the table is of."""
+        return f"{self.metric}, {self.of}" if self.of else self.metric
+
 
 Size = tuple[int, int]
 """Height and width of an image."""
@@ -112,6 +124,11 @@ class Task:
         chosen = [c for metric in self.info.columns for c in overall if c[0] == metric]
         return chosen or overall[:MOST_COLUMNS]
 
+    def brief(self, metrics: Sequence[str]) -> tuple[str, ...]:
+        """Metrics of a line in a list of many runs, of those there are for group `all`."""
+        first = self.headline([(metric, "all") for metric in metrics])
+        return self.info.brief or (() if first is None else (first[0],))
+
     def spelled_out(self, column: Column, options: Mapping[str, Any]) -> Column:
         """The column to show instead of one whose name leaves out what a run's options say about it."""
         return column
@@ -141,8 +158,11 @@ class Task:
         """What was odd about the features or results, with counts."""
         return []
 
-    def conventions(self, records: Sequence[Records]) -> Steps | None:
-        """The gap between protocols step by step, from records of `exact`; None where none can be told."""
+    def conventions(self, records: Sequence[Records]) -> list[StepTable] | None:
+        """The gap between protocols step by step, from records of `exact`, perhaps none.
+
+        None says that the task cannot tell it from any records.
+        """
         return None
 
     def curves(self, records: Sequence[Records]) -> Iterable[tuple[str, str, Any, Any]] | None:

@@ -9,8 +9,9 @@ from typing import Any
 
 from ...model.errors import InputError, UnknownNameError
 from ...model.scores import Score
+from ...run.engine import load_task
 from ...run.result import Run
-from ..runs.collect import LOWER_IS_BETTER, headline
+from ...tasks.base import Task
 from ..runs.names import distinct_names, is_imported, some
 from ..runs.rescore import scores_of, shared_protocol
 from ..runs.splits import split_words
@@ -47,6 +48,7 @@ def compare_runs(
         raise InputError(
             f"runs of different tasks cannot be compared: {', '.join(tasks)}; name one with --task"
         )
+    task = load_task(tasks[0])
     protocol = protocol or shared_protocol(runs)
     for key in allow:
         if key not in ALLOWED:
@@ -54,7 +56,7 @@ def compare_runs(
     names = distinct_names(runs)
     give = rescore or (lambda run: scores_of(run, protocol))
     scored = {name: give(run) for name, run in zip(names, runs, strict=True)}
-    metric, group = _chosen(tasks[0], scored, metric, group)
+    metric, group = _chosen(task, scored, metric, group)
     tables: dict[str, Any] = {}
     values: dict[str, float] = {}
     for name, found in scored.items():
@@ -78,7 +80,7 @@ def compare_runs(
         "metric": metric,
         "group": group,
         "protocol": protocol,
-        "higher_is_better": metric not in LOWER_IS_BETTER,
+        "higher_is_better": not task.metric(metric).lower,
     }
     if not tables:
         return values_only(untested, notes=tuple(notes), **words)
@@ -116,7 +118,7 @@ def _unchecked(
 
 
 def _chosen(
-    task: str, scored: dict[str, list[Score]], metric: str | None, group: str | None
+    task: Task, scored: dict[str, list[Score]], metric: str | None, group: str | None
 ) -> tuple[str, str]:
     columns = list(
         dict.fromkeys(
@@ -125,11 +127,11 @@ def _chosen(
     )
     if metric is not None:
         mine = [c for c in columns if c[0] == metric]
-        best = headline(task, mine)
+        best = task.headline(mine)
         return metric, group if group is not None else (best[1] if best else "all")
-    best = headline(task, [c for c in columns if group in (None, c[1])])
+    best = task.headline([c for c in columns if group in (None, c[1])])
     if best is None:
-        raise InputError(f"{task} has no score to compare by")
+        raise InputError(f"{task.name} has no score to compare by")
     return best
 
 

@@ -12,7 +12,7 @@ from ...model.scores import PooledBins
 from ...run.result import Run
 from ...stats.bands import pooled_band, scene_band
 from ..runs.collect import Row, Section
-from .figure import Figure, axis_label, scale_of
+from .figure import Figure, axis_label
 from .lines import MOST_SERIES, Array, Line, lines_figure
 
 MOST_FIGURES = 12
@@ -161,6 +161,7 @@ def numeric_groups(section: Section) -> list[tuple[str, str]]:
 def group_curve(section: Section, metric: str, key: str) -> Figure:
     """A metric along a numeric group, a line a method, with chance and oracle beside them."""
     label, logarithmic = AXES[key]
+    info = section.definition.metric(metric)
     lines = [_line(section, run, metric, key) for run in section.methods]
     guides = []
     chance = _chance(section, metric, key)
@@ -177,8 +178,8 @@ def group_curve(section: Section, metric: str, key: str) -> Figure:
         title=f"{metric} over {label.split(' (')[0]}",
         caption="",
         x_label=label,
-        y_label=axis_label(metric),
-        factor=scale_of(metric)[0],
+        y_label=axis_label(metric, info),
+        factor=info.scale[0],
         logarithmic=logarithmic,
         guides=guides,
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...model.metric_units import unit_of
+from ...tasks.base import MetricInfo
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,11 @@ def shown(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def scale_of(metric: str) -> tuple[float, str]:
-    """Factor and unit for the axis: fractions are shown in percent, pixels and counts as they are."""
-    unit = unit_of(metric)
-    return (100.0, "%") if unit == "fraction" else (1.0, "" if unit == "count" else unit)
-
-
-def axis_label(metric: str) -> str:
+def axis_label(metric: str, info: MetricInfo) -> str:
     """Name and unit of a metric.
 
-    >>> axis_label("ap"), axis_label("inliers")
+    >>> axis_label("ap", MetricInfo()), axis_label("inliers", MetricInfo(unit="count"))
     ('ap (%)', 'inliers')
     """
-    unit = scale_of(metric)[1]
+    unit = info.scale[1]
     return f"{metric} ({unit})" if unit else metric

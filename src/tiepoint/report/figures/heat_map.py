@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...run.result import Run
-from ..runs.collect import LOWER_IS_BETTER, Section
-from .figure import Figure, scale_of, short, shown, to_csv
+from ..runs.collect import Section
+from .figure import Figure, short, shown, to_csv
 from .svg import svg, text_width
 
 WIDTH = 13.0
@@ -43,9 +43,9 @@ def heat_map(section: Section) -> Figure | None:
     scenes = sorted({scene for _, row in table for scene in row})
     if not scenes:
         return None
-    factor, unit = scale_of(section.metric)
+    factor, unit = section.info.scale
     values = np.array([[row.get(s, math.nan) for s in scenes] for _, row in table])
-    lower = section.metric in LOWER_IS_BETTER
+    lower = section.info.lower
     with np.errstate(invalid="ignore"):
         level = np.nansum(values, axis=0) / np.maximum(np.isfinite(values).sum(axis=0), 1)
     order = sorted(range(len(scenes)), key=lambda i: (_kind(scenes[i]), level[i] * (1 if lower else -1), i))

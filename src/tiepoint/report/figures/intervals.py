@@ -7,7 +7,7 @@ from typing import Any
 
 from ..runs.collect import Section
 from ..tables.leaderboard import chance_of
-from .figure import Figure, axis_label, scale_of, short, shown, to_csv
+from .figure import Figure, axis_label, short, shown, to_csv
 from .svg import INK, PALETTE, svg, text_width
 
 NAME_MOST = 30
@@ -15,7 +15,7 @@ NAME_MOST = 30
 
 def intervals_figure(section: Section) -> Figure | None:
     """Headline score of each method, with its interval; None where no method has a value."""
-    factor, unit = scale_of(section.metric)
+    factor, unit = section.info.scale
     rows = []
     for run in section.methods:
         s = section.score(run)
@@ -47,7 +47,7 @@ def intervals_figure(section: Section) -> Figure | None:
         axes.grid(axis="x")
         if unit == "%":
             axes.set_xlim(-2, 102)
-        axes.set_xlabel(axis_label(section.metric))
+        axes.set_xlabel(axis_label(section.metric, section.info))
 
     name = f"leaderboard {section.title}"
     data = [[*r[:4], lines["chance"], r[4]] for r in rows]

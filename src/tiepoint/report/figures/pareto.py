@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..runs.collect import LOWER_IS_BETTER, Section
-from .figure import Figure, axis_label, scale_of, short, shown, to_csv
+from ..runs.collect import Section
+from .figure import Figure, axis_label, short, shown, to_csv
 from .svg import INK, PALETTE, svg, text_width
 
 COSTS = ("time_s", "bytes_per_descriptor")
@@ -31,7 +31,7 @@ def frontier(costs: Sequence[float], values: Sequence[float]) -> list[int]:
 
 def pareto_figure(section: Section, cost: str) -> Figure | None:
     """Headline score against time or bytes, frontier drawn; None where fewer than three methods have both."""
-    factor, _ = scale_of(section.metric)
+    factor, _ = section.info.scale
     rows, per = [], "item"
     for run in section.methods:
         s = section.score(run)
@@ -42,7 +42,7 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
     if len(rows) < 3:
         return None
     label, cost_factor = _axis(cost, per, max(r[1] for r in rows))
-    sign = -1.0 if section.metric in LOWER_IS_BETTER else 1.0
+    sign = -1.0 if section.info.lower else 1.0
     best = frontier([r[1] for r in rows], [sign * r[2] for r in rows])
     first = [*best, *(i for i in range(len(rows)) if i not in best)]
 
@@ -59,7 +59,7 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
         axes.margins(x=0.12, y=0.08)
         axes.grid(True)
         axes.set_xlabel(label)
-        axes.set_ylabel(axis_label(section.metric))
+        axes.set_ylabel(axis_label(section.metric, section.info))
         _name(axes, [(rows[i][0], cost_factor * rows[i][1], factor * rows[i][2]) for i in first])
 
     name = f"cost {cost} {section.title}"

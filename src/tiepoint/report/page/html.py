@@ -18,9 +18,7 @@ from ..figures.heat_map import heat_map
 from ..figures.intervals import intervals_figure
 from ..figures.pareto import COSTS, pareto_figure
 from ..runs.card import card_rows
-from ..runs.citations import bibtex
 from ..runs.collect import Section, sections
-from ..runs.metric_words import metric_words
 from ..tables.conventions import conventions
 from ..tables.leaderboard import Leaderboard, cell, heading, leaderboard
 from .gallery import gallery, pair_gallery
@@ -77,7 +75,7 @@ def render(runs: Sequence[Run], *, title: str = "tiepoint report", progress: Pro
         runs=[_run(r) for r in ordered],
         method_count=len({r.method for r in runs}),
         task_count=len({s.task for s in found}),
-        bibtex=bibtex(r.task for r in runs),
+        bibtex="\n\n".join(dict.fromkeys(c for s in found for c in s.definition.info.cite)),
         version=__version__,
     )
 
@@ -117,7 +115,7 @@ def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
         "protocol": section.protocol,
         "metric": table.columns[0][0],
         "group": table.columns[0][1],
-        "about": metric_words(section.task, *table.columns[0]),
+        "about": section.definition.metric(table.columns[0][0]).sentence(table.columns[0][1]),
         "metrics": _metrics(section, table),
         "table": table,
         "short": short,
@@ -130,11 +128,11 @@ def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
 def _metrics(section: Section, table: Leaderboard) -> list[tuple[str, str]]:
     """What every metric of a section is, once each; the score it is sorted by stands above its table."""
     shown = [*table.columns[1:], *(c for c in section.columns if c[1] == "all"), *section.columns]
-    first = table.columns[0][0]
+    task, first = section.definition, table.columns[0][0]
     found: dict[str, tuple[str, str]] = {}
     for metric, group in shown:
-        if metric != first and metric not in found and (words := metric_words(section.task, metric, group)):
-            found[metric] = (heading(metric, "all"), words)
+        if metric != first and metric not in found and (words := task.metric(metric).sentence(group)):
+            found[metric] = (heading(task, metric, "all"), words)
     return list(found.values())
 
 
@@ -152,11 +150,11 @@ def _figure(f: Figure) -> dict[str, Any]:
 
 def _every(section: Section) -> dict[str, Any]:
     """All scores that are not of one scene: a row a score, a column a method."""
-    runs = section.runs
+    runs, task = section.runs, section.definition
     rows = [
         {
-            "name": heading(*column),
-            "cells": [cell(column[0], section.score(run, *column)) for run in runs],
+            "name": heading(task, *column),
+            "cells": [cell(task.metric(column[0]), section.score(run, *column)) for run in runs],
         }
         for column in section.columns
     ]

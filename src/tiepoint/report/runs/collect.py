@@ -12,26 +12,9 @@ from ...model.records import Records
 from ...model.scores import Score
 from ...run.engine import load_task
 from ...run.result import Run
-from ...tasks.base import Task
+from ...tasks.base import MetricInfo, Task
 from .names import distinct_names
 from .rescore import numbers_of, records_of
-
-HEADLINES: dict[str, tuple[str, str]] = {
-    "hpatches-v1/classification": ("ap", "all"),
-    "hpatches-v1/matching": ("ap", "all"),
-    "hpatches-v1/retrieval": ("map_patch", "all"),
-    "hpatches/verification": ("ap", "all"),
-    "hpatches/matching": ("map", "all"),
-    "hpatches/retrieval": ("map", "all"),
-    "keypoints/ranking": ("true_map_macro_by_scene", "all"),
-    "keypoints/geometry": ("mma", "all"),
-    "tss": ("flow_accuracy", "all"),
-    "dense/flow": ("aepe", "all"),
-    "dense/pck": ("pck", "alpha=0.1"),
-}
-"""The score a task is sorted by; where it is absent, the first score of group `all`."""
-
-LOWER_IS_BETTER = frozenset({"aepe", "fl", "fpr95", "localisation_error_px", "processing_time_ms"})
 
 CANARIES = frozenset({"constant", "random", "oracle"})
 """Methods that are there to show chance and the ceiling."""
@@ -74,6 +57,11 @@ class Section:
     def definition(self) -> Task:
         """The task itself."""
         return load_task(self.task)
+
+    @property
+    def info(self) -> MetricInfo:
+        """Facts of the headline metric."""
+        return self.definition.metric(self.metric)
 
     @cached_property
     def _rows(self) -> dict[str, dict[tuple[str, str], Row]]:
@@ -126,17 +114,6 @@ def _single(group: str) -> bool:
     return any(part.startswith(("scene=", "pair=")) for part in group.split(","))
 
 
-def headline(task: str, columns: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
-    """The score a task is sorted by, among those it has."""
-    wanted = HEADLINES.get(task)
-    if wanted in columns:
-        return wanted
-    for column in columns:
-        if column[1] == "all":
-            return column
-    return columns[0] if columns else None
-
-
 def sections(runs: Sequence[Run], protocol: str = "exact") -> list[Section]:
     """One section a task, in alphabetical order, and another for runs without the protocol of the first.
 
@@ -155,7 +132,7 @@ def sections(runs: Sequence[Run], protocol: str = "exact") -> list[Section]:
             left = [r for r in left if r.id not in {m.id for m in members}]
             ordered = tuple(sorted(members, key=lambda r: (r.method, r.id)))
             draft = Section(task, chosen, "", "all", ordered, more=more)
-            best = headline(task, draft.columns)
+            best = draft.definition.headline(draft.columns)
             if best is not None:
                 found.append(_in_order(replace(draft, metric=best[0], group=best[1])))
                 more = True
@@ -165,7 +142,7 @@ def sections(runs: Sequence[Run], protocol: str = "exact") -> list[Section]:
 
 
 def _in_order(section: Section) -> Section:
-    sign = 1.0 if section.metric in LOWER_IS_BETTER else -1.0
+    sign = 1.0 if section.info.lower else -1.0
 
     def order(run: Run) -> tuple[bool, float, str, str]:
         s = section.score(run)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...model.errors import InputError
 from ...run.result import Run
-from ..figures.figure import scale_of
+from ...tasks.base import MetricInfo
 from ..runs.collect import Section
 from ..runs.rescore import records_of
 
@@ -52,7 +52,7 @@ def by_protocol(section: Section) -> ConventionTable | None:
     if len(have) < 2:
         return None
     rows = [
-        (section.names[r.id], tuple(_text(section.metric, scores.get((r.id, p))) for p in have))
+        (section.names[r.id], tuple(_text(section.info, scores.get((r.id, p))) for p in have))
         for r in section.runs
     ]
     return ConventionTable(f"{section.metric} under each protocol", tuple(have), (), tuple(rows))
@@ -60,19 +60,21 @@ def by_protocol(section: Section) -> ConventionTable | None:
 
 def by_step(section: Section) -> list[ConventionTable]:
     """One table a metric: the value under the first convention, then the change of each step."""
-    tables: dict[str, list[tuple[str, list[tuple[str, float]]]]] = {}
+    tables: dict[tuple[str, str], list[tuple[str, list[tuple[str, float]]]]] = {}
     for run, records in _affordable(section):
         try:
             explained = section.definition.conventions(records)
         except InputError:
             continue  # imported results: the task says that they cannot be told apart
-        for title, steps in explained or ():
-            if steps:
-                tables.setdefault(title, []).append((section.names[run.id], list(steps)))
+        for table in explained or ():
+            if table.steps:
+                place = (table.metric, table.title)
+                tables.setdefault(place, []).append((section.names[run.id], table.steps))
     taken = max((len(t) for t in tables.values()), default=0)
     rest = "`tiepoint show RUN --conventions` shows any other"
     note = f"The best {taken} of {len(section.methods)}; {rest}." if taken < len(section.methods) else ""
-    return [_table(title.removeprefix(section.task).strip(), by, note) for title, by in tables.items()]
+    task = section.definition
+    return [_table(title, task.metric(metric), by, note) for (metric, title), by in tables.items()]
 
 
 def _affordable(section: Section) -> list[tuple[Run, list[Any]]]:
@@ -88,19 +90,21 @@ def _affordable(section: Section) -> list[tuple[Run, list[Any]]]:
     return found
 
 
-def _table(metric: str, by: Sequence[tuple[str, list[tuple[str, float]]]], note: str) -> ConventionTable:
+def _table(
+    title: str, info: MetricInfo, by: Sequence[tuple[str, list[tuple[str, float]]]], note: str
+) -> ConventionTable:
     steps = list(dict.fromkeys(name for _, s in by for name, _ in s))
     rows = []
     for method, mine in by:
         values = [dict(mine).get(step, math.nan) for step in steps]
         known = [v for v in values if not math.isnan(v)]
-        cells = [_text(metric, values[0])]
-        cells += [_change(metric, a, b) for a, b in pairwise(values)]
-        cells.append(_text(metric, known[-1] if known else None))
+        cells = [_text(info, values[0])]
+        cells += [_change(info, a, b) for a, b in pairwise(values)]
+        cells.append(_text(info, known[-1] if known else None))
         rows.append((method, tuple(cells)))
     heads = [_head(s) for s in steps]
     columns = (heads[0], *(f"{i} {h}".strip() for i, h in enumerate(heads[1:], start=1)), "last")
-    return ConventionTable(f"{metric} step by step", columns, tuple(steps), tuple(rows), note)
+    return ConventionTable(f"{title} step by step", columns, tuple(steps), tuple(rows), note)
 
 
 def _head(step: str) -> str:
@@ -113,16 +117,16 @@ def _head(step: str) -> str:
     return name if len(name) <= STEP_MOST else ""
 
 
-def _text(metric: str, value: float | None) -> str:
+def _text(info: MetricInfo, value: float | None) -> str:
     if value is None or math.isnan(value):
         return "–"
-    factor, unit = scale_of(metric)
+    factor, unit = info.scale
     return f"{factor * value:.{2 if unit == '%' else 3}f}"
 
 
-def _change(metric: str, before: float, after: float) -> str:
+def _change(info: MetricInfo, before: float, after: float) -> str:
     if math.isnan(before) or math.isnan(after):
         return "–"
-    factor, unit = scale_of(metric)
+    factor, unit = info.scale
     text = f"{factor * (after - before):+.{2 if unit == '%' else 3}f}"
     return text if text.strip("+-0.") else "0"

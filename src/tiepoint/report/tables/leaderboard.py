@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...model.errors import InputError, ProblemsError
+from ...run.engine import load_task
+from ...run.result import Run
+from ...tasks.base import Column, MetricInfo, Task
 from ..compare.result import Comparison
 from ..compare.runs import compare_runs
 from ..compare.table import rank_range
-from ..figures.figure import scale_of
-from ..runs.collect import CANARIES, LOWER_IS_BETTER, Section
-from ..runs.columns import full_name, spelled_out, table_columns
+from ..runs.collect import CANARIES, Section
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,13 @@ class Leaderboard:
     chance: tuple[str, ...]
     wording: str
     notes: tuple[str, ...]
-    task: str = ""
+    task: str
 
     @property
     def headings(self) -> list[str]:
         """Names of the columns, with units other than percent."""
-        return [heading(*c, task=self.task) for c in self.columns]
+        task = load_task(self.task)
+        return [heading(task, *c) for c in self.columns]
 
     @property
     def grouped(self) -> bool:
@@ -66,14 +68,15 @@ class Leaderboard:
         return any(r.letters for r in self.rows)
 
 
-def heading(metric: str, group: str, *, task: str = "") -> str:
-    """Name of a column; with its `task`, also the threshold that the name leaves out.
+def heading(task: Task, metric: str, group: str) -> str:
+    """Name of a column, with the threshold that the name of the metric leaves out.
 
-    >>> heading("ap", "all"), heading("aepe", "subset=JODS"), heading("flow_accuracy", "all", task="tss")
-    ('ap', 'aepe (px) subset=JODS', 'flow_accuracy T5')
+    >>> tss = load_task("tss")
+    >>> heading(tss, "iou", "all"), heading(tss, "aepe", "subset=JODS"), heading(tss, "flow_accuracy", "all")
+    ('iou', 'aepe (px) subset=JODS', 'flow_accuracy T5')
     """
-    unit = scale_of(metric)[1]
-    full = full_name(task, metric, group)
+    unit = task.metric(metric).scale[1]
+    full = task.full_name(metric, group)
     name = full if unit in ("%", "") else f"{full.removesuffix('_' + unit)} ({unit})"
     return name if group == "all" else f"{name} {group}"
 
@@ -81,9 +84,9 @@ def heading(metric: str, group: str, *, task: str = "") -> str:
 def leaderboard(section: Section) -> Leaderboard:
     """The table of a section; the headline score comes first."""
     head = (section.metric, section.group)
-    scores = [s for run in section.runs for s in section.rows(run).values()]
-    asked = [head, *(c for c in table_columns(section.task, section.columns) if c != head)]
-    columns = list(dict.fromkeys(c for column in asked for c in spelled_out(column, scores)))
+    task = section.definition
+    asked = [head, *(c for c in task.table_columns(section.columns) if c != head)]
+    columns = spelled_out(task, asked, section.runs)
     best = [best_value(section, *c) for c in columns]
     comparison, notes = compared(section)
     found = {}
@@ -101,7 +104,7 @@ def leaderboard(section: Section) -> Leaderboard:
                 "" if row is None else " ".join(row.letters),
                 "" if row is None else rank_range(row),
                 tuple(
-                    cell(c[0], section.score(run, *c), b, run.method)
+                    cell(task.metric(c[0]), section.score(run, *c), b, run.method)
                     for c, b in zip(columns, best, strict=True)
                 ),
             )
@@ -109,6 +112,11 @@ def leaderboard(section: Section) -> Leaderboard:
     chance = tuple(chance_text(section, *c) for c in columns)
     wording = _wording(comparison)
     return Leaderboard(tuple(columns), tuple(rows), chance, wording, tuple(notes), section.task)
+
+
+def spelled_out(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> list[Column]:
+    """Columns as the options of the runs make them; runs may differ in these, so one may become several."""
+    return list(dict.fromkeys(task.spelled_out(c, run.manifest.options) for c in columns for run in runs))
 
 
 def compared(section: Section) -> tuple[Comparison | None, list[str]]:
@@ -160,11 +168,11 @@ def _wording(comparison: Comparison | None) -> str:
     return text
 
 
-def cell(metric: str, score: Any, best: float | None = None, method: str = "") -> Cell:
+def cell(info: MetricInfo, score: Any, best: float | None = None, method: str = "") -> Cell:
     """A stored score as text."""
     if score is None or score["value"] is None:
         return Cell("" if score is None else "–", "", None, False)
-    factor, unit = scale_of(metric)
+    factor, unit = info.scale
     digits = 2 if unit == "%" else 3 if unit else 0
     interval = ""
     if score["low"] is not None and score["high"] is not None:
@@ -175,19 +183,20 @@ def cell(metric: str, score: Any, best: float | None = None, method: str = "") -
 
 def best_value(section: Section, metric: str, group: str) -> float | None:
     """The best value of a column among methods that are no canaries; None for counts and without any."""
-    if not scale_of(metric)[1]:
+    info = section.definition.metric(metric)
+    if info.better is None or not info.scale[1]:
         return None
     scores = (section.score(r, metric, group) for r in section.methods)
     values = [float(s["value"]) for s in scores if s is not None and s["value"] is not None]
     if not values:
         return None
-    return min(values) if metric in LOWER_IS_BETTER else max(values)
+    return min(values) if info.lower else max(values)
 
 
 def chance_text(section: Section, metric: str, group: str) -> str:
     """Chance level of a column."""
     value = chance_of(section, metric, group)
-    return "" if value is None else f"{scale_of(metric)[0] * value:.2f}"
+    return "" if value is None else f"{section.definition.metric(metric).scale[0] * value:.2f}"
 
 
 def chance_of(section: Section, metric: str, group: str) -> float | None:

@@ -11,9 +11,7 @@ from typing import Any
 from ...model.errors import InputError
 from ...run.engine import load_task
 from ...run.result import Run
-from ...tasks.base import Task
-from ..figures.figure import scale_of
-from ..runs.columns import table_columns
+from ...tasks.base import MetricInfo, StepTable, Task
 from ..runs.rescore import records_of
 from ..tables.leaderboard import heading
 
@@ -22,13 +20,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Conventions:
-    """`scores`: the overall scores under each protocol. `steps`: (title, [(step, value)]), a table a metric.
+    """`scores`: the overall scores under each protocol. `steps`: from one protocol to another, by metric.
 
     `missing` says of protocols without scores what to do, `notes` what the scores say about themselves.
     """
 
+    task: str
     scores: list[Row]
-    steps: list[tuple[str, list[tuple[str, float]]]]
+    steps: list[StepTable]
     missing: dict[str, str]
     notes: list[str]
 
@@ -62,7 +61,9 @@ def conventions_of(run: Run) -> Conventions:
     if reason is not None and len({s["protocol"] for s in scores}) < 2:
         raise InputError(reason)
     notes = [f"{s['protocol']}: {s['note']}" for s in scores if s["note"]]
-    return Conventions(scores, steps, missing, [*dict.fromkeys(notes), *([reason] if reason else [])])
+    return Conventions(
+        run.task, scores, steps, missing, [*dict.fromkeys(notes), *([reason] if reason else [])]
+    )
 
 
 def _overall(run: Run, task: Task, protocol: str) -> list[Row]:
@@ -77,7 +78,7 @@ def _overall(run: Run, task: Task, protocol: str) -> list[Row]:
             for s in made
             if s.group == "all"
         ]
-    shown = table_columns(task.name, [(str(s["metric"]), "all") for s in stored])
+    shown = task.table_columns([(str(s["metric"]), "all") for s in stored])
     by = {str(s["metric"]): s for s in stored}
     return [{k: by[metric][k] for k in wanted} for metric, _ in shown]
 
@@ -90,15 +91,16 @@ def _how_to_get(run: Run, task: Task, protocol: str) -> str:
     )
 
 
-def _steps(run: Run, task: Task) -> tuple[list[tuple[str, list[tuple[str, float]]]], str | None]:
+def _steps(run: Run, task: Task) -> tuple[list[StepTable], str | None]:
     """The tables of steps, and why there are none where the task has them."""
     records = records_of(run, task, "exact")
-    if not records:
-        return [], f"run {run.id} has no records under exact; run it with --protocol exact first"
     try:
-        return task.conventions(records) or [], None
+        found = task.conventions(records)
     except InputError as e:
         return [], str(e)
+    if found is None or records:
+        return found or [], None
+    return [], f"run {run.id} has no records under exact; run it with --protocol exact first"
 
 
 def conventions_json(found: Conventions) -> dict[str, Any]:
@@ -107,13 +109,13 @@ def conventions_json(found: Conventions) -> dict[str, Any]:
         "protocols": found.scores,
         "steps": [
             {
-                "title": title,
+                "title": f"{found.task} {table.title}",
                 "steps": [
                     {"step": name, "value": _finite(value), "change": change}
-                    for name, value, change in with_changes(steps)
+                    for name, value, change in with_changes(table.steps)
                 ],
             }
-            for title, steps in found.steps
+            for table in found.steps
         ],
         "missing": [{"protocol": p, "reason": why} for p, why in found.missing.items()],
         "notes": found.notes,
@@ -138,43 +140,44 @@ def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def convention_tables(found: Conventions, task: str) -> list[Any]:
+def convention_tables(found: Conventions) -> list[Any]:
     """Tables for the terminal: the scores a column a protocol, then the steps of each metric."""
     from rich.table import Table
     from rich.text import Text
 
+    name, task = found.task, load_task(found.task)
     tables = []
     if found.scores:
-        first = Table(title=f"{task} under each protocol", title_justify="left")
+        first = Table(title=f"{name} under each protocol", title_justify="left")
         first.add_column("score")
         for protocol in found.protocols:
             first.add_column(protocol, justify="right")
         by = {(s["metric"], s["protocol"]): s["value"] for s in found.scores}
         for metric in dict.fromkeys(str(s["metric"]) for s in found.scores):
-            row = [_number(metric, by.get((metric, p))) for p in found.protocols]
-            first.add_row(Text(heading(metric, "all")), *row)
+            row = [_number(task.metric(metric), by.get((metric, p))) for p in found.protocols]
+            first.add_row(Text(heading(task, metric, "all")), *row)
         tables.append(first)
-    for title, steps in found.steps:
-        table = Table(title=title, title_justify="left")
+    for explained in found.steps:
+        table = Table(title=f"{name} {explained.title}", title_justify="left")
         table.add_column("step")
         table.add_column("value", justify="right")
         table.add_column("change", justify="right")
-        metric = title.split()[-1]
-        for name, value, change in with_changes(steps):
-            table.add_row(Text(name), _number(metric, _finite(value)), _change(metric, change))
+        info = task.metric(explained.metric)
+        for step, value, change in with_changes(explained.steps):
+            table.add_row(Text(step), _number(info, _finite(value)), _change(info, change))
         tables.append(table)
     return tables
 
 
-def _number(metric: str, value: float | None) -> str:
+def _number(info: MetricInfo, value: float | None) -> str:
     if value is None:
         return "–"
-    factor, unit = scale_of(metric)
+    factor, unit = info.scale
     return f"{factor * value:,.0f}" if not unit else f"{factor * value:.2f}"
 
 
-def _change(metric: str, change: float | None) -> str:
+def _change(info: MetricInfo, change: float | None) -> str:
     if change is None:
         return ""
-    text = f"{scale_of(metric)[0] * change:+.2f}"
+    text = f"{info.scale[0] * change:+.2f}"
     return text if float(text) else "0.00"

@@ -12,12 +12,11 @@ from typing import Any
 from ...model.errors import InputError
 from ...run.engine import load_task
 from ...run.result import Run
+from ...tasks.base import MetricInfo
 from ..figures.curves import AXES
-from ..figures.figure import scale_of
 from ..figures.heat_map import scene_values
 from ..runs.card import card_rows
-from ..runs.collect import headline, sections
-from ..runs.columns import table_columns
+from ..runs.collect import sections
 from ..runs.rescore import records_of
 from ..tables.leaderboard import heading
 from .ranks import rank_histogram
@@ -50,19 +49,19 @@ def scores_table(run: Run) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    protocols = protocols_of(run)
+    task, protocols = load_task(run.task), protocols_of(run)
     by = {(s["protocol"], s["metric"], s["group"]): s for s in run.stored.scores}
     table = Table(title="scores (percent unless a unit is given, 95 % interval)", title_justify="left")
     for name in ("score", "group", *protocols, "n", "chance"):
         table.add_column(name, justify="left" if name in ("score", "group") else "right")
     for metric, name, groups in _rows(run):
-        cells = [_joined([by.get((p, metric, g)) for g in groups]) for p in protocols]
+        cells = [_joined([by.get((p, metric, g)) for g in groups], task.metric(metric)) for p in protocols]
         first = next((s for p in protocols for g in groups if (s := by.get((p, metric, g)))), None)
         n = "" if first is None else f"{first['n']:,}"
-        factor = scale_of(metric)[0]
+        factor = task.metric(metric).scale[0]
         chance = "" if first is None or first["chance"] is None else f"{factor * first['chance']:.2f}"
         one = len(groups) == 1
-        plain = (heading(metric, "all"), name, *cells, n if one else "", chance if one else "")
+        plain = (heading(task, metric, "all"), name, *cells, n if one else "", chance if one else "")
         table.add_row(*(Text(p) for p in plain))
     return table
 
@@ -139,14 +138,13 @@ def _numeric(group: str) -> tuple[str, str, float]:
     return group, "", 0.0
 
 
-def _joined(scores: Sequence[Any]) -> str:
+def _joined(scores: Sequence[Any], info: MetricInfo) -> str:
     if len(scores) == 1:
-        return cell(scores[0])
+        return cell(scores[0], info)
     if not any(scores):
         return ""
     return "  ".join(
-        "–" if s is None or s["value"] is None else f"{scale_of(s['metric'])[0] * s['value']:.1f}"
-        for s in scores
+        "–" if s is None or s["value"] is None else f"{info.scale[0] * s['value']:.1f}" for s in scores
     )
 
 
@@ -164,16 +162,17 @@ def scene_table(run: Run) -> Any:
     if not rows:
         return _behind(run, protocol)
     have = list(dict.fromkeys((s["metric"], "all") for s in rows))
-    best = headline(run.task, have)
-    columns = [c for c in table_columns(run.task, have) if c != best]
+    task = load_task(run.task)
+    best = task.headline(have)
+    columns = [c for c in task.table_columns(have) if c != best]
     metrics = [c[0] for c in ([best] if best else []) + columns][:MOST_SCENE_COLUMNS]
     by = {(s["metric"], s["group"].removeprefix("scene=")): s for s in rows}
     table = Table(title=f"scenes under {protocol}", title_justify="left")
     table.add_column("scene")
     for metric in metrics:
-        table.add_column(heading(metric, "all"), justify="right")
+        table.add_column(heading(task, metric, "all"), justify="right")
     for scene in dict.fromkeys(s["group"].removeprefix("scene=") for s in rows):
-        table.add_row(Text(scene), *(Text(cell(by.get((m, scene)))) for m in metrics))
+        table.add_row(Text(scene), *(Text(cell(by.get((m, scene)), task.metric(m))) for m in metrics))
     return table
 
 
@@ -189,9 +188,9 @@ def _behind(run: Run, protocol: str) -> Any:
     metric = found[0].metric
     table = Table(title=f"scenes under {protocol}", title_justify="left")
     table.add_column("scene")
-    table.add_column(heading(metric, "all"), justify="right")
+    table.add_column(heading(found[0].definition, metric, "all"), justify="right")
     for scene, value in values.items():
-        table.add_row(Text(scene), f"{scale_of(metric)[0] * value:.2f}")
+        table.add_row(Text(scene), f"{found[0].info.scale[0] * value:.2f}")
     return table
 
 

@@ -20,16 +20,6 @@ from ..result import Run
 from .config import Experiment
 from .plan import PROJECTED_BORDER_PX, Cell, plan
 
-HEADLINES = {
-    "keypoints/ranking": ("true_map_micro", "true_map_macro_by_scene", "precision_at_1"),
-    "keypoints/verification": ("ap", "keypoint_verification_ap"),
-    "keypoints/retrieval": ("map", "keypoint_retrieval_ap"),
-    "keypoints/matching": ("map",),
-    "keypoints/images": ("map",),
-    "keypoints/geometry": ("repeatability", "mma", "homography_auc"),
-}
-"""Metrics of a task that the live table shows."""
-
 
 @dataclass(frozen=True)
 class Outcome:

@@ -11,12 +11,12 @@ from typing import Any
 
 from ...model.errors import FormatError
 from ...model.hashing import hash_file, hash_json
-from ...model.metric_units import unit_of
 from ...store.manifest import DatasetFacts, Manifest, MethodFacts
 from ...store.runs import StoredRun, save_run
 from ...store.store import Store
 from ...store.views import WORKBENCH_COLUMNS
 from .. import manifest as about
+from ..engine import load_task
 from ..result import Run
 from .result import not_a_fraction
 from .workbench_doubts import doubts, failed, without_sentinels
@@ -68,7 +68,7 @@ def _check_values(row: Mapping[str, Any], path: Path) -> None:
     values = without_sentinels(row)
     line = row.get("line")
     where = "" if line is not None else f"experiment {row.get('experiment_id')}, "
-    for column, (_, metric) in WORKBENCH_COLUMNS.items():
+    for column, (task, metric) in WORKBENCH_COLUMNS.items():
         value = values.get(column)
         if value is None:
             continue
@@ -78,7 +78,7 @@ def _check_values(row: Mapping[str, Any], path: Path) -> None:
             raise FormatError(
                 path, f"{where}{column}: expected a number, found {value!r}", line=line
             ) from None
-        wrong = not_a_fraction(number) if unit_of(metric) == "fraction" else None
+        wrong = not_a_fraction(number) if load_task(task).metric(metric).unit == "fraction" else None
         if wrong is not None:
             raise FormatError(path, f"{where}{column}: {wrong}", line=line)
 

@@ -13,6 +13,7 @@ import numpy as np
 from ...model.scores import Score, group_name
 from ...store.views import WORKBENCH_COLUMNS
 from ...tasks.scene_means import Sums, macro, micro
+from ..engine import load_task
 from ..scoring import with_interval
 
 PROTOCOL = "workbench"
@@ -50,7 +51,7 @@ def score_rows_of(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) 
                 found.setdefault(key, _number(metadata[key]))
     if not found:
         return []
-    rows = [_row(metric, "all", float(value)) for metric, value in found.items()]
+    rows = [_row(task, metric, "all", float(value)) for metric, value in found.items()]
     if task != "keypoints/ranking":
         return rows
     queries = int(_number(metadata.get("total_queries_processed", "")) or 0)
@@ -60,15 +61,21 @@ def score_rows_of(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) 
         rows = [_with_scenes(r, by_scene) for r in rows]
         for scene, found_scene in by_scene.items():
             rows.append(
-                _row("ap", group_name(scene=scene), found_scene["true_map"], int(found_scene["query_count"]))
+                _row(
+                    task,
+                    "ap",
+                    group_name(scene=scene),
+                    found_scene["true_map"],
+                    int(found_scene["query_count"]),
+                )
             )
     if row.get("metadata"):
-        rows.append(_row("metadata", "all", float("nan")) | {"note": str(row["metadata"])})
+        rows.append(_row(task, "metadata", "all", float("nan")) | {"note": str(row["metadata"])})
     return rows
 
 
-def _row(metric: str, group: str, value: float, n: int = 0) -> dict[str, Any]:
-    return with_interval(Score(metric, group, value, n, protocol=PROTOCOL), {})
+def _row(task: str, metric: str, group: str, value: float, n: int = 0) -> dict[str, Any]:
+    return with_interval(load_task(task), Score(metric, group, value, n, protocol=PROTOCOL), {})
 
 
 def _number(text: str) -> float | None:
@@ -101,7 +108,9 @@ def _with_scenes(row: dict[str, Any], scenes: Mapping[str, Mapping[str, float]])
     count = np.array([s["query_count"] + (s["excluded_count"] if zeros else 0) for s in scenes.values()])
     total = np.array([s[f"true_map{zeros}"] for s in scenes.values()]) * count
     kinds = tuple(s[0] if s[0] in "vi" else "other" for s in scenes)
-    again = with_interval(mean(row["metric"], Sums(tuple(scenes), kinds, total, count)), {})
+    again = with_interval(
+        load_task("keypoints/ranking"), mean(row["metric"], Sums(tuple(scenes), kinds, total, count)), {}
+    )
     if again["value"] is None or abs(again["value"] - row["value"]) > _CLOSE:
         return row | {"note": f"the scenes of its metadata give {again['value']}, so there is no interval"}
     return again | {"protocol": PROTOCOL, "value": row["value"], "n": row["n"]}

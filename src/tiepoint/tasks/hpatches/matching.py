@@ -12,7 +12,7 @@ from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
-from ..base import Steps, Task, TaskInfo
+from ..base import StepTable, Task, TaskInfo
 from ..citations import HPATCHES
 from ..conventions import convention_tables
 from ..info import FIRST_PATCHES, ap_of_matches
@@ -78,15 +78,10 @@ class Matching(Task):
         imported = imported_matching(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
 
-    def conventions(self, records: Sequence[Records]) -> Steps:
+    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
         """From `hpatches-python` over `hpatches-matlab` to `exact`, for the one number of each."""
         refuse_imported(records, "telling conventions apart")
-        return convention_tables(
-            NAME,
-            scoring.METRICS,
-            convention_steps(MATCHING),
-            lambda rules, step: scoring.score(records, rules, step),
-        )
+        return convention_tables(records, scoring.METRICS, convention_steps(MATCHING), scoring.score)
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
         """Mean precision-recall curve of every noise level under `exact`, scene by scene."""

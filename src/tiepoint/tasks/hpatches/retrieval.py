@@ -11,7 +11,7 @@ from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
-from ..base import MetricInfo, Steps, Task, TaskInfo
+from ..base import MetricInfo, StepTable, Task, TaskInfo
 from ..citations import HPATCHES
 from . import retrieval_scores as scoring
 from .imported import imported_retrieval, refuse_imported
@@ -71,9 +71,11 @@ class Retrieval(Task):
         imported = imported_retrieval(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
 
-    def conventions(self, records: Sequence[Records]) -> Steps:
+    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
         """From the mean over pool sizes that papers print to `exact`, step by step, and MATLAB's default."""
         refuse_imported(records, "telling conventions apart")
+        if not records:
+            return []
         steps = []
         for step, rules in convention_steps(RETRIEVAL):
             found = {s.group: s.value for s in scoring.score(records, rules, step)}
@@ -81,7 +83,7 @@ class Retrieval(Task):
         tool = {s.group: s.value for s in scoring.score(records, rules_of("hpatches-matlab"), "")}
         smaller = [("all distractors (article)", tool["all"])]
         smaller += [(f"{k} (first distractors, the default)", v) for k, v in tool.items() if k == "pool=2000"]
-        return [(f"{NAME} map", steps), (f"{NAME} map, hpatches-matlab", smaller)]
+        return [StepTable("map", steps), StepTable("map", smaller, "hpatches-matlab")]
 
     def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         """Right answers that a distractor precedes: (query, right answer, nearest distractor)."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
 from ...model.workspace import Workspace
-from ..base import MetricInfo, Steps, Task, TaskInfo
+from ..base import MetricInfo, StepTable, Task, TaskInfo
 from ..citations import HPATCHES
 from ..conventions import convention_tables
 from ..info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS
@@ -78,15 +78,11 @@ class Verification(Task):
         imported = imported_verification(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
 
-    def conventions(self, records: Sequence[Records]) -> Steps:
+    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
         """From `hpatches-python` over `hpatches-matlab` to `exact`, for the mean of the six cells."""
         refuse_imported(records, "telling conventions apart")
-        return convention_tables(
-            NAME,
-            scoring.METRICS,
-            convention_steps(VERIFICATION),
-            lambda rules, step: scoring.score(records, rules, step, bins=False),
-        )
+        score = partial(scoring.score, bins=False)
+        return convention_tables(records, scoring.METRICS, convention_steps(VERIFICATION), score)
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """ROC and precision-recall points under `exact`."""

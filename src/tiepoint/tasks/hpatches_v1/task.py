@@ -11,7 +11,7 @@ from typing import Any
 from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Arrays
-from ..base import Steps, Task
+from ..base import StepTable, Task
 from ..conventions import convention_tables
 from .opened import COMPARISON, OpenV1
 from .protocols import PROTOCOLS, convention_steps, rules_of
@@ -55,11 +55,7 @@ class V1Task(Task):
         found: list[Score] = self.scoring.score(records, rules_of(protocol), protocol)
         return found
 
-    def conventions(self, records: Sequence[Records]) -> Steps:
+    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
         """The gap between `hbench-2016` and `exact`, step by step, for the mean over benchmarks."""
-        return convention_tables(
-            self.name,
-            self.scoring.METRICS,
-            convention_steps(self.name.split("/")[-1]),
-            lambda rules, step: self.scoring.score(records, rules, step),
-        )
+        steps = convention_steps(self.name.split("/")[-1])
+        return convention_tables(records, self.scoring.METRICS, steps, self.scoring.score)

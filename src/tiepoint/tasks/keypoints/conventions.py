@@ -20,14 +20,14 @@ from ...metrics import (
     precision_recall_curve,
 )
 from ...model.records import Records
-from ..base import Steps
+from ..base import StepTable
 from .geometry_scores import THRESHOLDS_PX
 from .ranking_scores import RANKS, query_values
 
 Curves = Iterator[tuple[str, str, Any, Any]]
 
 
-def ranking_conventions(records: Sequence[Records]) -> Steps:
+def ranking_conventions(records: Sequence[Records]) -> list[StepTable]:
     """`true_map_micro` from all answers, failures as misses, to one answer and the tool's tie rule."""
     steps: dict[str, list[NDArray[np.float64]]] = {}
     for r in records:
@@ -47,7 +47,7 @@ def ranking_conventions(records: Sequence[Records]) -> Steps:
             ("a tie is worth half a place, rounded up", 1.0 / half_tie_rank(better[usable], ties[usable])),
         ):
             steps.setdefault(name, []).append(np.asarray(values, np.float64))
-    return [("keypoints/ranking true_map_micro", _means(steps))]
+    return [StepTable("true_map_micro", _means(steps))]
 
 
 def _means(steps: dict[str, list[NDArray[np.float64]]]) -> list[tuple[str, float]]:
@@ -76,7 +76,7 @@ def _nearest_answer(
     return first, better, eq[first] + np.bincount(owner[equal], minlength=lists)
 
 
-def verification_conventions(records: Sequence[Records]) -> Steps:
+def verification_conventions(records: Sequence[Records]) -> list[StepTable]:
     """`ap` with expected ties over all scenes, ties as one step, and as a mean over scenes."""
 
     def value(chosen: Sequence[Records], ties: str) -> float:
@@ -88,16 +88,16 @@ def verification_conventions(records: Sequence[Records]) -> Steps:
 
     used = [r for r in records if r["right"].any()]
     if not used:
-        return [("keypoints/verification ap", [])]
+        return [StepTable("ap", [])]
     steps = [
         ("exact: one list over all scenes, expected ties", value(used, "expected")),
         ("a tie is one step of the curve", value(used, "group")),
         ("one list per scene, mean over scenes", float(np.mean([value([r], "group") for r in used]))),
     ]
-    return [("keypoints/verification ap", steps)]
+    return [StepTable("ap", steps)]
 
 
-def matching_conventions(records: Sequence[Records]) -> Steps:
+def matching_conventions(records: Sequence[Records]) -> list[StepTable]:
     """`map` over answered queries, over found right matches, and with ties as one step."""
     table: dict[str, list[NDArray[np.float64]]] = {}
     for r in records:
@@ -113,7 +113,7 @@ def matching_conventions(records: Sequence[Records]) -> Steps:
             for name, (by, ties) in values.items():
                 found = average_precision(distance, right, normaliser=by, ties=ties)
                 table.setdefault(name, []).append(np.array([found]))
-    return [("keypoints/matching map", _means(table))]
+    return [StepTable("map", _means(table))]
 
 
 def ranking_curves(records: Sequence[Records]) -> Curves:

@@ -16,7 +16,7 @@ from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ...model.units import Features
-from ..base import MetricInfo, Steps, TaskInfo
+from ..base import MetricInfo, StepTable, TaskInfo
 from ..scene_means import with_protocol
 from .bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of
 from .conventions import matching_conventions
@@ -186,7 +186,7 @@ class Matching(KeypointTask):
     comparisons: ClassVar = {"exact": compare_exact, "bojanic": compare_bojanic}
     scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}
 
-    def conventions(self, records: Sequence[Records]) -> Steps:
+    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
         """From `exact` towards `bojanic`, rule by rule."""
         return matching_conventions(records)
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import Score
-from ..base import MetricInfo, Steps, TaskInfo
+from ..base import MetricInfo, StepTable, TaskInfo
 from ..info import count
 from .conventions import Curves, ranking_conventions, ranking_curves
 from .curves import ranking_scene_curves
@@ -96,7 +96,7 @@ class Ranking(KeypointTask):
     comparisons: ClassVar = {"exact": compare_exact, "workbench": compare_workbench}
     scorings: ClassVar = {"exact": score_exact, "workbench": score_workbench}
 
-    def conventions(self, records: Sequence[Records]) -> Steps:
+    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
         """From `exact` towards `workbench`, rule by rule."""
         return ranking_conventions(records)
 

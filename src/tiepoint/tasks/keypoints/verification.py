@@ -12,7 +12,7 @@ import numpy as np
 from ...metrics import average_precision, chance_average_precision
 from ...model.records import Records
 from ...model.scores import PooledBins, Score, group_name
-from ..base import MetricInfo, Steps, TaskInfo
+from ..base import MetricInfo, StepTable, TaskInfo
 from ..info import AP_OF_PAIRS, count
 from ..pooled_bins import pooled_bins
 from ..scene_means import count_score, with_protocol
@@ -118,7 +118,7 @@ class Verification(DistractorTask):
     }
     scorings: ClassVar = {"exact": score_exact, "workbench": score_verification, "bojanic": score_bojanic}
 
-    def conventions(self, records: Sequence[Records]) -> Steps:
+    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
         """From `exact` towards `bojanic`, rule by rule."""
         return verification_conventions(records)
 
