@@ -22,7 +22,8 @@ import pandas as pd
 from tiepoint.formats.hbench.classification_results import read_distances, write_classification_results
 from tiepoint.formats.hbench.pairs import PairList, read_pairs, write_pairs
 from tiepoint.formats.hpatches.descriptor_table import read_descriptors, write_descriptors
-from tiepoint.formats.hpatches.task_csv import PairTable, read_pairs_csv, write_pairs_csv
+from tiepoint.formats.hpatches.task_csv import PairTable, pairs_csv_chunks, read_pairs_csv
+from tiepoint.formats.text_file import write_bytes
 
 PEAK = """
 import re
@@ -105,7 +106,9 @@ def identifiers(folder: Path) -> None:
     table = PairTable(tuple(f"v_sequence{s}" for s in range(40)), *columns)
     path = folder / "verif.csv"
     write, ours, theirs = median_s(
-        lambda: write_pairs_csv(path, table), lambda: read_pairs_csv(path), lambda: pd.read_csv(path)
+        lambda: write_bytes(path, pairs_csv_chunks(table)),
+        lambda: read_pairs_csv(path),
+        lambda: pd.read_csv(path),
     )
     print(f"verif_*.csv, 1,000,000 rows: read {ours:.2f} s (pandas {theirs:.2f} s), write {write:.2f} s")
 

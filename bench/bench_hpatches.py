@@ -30,7 +30,8 @@ from tiepoint.datasets.hpatches.draws_2017 import draw_retrieval_lists
 from tiepoint.datasets.hpatches.layout import STANDARD_IMAGES
 from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_splits, open_lengths
 from tiepoint.formats.hpatches.splits import Split, write_splits
-from tiepoint.formats.hpatches.task_csv import write_patches_csv
+from tiepoint.formats.hpatches.task_csv import patches_csv_chunks
+from tiepoint.formats.text_file import write_bytes
 from tiepoint.model.units import Features
 from tiepoint.run.manifest import machine
 from tiepoint.store.features import FeatureCache
@@ -81,7 +82,7 @@ def make_data(folder: Path, sequences: int) -> tuple[Path, FeatureCache, dict[st
     size = min(10_000, sum(lengths.values()) // 4)
     drawn = draw_retrieval_lists(names, lengths, usable, queries=size, distractors=2 * size)
     for kind, table in zip(("queries", "distractors"), drawn, strict=True):
-        write_patches_csv(folder / "tasks" / f"retr_{kind}_split-full.csv", table)
+        write_bytes(folder / "tasks" / f"retr_{kind}_split-full.csv", patches_csv_chunks(table))
     cache = FeatureCache(folder / "features")
     rng = np.random.default_rng(0)
     for s, n in lengths.items():

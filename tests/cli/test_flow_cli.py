@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from tiepoint.cli.flow import app
-from tiepoint.formats.flow.flow_file import read_flow, write_flow
+from tiepoint.formats.flow.by_suffix import read_flow, write_flow
 from tiepoint.formats.flow.tss_results import write_pair_result
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.formats.image.read import read_image, write_image
@@ -196,10 +196,10 @@ def test_pictures_of_a_results_folder(folder: Path) -> None:
         (["show"], "needs a FLOW"),
         (["show", "x.flo", "--results", "r"], "needs --data"),
         (["show", "x.tif"], "ends in .flo"),
-        (["show", "nowhere.flo"], "No such file"),
+        (["show", "nowhere.flo"], "does not exist"),
         (["show", "x.flo", "--bg-color", "red"], "cannot read the colour"),
         (["show", "x.flo", "--bg-color", "²,1,1"], "cannot read the colour"),
-        (["convert", "nowhere.flo", "a.npy"], "No such file"),
+        (["convert", "nowhere.flo", "a.npy"], "does not exist"),
         (["show", "--results", ".", "--data", "nowhere"], "is not a folder"),
     ],
 )

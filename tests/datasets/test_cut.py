@@ -12,9 +12,8 @@ from tiepoint.datasets.cut.make import cut_patches
 from tiepoint.datasets.cut.sequence import CutOptions
 from tiepoint.datasets.sequences import ImageSequences
 from tiepoint.formats.hpatches.patch_strip import read_strip
-from tiepoint.formats.image.read import read_grey, read_size, write_image
-from tiepoint.formats.text.frames_text import read_frames
-from tiepoint.formats.text.homography_text import read_homography, write_homography
+from tiepoint.formats.image.read import read_image, read_size, to_grey, write_image
+from tiepoint.formats.text.matrices import read_homography, write_homography
 from tiepoint.geometry.frames import magnify, square_in_view
 from tiepoint.geometry.render import render
 from tiepoint.geometry.sampling import sample_patches
@@ -25,6 +24,12 @@ REAL = (
     / "sequences"
 )
 NAMES = ["ref", *(f"{n}{k}" for n in "eht" for k in (1, 2))]
+
+
+def read_frames(path: Path) -> np.ndarray:
+    """Frames (n, 2, 3) of a file: centre, then A by columns, a line."""
+    values = np.loadtxt(path, delimiter=",", ndmin=2)
+    return np.stack([values[:, 2:4], values[:, 4:6], values[:, 0:2]], axis=2)
 
 
 def texture(seed):
@@ -96,7 +101,7 @@ def test_frames_say_where_the_patches_are(cut, root):
         image = root / "v_one" / f"{1 if name == 'ref' else int(name[1]) + 1}.png"
         support = magnify(read_frames(out / "v_one" / f"{name}.frames"), 5)
         assert square_in_view(support, read_size(image)).all()
-        again = sample_patches(read_grey(image), support)
+        again = sample_patches(to_grey(read_image(image)), support)
         assert np.abs(again - read_strip(out / "v_one" / f"{name}.png")).max() < 0.6
 
 
@@ -169,7 +174,7 @@ def test_an_earlier_cut_is_replaced_and_progress_is_told(root, tmp_path):
 
 def test_contact_sheet_is_written_and_shows_the_patches(cut):
     out, result = cut
-    sheet = read_grey(result.sheets["v_one"])
+    sheet = to_grey(read_image(result.sheets["v_one"]))
     assert result.sheets["v_one"].parent.name == "patches-contact-sheets"
     first = read_strip(out / "v_one" / "ref.png")[0]
     assert np.array_equal(sheet[17 : 17 + 65, 3 : 3 + 65], first)

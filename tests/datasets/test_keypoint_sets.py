@@ -16,7 +16,7 @@ from tiepoint.datasets.keypoint_sets.make import make_keypoint_set
 from tiepoint.datasets.keypoint_sets.recipes import RECIPES, make_recipe
 from tiepoint.datasets.sequences import ImageSequences
 from tiepoint.formats.image.read import write_image
-from tiepoint.formats.keypoints.keypoint_set import KeypointSet, read_keypoint_set
+from tiepoint.formats.keypoints.set_folder import KeypointSet, read_keypoint_set
 from tiepoint.geometry.homography import project
 from tiepoint.model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from tiepoint.model.keypoints import Keypoints

@@ -10,7 +10,7 @@ import pytest
 
 from tiepoint.datasets.sequences import ImageSequences
 from tiepoint.formats.image.read import write_image
-from tiepoint.formats.text.homography_text import write_homography
+from tiepoint.formats.text.matrices import write_homography
 from tiepoint.model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 
 REAL = (

@@ -11,7 +11,7 @@ from tiepoint.datasets.hpatches.strips import HPatchesDataset
 from tiepoint.datasets.hpatches.task_files_2016 import V1Sizes, contrasty, write_v1_tasks
 from tiepoint.formats.hbench import benchmark as benchmarks
 from tiepoint.formats.hbench import labels
-from tiepoint.formats.hbench.find import find_benchmarks
+from tiepoint.formats.hbench.benchmark import find_benchmarks
 from tiepoint.formats.hbench.pairs import read_pairs, same_patch
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.model.errors import InputError, ProblemsError

@@ -10,11 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tiepoint.formats.flow.array import read_flow_array, write_flow_array
 from tiepoint.formats.flow.flo import read_flo, write_flo
-from tiepoint.formats.flow.flow_array import read_flow_array, write_flow_array
 from tiepoint.formats.flow.kitti import read_kitti_flow, write_kitti_flow
-from tiepoint.formats.flow.tss_scores_csv import ScoreRow, read_scores, write_scores
-from tiepoint.formats.flow.tss_text import read_corr, read_flip, read_pair_names
+from tiepoint.formats.flow.tss_text import (
+    read_corr,
+    read_flip,
+    read_pair_names,
+)
 from tiepoint.formats.image.mask import read_mask, read_mask_size, write_mask
 from tiepoint.formats.image.read import read_image, write_image
 from tiepoint.formats.keypoints.pf_willow import read_pf_keypoints
@@ -58,10 +61,6 @@ SEEDS: dict[str, tuple[Callable[[Path], object], Callable[[Path], object]]] = {
     "flip_gt.txt": (lambda p: p.write_text("1\n"), read_flip),
     "pair.txt": (lambda p: p.write_text("Image1,Image2\na.jpg,b.jpg\n"), read_pair_names),
     "corr.txt": (lambda p: p.write_text("0.1\t0.2\t0.3\t0.4\n0.5\t0.5\t0.5\t0.5\n"), read_corr),
-    "scores.csv": (
-        lambda p: write_scores(p, [ScoreRow("a_1to2", "x", "y", 0.5, 0, tuple(np.linspace(0, 1, 50)))]),
-        read_scores,
-    ),
     "packed.mat": (matlab, read_pf_keypoints),
     "plain.mat": (matlab, read_pf_keypoints),
 }

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tiepoint.formats.hbench import benchmark, labels
-from tiepoint.formats.hbench.find import find_benchmarks, result_folders
-from tiepoint.formats.hbench.ids import split_image, split_patch
+from tiepoint.formats.hbench.benchmark import find_benchmarks, result_folders
+from tiepoint.formats.hbench.ids import split_image
 from tiepoint.formats.hbench.pairs import concatenate, read_pairs, same_patch, write_pairs
 from tiepoint.model.errors import FormatError, InputError
 
@@ -28,13 +28,9 @@ def labelled(text, label):
 
 def test_identifiers():
     assert split_image("v_b.e1") == ("v_b", "e1")
-    assert split_patch("v_b.e1.0") == ("v_b", "e1", 0)
     for bad in ("v_b", "v_b.", ".e1", "a.b.c", "a. b"):
         with pytest.raises(InputError):
             split_image(bad)
-    for bad in ("v_b.e1", "v_b.e1.x", "v_b.e1.-1", "v_b.e1.²"):
-        with pytest.raises(InputError):
-            split_patch(bad)
 
 
 def test_pairs_of_both_eras(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.formats.text.homography_text import read_homography, write_homography
+from tiepoint.formats.text.matrices import read_homography, write_homography
 from tiepoint.model.errors import FormatError
 
 EXPECTED = [[0.5, -1.5e-4, 2.0], [0.0, 1.0, -3.0], [1e-6, 0.0, 1.0]]

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from tiepoint.formats.hbench import benchmark, labels
-from tiepoint.formats.hbench.find import find_benchmarks
+from tiepoint.formats.hbench.benchmark import find_benchmarks
 from tiepoint.formats.hbench.pairs import read_pairs, same_patch, write_pairs
 from tiepoint.formats.hpatches.patch_strip import read_strip
 from tiepoint.formats.hpatches.splits import read_splits, write_splits
-from tiepoint.formats.hpatches.task_csv import read_patches_csv, write_patches_csv
+from tiepoint.formats.hpatches.task_csv import patches_csv_chunks, read_patches_csv
+from tiepoint.formats.text_file import write_bytes
 from tiepoint.model.errors import FormatError
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -85,7 +86,7 @@ def test_second_generation_files(tmp_path):
     write_splits(tmp_path / "x", splits)
     assert same(tmp_path / "x", V2 / "splits.json")
     for path in sorted(V2.glob("retr_*.csv")):
-        write_patches_csv(tmp_path / "y", read_patches_csv(path))
+        write_bytes(tmp_path / "y", patches_csv_chunks(read_patches_csv(path)))
         assert same(tmp_path / "y", path)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tiepoint.formats.keypoints.keypoint_csv import HEADER, read_keypoint_csv, write_keypoint_csv
+from tiepoint.formats.keypoints.csv_file import HEADER, read_keypoint_csv, write_keypoint_csv
 from tiepoint.model.errors import FormatError
 from tiepoint.model.keypoints import Keypoints
 

@@ -7,11 +7,12 @@ import pytest
 from tiepoint.formats.hpatches.task_csv import (
     PairTable,
     RefPatches,
+    pairs_csv_chunks,
+    patches_csv_chunks,
     read_pairs_csv,
     read_patches_csv,
-    write_pairs_csv,
-    write_patches_csv,
 )
+from tiepoint.formats.text_file import write_bytes
 from tiepoint.model.errors import FormatError
 
 SEQUENCES = ("i_a", "v_long_name", "v_b")
@@ -25,7 +26,7 @@ def random_pairs(n: int) -> PairTable:
 
 def test_pairs_are_written_as_a_plain_loop_would(tmp_path):
     pairs = random_pairs(70_000)
-    write_pairs_csv(tmp_path / "p.csv", pairs)
+    write_bytes(tmp_path / "p.csv", pairs_csv_chunks(pairs))
     rows = zip(pairs.seq1, pairs.image1, pairs.index1, pairs.seq2, pairs.image2, pairs.index2, strict=True)
     lines = [f"{SEQUENCES[a]},{b},{c},{SEQUENCES[d]},{e},{f}\n" for a, b, c, d, e, f in rows]
     assert (tmp_path / "p.csv").read_text() == "s1,t1,idx1,s2,t2,idx2\n" + "".join(lines)
@@ -33,7 +34,7 @@ def test_pairs_are_written_as_a_plain_loop_would(tmp_path):
 
 def test_round_trips(tmp_path):
     pairs = random_pairs(500)
-    write_pairs_csv(tmp_path / "p.csv", pairs)
+    write_bytes(tmp_path / "p.csv", pairs_csv_chunks(pairs))
     again = read_pairs_csv(tmp_path / "p.csv", dict.fromkeys(SEQUENCES, 2000))
     for side in "12":
         names = [again.sequences[c] for c in getattr(again, f"seq{side}")]
@@ -41,7 +42,7 @@ def test_round_trips(tmp_path):
         for column in ("image", "index"):
             assert np.array_equal(getattr(again, column + side), getattr(pairs, column + side))
     patches = RefPatches(SEQUENCES, np.array([2, 0], np.int32), np.array([0, 1999], np.int32))
-    write_patches_csv(tmp_path / "r.csv", patches)
+    write_bytes(tmp_path / "r.csv", patches_csv_chunks(patches))
     assert (tmp_path / "r.csv").read_text() == "s,idx\nv_b,0\ni_a,1999\n"
     assert read_patches_csv(tmp_path / "r.csv").sequences == ("v_b", "i_a")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.formats.keypoints.keypoint_csv import write_keypoint_csv
+from tiepoint.formats.keypoints.csv_file import write_keypoint_csv
 from tiepoint.methods.resolve import resolve
 from tiepoint.model.errors import FormatError, InputError, ProblemsError
 from tiepoint.model.keypoints import Keypoints

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tiepoint.datasets.dense_pairs import find_pairs
-from tiepoint.formats.flow.flow_file import write_flow
+from tiepoint.formats.flow.by_suffix import write_flow
 from tiepoint.formats.flow.tss_results import PairResult
 from tiepoint.formats.image.read import write_image
 from tiepoint.methods.resolve import resolve

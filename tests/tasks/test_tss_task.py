@@ -286,7 +286,7 @@ def test_nan_of_the_kit_is_printed_as_such(results: Path, data: Path) -> None:
     """A subset of mirrored pairs only has no row without flip."""
     (data / "B" / "q1" / "flip_gt.txt").write_text("1")
     records, _ = score_results(results, data, "tss-cpp")
-    from tiepoint.formats.flow.tss_scores_csv import format_scores
+    from tiepoint.formats.flow.tss_text import format_scores
 
     rows = score_rows(records, "tss-cpp")["B"]
     assert format_scores(rows).splitlines()[-1].startswith("w/o flip,-,-,-nan,0,-nan,")

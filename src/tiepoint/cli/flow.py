@@ -77,7 +77,7 @@ def _show_one(
     mask: Path | None,
     colours: tuple[Any, Any],
 ) -> None:
-    from ..formats.flow.flow_file import read_flow
+    from ..formats.flow.by_suffix import read_flow
     from ..formats.image.read import read_image, write_image
     from ..geometry.flow.color import flow_color, max_motion
     from ..geometry.flow.rules import known
@@ -187,7 +187,7 @@ def convert(
 
     Example: `tiepoint flow convert flow1.flo flow1.png`
     """
-    from ..formats.flow.flow_file import read_flow, write_flow
+    from ..formats.flow.by_suffix import read_flow, write_flow
 
     with _writing(target):
         write_flow(target, read_flow(source))
@@ -211,7 +211,7 @@ def warp(
 
     Example: `tiepoint flow warp image2.png flow1.flo --out warped1.png`
     """
-    from ..formats.flow.flow_file import read_flow
+    from ..formats.flow.by_suffix import read_flow
     from ..formats.image.mask import read_mask
     from ..formats.image.read import read_image, read_size, write_image
     from ..geometry.flow.warp import warp_image

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.flow.flow_file import SUFFIXES, read_flow
+from ..formats.flow.by_suffix import SUFFIXES, read_flow
 from ..formats.image.mask import read_mask
 from ..formats.image.read import SUFFIXES as IMAGE_SUFFIXES
 from ..formats.image.read import read_image, read_size

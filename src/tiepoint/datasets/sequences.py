@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formats.image.read import SUFFIXES, read_image, read_size
-from ..formats.text.homography_text import read_homography
+from ..formats.text.matrices import read_homography
 from ..model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ..model.hashing import hash_file, hash_json
 

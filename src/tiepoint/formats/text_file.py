@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,29 +17,36 @@ from ..model.errors import FormatError, InputError
 _BOM = b"\xef\xbb\xbf"
 
 
+@contextlib.contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """What the system says about a file that cannot be opened or read, as a `FormatError`.
+
+    >>> with reading("nowhere.flo"):
+    ...     open("nowhere.flo")
+    Traceback (most recent call last):
+    tiepoint.model.errors.FormatError: nowhere.flo: the file does not exist
+    """
+    try:
+        yield
+    except FileNotFoundError as e:
+        raise FormatError(path, "the file does not exist") from e
+    except OSError as e:
+        raise FormatError(path, f"cannot be read: {e.strerror or e}") from e
+
+
 def read_bytes(path: str | Path) -> bytes:
     """The content of a file; a missing or unreadable one is a `FormatError`. A UTF-8 mark is dropped."""
-    p = Path(path)
-    try:
-        data = p.read_bytes()
-    except FileNotFoundError as e:
-        raise FormatError(p, "the file does not exist") from e
-    except OSError as e:
-        raise FormatError(p, f"cannot be read ({e.strerror or e})") from e
+    with reading(path):
+        data = Path(path).read_bytes()
     return data[3:] if data.startswith(_BOM) else data
 
 
 def map_bytes(path: str | Path) -> NDArray[np.uint8]:
     """The content of a file as a read-only memory map (n,); an empty file gives an empty array."""
-    p = Path(path)
-    try:
-        if p.stat().st_size == 0:
+    with reading(path):
+        if Path(path).stat().st_size == 0:
             return np.empty(0, np.uint8)
-        return np.memmap(p, np.uint8, mode="r")
-    except FileNotFoundError as e:
-        raise FormatError(p, "the file does not exist") from e
-    except OSError as e:
-        raise FormatError(p, f"cannot be read ({e.strerror or e})") from e
+        return np.memmap(path, np.uint8, mode="r")
 
 
 def read_lines(path: str | Path) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..formats.text.homography_text import is_singular
+from ..formats.text.matrices import is_singular
 from ..model.errors import InputError
 
 Floats = NDArray[np.float64]

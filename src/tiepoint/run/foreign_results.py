@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..formats.hbench.find import result_folders
+from ..formats.hbench.benchmark import result_folders
 from ..methods.spec import FilesSpec
 from ..model.errors import InputError, joined
 from ..model.hashing import hash_file, hash_json

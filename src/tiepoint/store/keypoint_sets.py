@@ -9,7 +9,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from ..formats.keypoints.keypoint_set import KeypointSet, read_keypoint_set, write_keypoint_set
+from ..formats.keypoints.set_folder import KeypointSet, read_keypoint_set, write_keypoint_set
 from ..methods.keypoints.detect.files import FOLDER
 from ..model.errors import InputError, UnknownNameError
 from .atomic import atomic_folder

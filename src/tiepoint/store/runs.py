@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..formats.keypoints.keypoint_set import read_keypoint_set
+from ..formats.keypoints.set_folder import read_keypoint_set
 from ..model.errors import InputError, StoreError
 from ..model.hashing import hash_json
 from .manifest import Manifest

@@ -13,8 +13,7 @@ import numpy as np
 
 from ...formats.hpatches.patch_strip import write_strip
 from ...formats.image.read import write_image
-from ...formats.text.frames_text import write_frames
-from ...formats.text.homography_text import write_homography
+from ...formats.text.matrices import write_frames, write_homography
 from ...model.errors import InputError
 from ..sequences import ImageSequences
 from .contact_sheet import contact_sheet
@@ -63,7 +62,7 @@ def cut_patches(
     """Cut patches from image sequences into the HPatches layout.
 
     Writes, for every sequence, ``OUT/SEQ/IM.png`` (strips of ref, e1.., h1.., t1..; number K is image K + 1),
-    ``OUT/SEQ/IM.frames`` (the detected regions in that image, see `tiepoint.formats.text.frames_text`),
+    ``OUT/SEQ/IM.frames`` (the detected regions in that image, see `tiepoint.formats.text.matrices`),
     ``OUT/SEQ/H_ref_K`` (comma separated), and, in a folder beside it, ``OUT-contact-sheets/SEQ.png``.
     The recipe is that of `cut_sequence`. Bytes do not depend on `jobs`, nor on the other sequences.
 

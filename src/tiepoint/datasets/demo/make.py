@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...formats.image.read import write_image
-from ...formats.text.homography_text import write_homography
+from ...formats.text.matrices import write_homography
 from ...geometry.covisibility import Size
 from ...geometry.homography import compose, inverse
 from ...geometry.render import render

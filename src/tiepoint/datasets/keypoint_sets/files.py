@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ...formats.keypoints.keypoint_csv import read_keypoint_csv, write_keypoint_csv
-from ...formats.keypoints.keypoint_set import KeypointSet
+from ...formats.keypoints.csv_file import read_keypoint_csv, write_keypoint_csv
+from ...formats.keypoints.set_folder import KeypointSet
 from ...geometry.covisibility import in_view
 from ...methods.keypoints.detect.files import find_file
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.keypoints.keypoint_set import KeypointSet
+from ...formats.keypoints.set_folder import KeypointSet
 from ...geometry.correspondence import nearest_of, points_within
 from ...model.errors import InputError, UnknownNameError
 from ...model.keypoints import Keypoints

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...formats.keypoints.keypoint_set import KeypointSet
+from ...formats.keypoints.set_folder import KeypointSet
 from ...geometry.covisibility import centre, in_view
 from ...geometry.homography import local_affine, project
 from ...methods.keypoints.bind import as_keypoints, check_keypoints

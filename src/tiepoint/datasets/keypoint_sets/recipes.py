@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ...formats.keypoints.keypoint_set import KeypointSet
+from ...formats.keypoints.set_folder import KeypointSet
 from ..sequences import ImageSequences
 from .filters import intersect, subset
 from .make import make_keypoint_set

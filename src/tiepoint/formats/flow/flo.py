@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...model.errors import FormatError, InputError
 from ...model.workspace import Workspace, aligned_empty
+from ..text_file import reading
 
 MAGIC = b"PIEH"
 MAX_SIDE = 99_999
@@ -38,16 +39,13 @@ def read_flo(path: str | Path, *, space: Workspace | None = None, name: str = "f
     >>> read_flo(name).tolist()
     [[[1.5, -2.0]]]
     """
-    try:
-        with open(path, "rb", buffering=0) as f:
-            width, height = _sizes(path, f.read(_HEADER.size))
-            _check_length(path, width, height, os.fstat(f.fileno()).st_size)
-            shape = (height, width, 2)
-            flow = aligned_empty(shape, "<f4") if space is None else space.take(name, shape, "<f4")
-            if not _fill(f, flow.data.cast("B")):
-                raise FormatError(path, "changed while it was read")
-    except OSError as e:
-        raise FormatError(path, f"cannot be read: {e.strerror or e}") from e
+    with reading(path), open(path, "rb", buffering=0) as f:
+        width, height = _sizes(path, f.read(_HEADER.size))
+        _check_length(path, width, height, os.fstat(f.fileno()).st_size)
+        shape = (height, width, 2)
+        flow = aligned_empty(shape, "<f4") if space is None else space.take(name, shape, "<f4")
+        if not _fill(f, flow.data.cast("B")):
+            raise FormatError(path, "changed while it was read")
     return flow.astype(np.float32, copy=False)
 
 
@@ -63,13 +61,9 @@ def _fill(f: FileIO, memory: memoryview) -> bool:
 
 def read_flo_size(path: str | Path) -> tuple[int, int]:
     """(height, width) of a ``.flo`` file from its header and length alone; errors as in `read_flo`."""
-    p = Path(path)
-    try:
-        with p.open("rb") as f:
-            width, height = _sizes(p, f.read(_HEADER.size))
-            _check_length(p, width, height, f.seek(0, 2))
-    except OSError as e:
-        raise FormatError(p, f"cannot be read: {e.strerror or e}") from e
+    with reading(path), open(path, "rb") as f:
+        width, height = _sizes(path, f.read(_HEADER.size))
+        _check_length(path, width, height, f.seek(0, 2))
     return height, width
 
 

@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The three text files of a TSS pair: ``flip_gt.txt``, ``pair.txt``, ``corr.txt``."""
+"""Text files of the TSS kit: ``flip_gt.txt``, ``pair.txt``, ``corr.txt`` of a pair, and ``scores.csv``."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError
+from ..text_file import reading
+
+THRESHOLDS = tuple(range(1, 51))
+"""Percent of the larger side of an image: the columns T1 to T50 of ``scores.csv``."""
 
 _MAX_BYTES = 1 << 20
 
 
 def _text(path: Path) -> str:
+    with reading(path), path.open("rb") as f:
+        data = f.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise FormatError(path, f"has more than {_MAX_BYTES} bytes")
     try:
-        with path.open("rb") as f:
-            data = f.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise FormatError(path, f"has more than {_MAX_BYTES} bytes")
         return data.decode("utf-8-sig")
-    except OSError as e:
-        raise FormatError(path, f"cannot be read: {e.strerror or e}") from e
     except UnicodeDecodeError as e:
         raise FormatError(path, f"is not text: {e.reason} at byte {e.start}") from e
 
@@ -95,3 +100,42 @@ def corr_pixels(
     """
     (h1, w1), (h2, w2) = size1, size2
     return corr[:, :2] * [w1, h1] - 1, corr[:, 2:] * [w2, h2] - 1
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One row: a direction of a pair, or a summary (``Average``, ``w/o flip``).
+
+    `seg` is the segmentation score of the source image, `accuracy` holds T1..T50 of the flow on its grid.
+    """
+
+    row: str
+    src: str
+    ref: str
+    seg: float
+    flip: int
+    accuracy: tuple[float, ...]
+
+
+def format_scores(rows: Sequence[ScoreRow], *, use_prec: bool = False) -> str:
+    """The text of ``scores.csv``, as the C++ tool prints it: ``%.6f``, ``-nan`` for NaN, LF, no quotes.
+
+    >>> text = format_scores([ScoreRow("a_1to2", "x.jpg", "y.jpg", 0.5, 0, (float("nan"),) * 50)])
+    >>> text.splitlines()[1][:34]
+    'a_1to2,x.jpg,y.jpg,0.500000,0,-nan'
+    """
+    seg = "SegPrec" if use_prec else "SegIUR"
+    lines = [",".join(["Row", "Src", "Ref", seg, "Flip", *(f"T{t}" for t in THRESHOLDS)])]
+    for r in rows:
+        values = [_number(a) for a in r.accuracy]
+        lines.append(",".join([r.row, r.src, r.ref, _number(r.seg), str(r.flip), *values]))
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    return "-nan" if math.isnan(value) else f"{value:.6f}"
+
+
+def write_scores(path: str | Path, rows: Sequence[ScoreRow], *, use_prec: bool = False) -> None:
+    """Write `format_scores` to a file, the same bytes on every system."""
+    Path(path).write_bytes(format_scores(rows, use_prec=use_prec).encode())

@@ -29,7 +29,7 @@ def refuse_nan(path: str | Path, values: NDArray[np.float64], on_nan: str, line:
     if on_nan != "miss":
         where = int(bad[0]) + 1
         place = f"value {where} is" if line is not None else "the dissimilarity is"
-        reason = f"{place} NaN ({bad.size} such); mend it, or count them as misses (--on-bad miss)"
+        reason = f'{place} NaN ({bad.size} such); correct them, or count them as misses: `on_bad="miss"`'
         raise FormatError(path, reason, line=where if line is None else line)
     values[bad] = np.inf
 

@@ -51,18 +51,6 @@ def split_image(name: str) -> tuple[str, str]:
     return sequence, image
 
 
-def split_patch(name: str) -> tuple[str, str, int]:
-    """Sequence, image and index of ``SEQ.IM.IDX``.
-
-    >>> split_patch("i_pool.ref.12")
-    ('i_pool', 'ref', 12)
-    """
-    image, _, index = name.rpartition(".")
-    if not (index.isascii() and index.isdigit()):
-        raise InputError(f"expected a patch identifier SEQ.IM.IDX, found {name!r}")
-    return (*split_image(image), int(index))
-
-
 def sequence_codes(images: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     """Distinct sequences of images, in order of first appearance, and the code of each image's.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...model.errors import FormatError
 from ..text.field_scan import scan_fields, split_first_line
-from ..text_file import read_bytes, write_bytes
+from ..text_file import read_bytes
 
 PAIRS_HEADER = "s1,t1,idx1,s2,t2,idx2"
 PATCHES_HEADER = "s,idx"
@@ -129,20 +129,10 @@ def patches_csv_chunks(patches: RefPatches) -> Iterator[bytes]:
     return _chunks(PATCHES_HEADER, "wn", patches.sequences, [patches.seq, patches.index])
 
 
-def write_pairs_csv(path: str | Path, pairs: PairTable) -> None:
-    """Write verification pairs, byte for byte in the published form (LF, trailing line feed)."""
-    write_bytes(path, pairs_csv_chunks(pairs))
-
-
-def write_patches_csv(path: str | Path, patches: RefPatches) -> None:
-    """Write retrieval queries or distractors, byte for byte in the published form."""
-    write_bytes(path, patches_csv_chunks(patches))
-
-
 def _chunks(
     header: str, pattern: str, sequences: Sequence[str], columns: Sequence[NDArray[np.int32]]
 ) -> Iterator[bytes]:
-    from ..text import _csv_kernel as kernel
+    from ..text import _field_kernel as kernel
 
     yield (header + "\n").encode()
     names = [name.encode() for name in sequences]

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from ...model.errors import FormatError, InputError
 from ...model.workspace import Workspace
-from .png_luma import luma8, luma16
-from .png_plain import GREY8, RGB16, RGBA16, decode_plain, is_plain, png_gamma, png_size
+from ..text_file import reading
+from .luma import luma8, luma16
+from .png import GREY8, RGB16, RGBA16, decode_plain, is_plain, png_gamma, png_header
 
 
 def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "mask") -> NDArray[np.uint8]:
@@ -36,18 +37,16 @@ def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "
     >>> read_mask(name).tolist()
     [[255, 0]]
     """
-    try:
-        with open(path, "rb", buffering=0) as f:
-            data = f.readall()
-    except OSError as e:
-        raise FormatError(path, f"cannot be read: {e.strerror or e}") from e
-    size = png_size(path, data, len(data))
-    if is_plain(data, GREY8):
+    with reading(path), open(path, "rb", buffering=0) as f:
+        data = f.readall()
+    header = png_header(path, data, len(data))
+    size = header.height, header.width
+    if is_plain(header, GREY8):
         out = None if space is None else space.take(name, size, np.uint8)
         with suppress(FormatError):  # Pillow forgives more, and says what it does not
             return decode_plain(path, data, GREY8, out)
     for kind in (RGB16, RGBA16):
-        if is_plain(data, kind):  # Pillow would drop the low bytes before they are mixed
+        if is_plain(header, kind):  # Pillow would drop the low bytes before they are mixed
             with suppress(FormatError):
                 samples = decode_plain(path, data, kind).view(">u2").reshape(*size, kind.channels)
                 return luma16(samples[..., :3].astype(np.uint16), png_gamma(data))
@@ -57,13 +56,9 @@ def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "
 
 def read_mask_size(path: str | Path) -> tuple[int, int]:
     """(height, width) of a mask from its header alone; errors as in `read_mask`, as far as a header tells."""
-    p = Path(path)
-    try:
-        size = p.stat().st_size
-        with p.open("rb") as f:
-            return png_size(p, f.read(64), size)
-    except OSError as e:
-        raise FormatError(p, f"cannot be read: {e.strerror or e}") from e
+    with reading(path), open(path, "rb") as f:
+        header = png_header(path, f.read(64), f.seek(0, 2))
+    return header.height, header.width
 
 
 def _decode(path: str | Path, data: bytes) -> NDArray[np.uint8]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from ...model.errors import FormatError, InputError
-from .png_plain import png_size
+from .png import png_header
 
 SUFFIXES = (".ppm", ".png", ".jpg", ".jpeg", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
 """File name endings that count as images."""
@@ -39,11 +39,6 @@ def read_size(path: str | Path) -> tuple[int, int]:
     """(width, height) from the header alone; an unreadable header is a `FormatError`."""
     with _opened(path, load=False) as image:
         return image.size
-
-
-def read_grey(path: str | Path) -> NDArray[np.uint8]:
-    """Read an image and convert it with `to_grey`, uint8 (h, w)."""
-    return to_grey(read_image(path))
 
 
 def to_grey(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -85,7 +80,7 @@ def _opened(path: str | Path, *, load: bool = True) -> Image.Image:
             data = Path(path).read_bytes()
             image = Image.open(BytesIO(data))
             if image.format == "PNG":
-                png_size(path, data, len(data))
+                png_header(path, data, len(data))
             image.load()
             return image
     except FormatError:

@@ -1,17 +1,45 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoints of PF-WILLOW: a MATLAB file per image with ``pts_coord``, 2 x n."""
+"""Keypoints of PF-WILLOW: a MATLAB 5 file per image with ``pts_coord``, 2 x n.
+
+SciPy's reader covers far more of the format, but damaged files can crash the interpreter in it, and a
+benchmark reads files of strangers.
+"""
 
 from __future__ import annotations
 
+import struct
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError
-from .mat5 import read_mat5_matrix
+from ..text_file import reading
 
+MAX_BYTES = 1 << 20
 _NAME = "pts_coord"
+_HEADER = 128
+_MATRIX, _COMPRESSED = 14, 15
+_NUMBERS = {
+    1: "<i1",
+    2: "<u1",
+    3: "<i2",
+    4: "<u2",
+    5: "<i4",
+    6: "<u4",
+    7: "<f4",
+    9: "<f8",
+    12: "<i8",
+    13: "<u8",
+}
+_DOUBLE_CLASS = 6
+_COMPLEX = 0x0800
+
+
+class _DamagedError(Exception):
+    """Anything that does not follow the format, in words."""
 
 
 def read_pf_keypoints(path: str | Path) -> NDArray[np.float64]:
@@ -31,3 +59,76 @@ def read_pf_keypoints(path: str | Path) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore"):
         points[(points < 0).any(axis=1) | ~np.isfinite(points).all(axis=1)] = np.nan
     return points
+
+
+def read_mat5_matrix(path: str | Path, name: str) -> NDArray[np.float64]:
+    """The two-dimensional real matrix called `name` of a MATLAB 5 file (compressed or not), float64.
+
+    For small files: at most 1 MB, packed and unpacked. Other variables are skipped unread.
+
+    Raises:
+        FormatError: for anything else.
+    """
+    p = Path(path)
+    with reading(p), p.open("rb") as f:
+        data = f.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES or len(data) < _HEADER:
+        raise FormatError(p, f"expected a MATLAB 5 file of {_HEADER} to {MAX_BYTES} bytes, found {len(data)}")
+    if data[126:128] != b"IM":
+        raise FormatError(p, "not a little-endian MATLAB 5 file")
+    try:
+        for kind, body in _elements(data[_HEADER:], padded=False):
+            found = _matrix(_unpacked(kind, body), name)
+            if found is not None:
+                return found
+    except _DamagedError as e:
+        raise FormatError(p, f"not a readable MATLAB file: {e}") from e
+    raise FormatError(p, f"has no matrix {name!r} of real numbers")
+
+
+def _elements(data: bytes, *, padded: bool = True) -> Iterator[tuple[int, bytes]]:
+    """Type and content of each data element; those of up to four bytes are stored in their own tag."""
+    at = 0
+    while at + 8 <= len(data):
+        kind, size = struct.unpack_from("<II", data, at)
+        if kind >> 16:
+            yield kind & 0xFFFF, data[at + 4 : at + 4 + min(kind >> 16, 4)]
+            at += 8
+            continue
+        if at + 8 + size > len(data):
+            raise _DamagedError("an element is longer than the file")
+        yield kind, data[at + 8 : at + 8 + size]
+        at += 8 + (size + 7 & ~7 if padded else size)
+
+
+def _unpacked(kind: int, body: bytes) -> bytes:
+    """The content of a matrix element, unpacked where it is compressed; empty for other elements."""
+    if kind == _COMPRESSED:
+        try:
+            inside = zlib.decompressobj().decompress(body, MAX_BYTES)
+        except zlib.error as e:
+            raise _DamagedError(str(e)) from e
+        if len(inside) >= MAX_BYTES:
+            raise _DamagedError(f"it unpacks to more than {MAX_BYTES} bytes")
+        kind, body = next(_elements(inside), (0, b""))
+    return body if kind == _MATRIX else b""
+
+
+def _matrix(body: bytes, name: str) -> NDArray[np.float64] | None:
+    parts = list(_elements(body))
+    if len(parts) < 4 or parts[2][1] != name.encode():
+        return None
+    flags, sizes = parts[0][1], parts[1][1]
+    if len(flags) != 8 or len(sizes) != 8:
+        return None
+    word = struct.unpack_from("<I", flags)[0]
+    if word & 0xFF != _DOUBLE_CLASS or word & _COMPLEX:
+        return None
+    rows, columns = struct.unpack("<ii", sizes)
+    kind, content = parts[3]
+    if kind not in _NUMBERS:
+        raise _DamagedError(f"numbers of unknown type {kind}")
+    dtype = np.dtype(_NUMBERS[kind])
+    if rows < 0 or columns < 0 or rows * columns * dtype.itemsize != len(content):
+        raise _DamagedError(f"{rows} x {columns} numbers do not fit {len(content)} bytes")
+    return np.frombuffer(content, dtype).reshape(rows, columns, order="F").astype(np.float64)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...formats.keypoints.keypoint_set import KeypointSet
+from ...formats.keypoints.set_folder import KeypointSet
 from ...model.keypoints import COLUMNS, Keypoints
 from ...store.keypoint_sets import known_keypoint_sets, save_keypoint_set
 from ...store.store import Store

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.flow.tss_scores_csv import THRESHOLDS, ScoreRow, write_scores
+from ...formats.flow.tss_text import THRESHOLDS, ScoreRow, write_scores
 from ...methods.dense.layout import stands_alone
 from ...model.errors import InputError
 from ...model.records import Records

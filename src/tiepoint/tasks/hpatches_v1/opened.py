@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.hbench.find import find_benchmarks
+from ...formats.hbench.benchmark import find_benchmarks
 from ...formats.hbench.ids import split_image
 from ...model.errors import InputError, UnknownNameError
 from ...model.hashing import hash_file, hash_json

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....formats.keypoints.keypoint_csv import read_keypoint_csv
-from ....formats.keypoints.keypoint_set import read_keypoint_set
+from ....formats.keypoints.csv_file import read_keypoint_csv
+from ....formats.keypoints.set_folder import read_keypoint_set
 from ....model.errors import FormatError, InputError, ProblemsError
 from ....model.hashing import hash_file
 from ....model.keypoints import Keypoints

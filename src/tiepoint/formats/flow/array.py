@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError, InputError
-from ..image.png_plain import MAX_DEFLATE_RATIO
+from ..image.png import MAX_DEFLATE_RATIO
+from ..text_file import reading
 
 _HEADER = re.compile(
     rb"\{'descr': '(<f2|<f4|<f8)', 'fortran_order': (True|False), "
@@ -36,14 +37,11 @@ def read_flow_array(path: str | Path) -> NDArray[np.float32]:
     (3, 4, 2)
     """
     p = Path(path)
-    try:
-        size = p.stat().st_size
+    with reading(p):
         if p.suffix == ".npz":
             return _read_npz(p)
         with p.open("rb") as f:
-            return _read_npy(p, f, size)
-    except OSError as e:
-        raise FormatError(p, f"cannot be read: {e.strerror or e}") from e
+            return _read_npy(p, f, p.stat().st_size)
 
 
 def _read_npz(path: Path) -> NDArray[np.float32]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Homographies as text: three lines of three numbers, separated by commas, semicolons or blanks."""
+"""Homographies and affine frames as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...model.errors import FormatError
+from ...model.errors import FormatError, InputError
 
 _SINGULAR = 1e-14
 
@@ -16,8 +16,9 @@ _SINGULAR = 1e-14
 def read_homography(path: str | Path) -> NDArray[np.float64]:
     """Read a 3x3 homography (`H_1_2`, `H1to2p`, `H_ref_1`), float64 (3, 3), as written (not rescaled).
 
-    Empty lines are skipped. A missing file, another number of lines or columns, a word that is not a number,
-    NaN, inf and a singular matrix are each a `FormatError` with the line where there is one.
+    Three lines of three numbers, separated by commas, semicolons or blanks. Empty lines are skipped. A
+    missing file, another number of lines or columns, a word that is not a number, NaN, inf and a singular
+    matrix are each a `FormatError` with the line where there is one.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -68,3 +69,16 @@ def is_singular(matrix: NDArray[np.float64]) -> bool:
     scaled = matrix / rows[:, None]
     columns = np.linalg.norm(scaled, axis=0)
     return bool(columns.min() == 0 or abs(np.linalg.det(scaled / columns)) <= _SINGULAR)
+
+
+def write_frames(path: str | Path, frames: NDArray[np.float64]) -> None:
+    """Write frames (n, 2, 3) = [A | centre] (`IMNAME.frames`): ``x,y,a11,a21,a12,a22`` a line, six decimals.
+
+    Order of a line: centre x, y, then A by columns, as VLFeat orders an oriented ellipse. A maps the unit
+    circle to the region; pixel centres are integers, (0, 0) is the top left one.
+    """
+    if frames.ndim != 3 or frames.shape[1:] != (2, 3):
+        raise InputError(f"frames have shape (n, 2, 3), found {frames.shape}")
+    columns = np.concatenate([frames[:, :, 2], frames[:, :, 0], frames[:, :, 1]], axis=1)
+    lines = [",".join(f"{v:.6f}" for v in row) for row in columns]
+    Path(path).write_text("".join(line + "\n" for line in lines), encoding="utf-8")

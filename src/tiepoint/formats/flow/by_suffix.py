@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import InputError
+from .array import read_flow_array, write_flow_array
 from .flo import read_flo, write_flo
-from .flow_array import read_flow_array, write_flow_array
 from .kitti import read_kitti_flow, write_kitti_flow
 
 _READERS = {
