@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.datasets.cut.contact_sheet import contact_sheet
-from tiepoint.datasets.cut.make import cut_patches
+from tiepoint.datasets.cut.make import contact_sheet, cut_patches
 from tiepoint.datasets.cut.sequence import CutOptions
 from tiepoint.datasets.sequences import ImageSequences
 from tiepoint.formats.hpatches.patch_strip import read_strip

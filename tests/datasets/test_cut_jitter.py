@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.datasets.cut.cluster import thin_overlapping
 from tiepoint.datasets.cut.jitter import NOISE, apply_jitter
+from tiepoint.datasets.cut.sequence import thin_overlapping
 from tiepoint.geometry.frames import similarity_frames
 from tiepoint.geometry.overlap import circle_overlap, ellipse_overlap
 

@@ -57,12 +57,11 @@ def test_what_a_good_folder_gives(folder):
 def test_hashes_follow_the_content_not_the_place(folder, tmp_path):
     before = HPatchesDataset(folder)
     moved = HPatchesDataset(shutil.copytree(folder, tmp_path / "copy"))
-    assert before.content_hash == moved.content_hash
+    assert before.item("v_b", "e1").content == moved.item("v_b", "e1").content
     patches = read_strip(folder / "v_b" / "e1.png").copy()
     patches[0, 0, 0] ^= 1
     write_strip(folder / "v_b" / "e1.png", patches)
     after = HPatchesDataset(folder)
-    assert after.content_hash != moved.content_hash
     assert after.item("v_b", "e1").content != moved.item("v_b", "e1").content
     assert after.item("v_b", "e2").content == moved.item("v_b", "e2").content
 
@@ -121,7 +120,7 @@ def test_full_images_are_recognised(tmp_path):
     (tmp_path / "v_x").mkdir()
     Image.new("L", (30, 20)).save(tmp_path / "v_x" / "1.png")
     (tmp_path / "v_x" / "H_1_2").write_text("1 0 0\n0 1 0\n0 0 1\n")
-    assert "tiepoint data cut" in problems_of(tmp_path)[0]
+    assert "cut patches from them" in problems_of(tmp_path)[0]
 
 
 def test_unknown_names(folder):

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.datasets.keypoint_sets.files import export_keypoints, import_keypoints
 from tiepoint.datasets.keypoint_sets.filters import intersect, sized, spaced, subset
-from tiepoint.datasets.keypoint_sets.make import make_keypoint_set
-from tiepoint.datasets.keypoint_sets.recipes import RECIPES, make_recipe
+from tiepoint.datasets.keypoint_sets.make import RECIPES, make_keypoint_set, make_recipe
 from tiepoint.datasets.sequences import ImageSequences
 from tiepoint.formats.image.read import write_image
 from tiepoint.formats.keypoints.set_folder import KeypointSet, read_keypoint_set

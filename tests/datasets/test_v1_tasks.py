@@ -6,7 +6,7 @@ import filecmp
 import numpy as np
 import pytest
 
-from tiepoint.datasets.hpatches.draws_2016 import KINDS, PatchSpace, draw_pairs
+from tiepoint.datasets.hpatches.draws_2016 import PatchSpace, draw_pairs
 from tiepoint.datasets.hpatches.strips import HPatchesDataset
 from tiepoint.datasets.hpatches.task_files_2016 import V1Sizes, contrasty, write_v1_tasks
 from tiepoint.formats.hbench import benchmark as benchmarks
@@ -24,7 +24,7 @@ def lengths_data(n_i=4, n_v=3):
     return HPatchesDataset.from_lengths(lengths, V1_IMAGES)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["pos", "sameseq", "diffseq"])
 def test_drawn_pairs_are_distinct_and_of_their_kind(kind):
     space = PatchSpace(("a", "b", "c"), np.array([5, 8, 2]), 3)
     size = space.available(kind)  # all of them: only then must every single pair turn up

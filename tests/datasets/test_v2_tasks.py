@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiepoint.datasets.hpatches.draws_2017 import (
+    LegacyStream,
     draw_clean,
     draw_retrieval_lists,
     draw_verification,
     list_facts,
 )
-from tiepoint.datasets.hpatches.legacy_stream import LegacyStream
 from tiepoint.datasets.hpatches.release_2017 import (
     git_blob_sha1,
     official_lengths,
@@ -28,7 +28,7 @@ from tiepoint.datasets.hpatches.release_2017 import (
 )
 from tiepoint.datasets.hpatches.splits import scene_groups
 from tiepoint.datasets.hpatches.strips import HPatchesDataset
-from tiepoint.datasets.hpatches.task_files_2017 import published_lengths, write_v2_tasks
+from tiepoint.datasets.hpatches.task_files_2017 import write_v2_tasks
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.formats.hpatches.splits import Split, read_splits
 from tiepoint.formats.hpatches.task_csv import (
@@ -42,6 +42,8 @@ from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TASKS = DATA / "hpatches_tasks"
 needs_tasks = pytest.mark.skipif(not TASKS.is_dir(), reason="the published task files are not here")
+
+PUBLISHED = HPatchesDataset.from_lengths(official_lengths(), unsure=open_lengths())
 
 
 @settings(deadline=None, max_examples=25)
@@ -246,11 +248,11 @@ def test_other_lengths_are_told(tmp_path):
 
 def test_splits_that_cannot_be_made(tmp_path):
     with pytest.raises(ProblemsError) as e:
-        write_v2_tasks(published_lengths(), tmp_path, names=["view"])
+        write_v2_tasks(PUBLISHED, tmp_path, names=["view"])
     (problem,) = e.value.problems
     assert problem.startswith("split 'view': the number of patches is not known exactly of v_")
     assert all(f"{s} ({low} to {high})" in problem for s, (low, high) in open_lengths().items())
-    for lengths in (published_lengths(), HPatchesDataset.from_lengths(official_lengths())):
+    for lengths in (PUBLISHED, HPatchesDataset.from_lengths(official_lengths())):
         with pytest.raises(UnknownNameError, match=r"'z'\. Known: a, all, b, c, full, illum, view"):
             write_v2_tasks(lengths, tmp_path, names=["z"])
     data = HPatchesDataset.from_lengths({"i_a": 30, "i_b": 20})
@@ -345,7 +347,7 @@ def test_retrieval_files_are_looked_at_before_anything_is_written(tmp_path):
 
 @needs_tasks
 def test_retrieval_files_of_the_user_are_taken(tmp_path):
-    report = write_v2_tasks(published_lengths(), tmp_path, names=["a"], retrieval=TASKS, rows=1000)
+    report = write_v2_tasks(PUBLISHED, tmp_path, names=["a"], retrieval=TASKS, rows=1000)
     assert report.files["retr_queries_split-a.csv"]["published"]
     assert (tmp_path / "retr_queries_split-a.csv").read_bytes() == (
         TASKS / "retr_queries_split-a.csv"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tiepoint.model.errors import InputError
-from tiepoint.model.keypoints import Keypoints, feature_arrays
+from tiepoint.model.keypoints import Keypoints
 
 
 def test_opencv_round_trip():
@@ -32,8 +32,6 @@ def test_shapes_are_checked():
         Keypoints.from_array(np.zeros((2, 5)))
     with pytest.raises(InputError, match="shape"):
         Keypoints.at(np.zeros((3, 3)))
-    with pytest.raises(InputError, match="3 keypoints need as many"):
-        feature_arrays(Keypoints.at(np.zeros((3, 2))), np.zeros((2, 8)))
 
 
 def test_positions_alone_make_keypoints():

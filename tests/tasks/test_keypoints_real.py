@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from keypoint_world import run_task
 
-from tiepoint.model.keypoints import Keypoints, feature_arrays
+from tiepoint.model.keypoints import Keypoints
 from tiepoint.model.units import Features
 from tiepoint.tasks.keypoints.geometry import TASK as GEOMETRY
 from tiepoint.tasks.keypoints.ranking import TASK as RANKING
@@ -34,7 +34,11 @@ def features():
     for item in opened.items:
         grey = cv2.cvtColor(opened.read(item.key), cv2.COLOR_RGB2GRAY)
         found, values = sift.detectAndCompute(grey, None)
-        tables[item.key] = feature_arrays(Keypoints.from_cv(found), values)
+        tables[item.key] = {
+            "keypoints": Keypoints.from_cv(found).to_array(),
+            "values": values,
+            "valid": np.ones(len(values), bool),
+        }
     return Features(tables.__getitem__, "l2")
 
 

@@ -62,8 +62,7 @@ def make(
 
     Example: `tiepoint keypoints make sift_8000 --data sequences --detector sift --max-features 8000`
     """
-    from ..datasets.keypoint_sets.make import make_keypoint_set
-    from ..datasets.keypoint_sets.recipes import RECIPES, make_recipe
+    from ..datasets.keypoint_sets.make import RECIPES, make_keypoint_set, make_recipe
     from ..datasets.sequences import ImageSequences
 
     sequences = ImageSequences(data)

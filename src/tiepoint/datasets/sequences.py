@@ -16,6 +16,7 @@ from ..formats.image.read import SUFFIXES, read_image, read_size
 from ..formats.text.matrices import read_homography
 from ..model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ..model.hashing import hash_file, hash_json
+from ..model.scores import kind_of
 
 _IMAGE = re.compile(r"(?:img)?([1-9]\d*)", re.IGNORECASE)
 _HOMOGRAPHY = re.compile(r"H_1_([1-9]\d*)|H1to([1-9]\d*)p?", re.IGNORECASE)
@@ -72,7 +73,7 @@ class ImageSequences:
 
     def kind(self, scene: str) -> str:
         """``"i"`` (illumination), ``"v"`` (viewpoint), by the prefix of the name, or ``"other"``."""
-        return scene[0] if scene[:2] in ("i_", "v_") else "other"
+        return kind_of(scene)
 
     def images(self, scene: str) -> tuple[str, ...]:
         """Names of the images of a scene, ``("1", "2", …)``; the first is the reference."""

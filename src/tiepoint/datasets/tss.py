@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,8 +149,3 @@ def _pairs(base: Path) -> list[TssPair]:
     if any(_is_pair(p) for p in inside):
         return [TssPair(base.resolve().name, p.name, p) for p in inside if _is_pair(p)]
     return [TssPair(s.name, p.name, p) for s in inside for p in _folders(s) if _is_pair(p)]
-
-
-def image_size(image: NDArray[Any]) -> tuple[int, int]:
-    """(height, width) of an image or flow."""
-    return int(image.shape[0]), int(image.shape[1])

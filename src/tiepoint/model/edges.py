@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -70,8 +69,3 @@ def distance_of(method: object) -> str:
     'l2'
     """
     return str(getattr(method, "distance", "l2"))
-
-
-def as_float32(values: Array) -> NDArray[np.float32]:
-    """Float32 copy or view of real-valued descriptors."""
-    return np.asarray(values, dtype=np.float32)

@@ -129,24 +129,3 @@ class Keypoints:
         if isinstance(rows, (int, np.integer)):
             raise InputError("index keypoints with a slice, a mask or an integer array, not one integer")
         return Keypoints(*(getattr(self, field.name)[rows] for field in fields(self)))
-
-
-def feature_arrays(
-    keypoints: Keypoints, values: ArrayLike, valid: ArrayLike | None = None
-) -> dict[str, NDArray[Any]]:
-    """Keypoints and their descriptors as the arrays of the feature cache: `keypoints`, `values`, `valid`.
-
-    Row i of each belongs to keypoint i; other row counts are an `InputError`, because a descriptor that
-    drops keypoints would shift all rows after the first one dropped.
-
-    >>> sorted(feature_arrays(Keypoints.at([[1, 2]]), np.zeros((1, 8))))
-    ['keypoints', 'valid', 'values']
-    """
-    rows = np.asarray(values)
-    mask = np.ones(len(keypoints), bool) if valid is None else np.asarray(valid, dtype=bool)
-    if len(rows) != len(keypoints) or mask.shape != (len(keypoints),):
-        raise InputError(
-            f"{len(keypoints)} keypoints need as many descriptor rows and validity flags, "
-            f"found {len(rows)} and {mask.size}"
-        )
-    return {"keypoints": keypoints.to_array(), "values": rows, "valid": mask}

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from ...formats.image.read import to_grey
 from ...geometry.frames import magnify, project_frames, similarity_frames, square_in_view
 from ...geometry.homography import Floats
-from ...geometry.overlap import ellipse_overlap
+from ...geometry.overlap import circle_overlap, ellipse_overlap
 from ...geometry.sampling import sample_patches
 from ...model.seeding import named_generator
 from ..sequences import ImageSequences
-from .cluster import thin_overlapping
 from .detect import detect
 from .jitter import NOISE, apply_jitter
 from .orient import orientations
@@ -52,9 +51,9 @@ class CutPatches:
 def cut_sequence(data: ImageSequences, scene: str, options: CutOptions) -> CutPatches:
     """Cut the patches of one sequence; what is drawn depends on the seed and the names only.
 
-    1. Detect (`cut_detect`) in image 1, turn to the dominant orientation (`cut_orient`), keep what lies,
+    1. Detect (`detect`) in image 1, turn to the dominant orientation (`orientations`), keep what lies,
        magnified, inside image 1 and, projected, inside every other image.
-    2. Thin to one detection at random where regions overlap by more than half (`cut_cluster`).
+    2. Thin to one detection at random where regions overlap by more than half (`thin_overlapping`).
     3. For each noise level and image: jitter the region, project it by the affine approximation of the
        homography at its centre; drop the place if any of its magnified squares leaves its image.
     4. Cut `side` x `side` grey patches of the magnified squares; drop the place if any patch has a standard
@@ -131,3 +130,37 @@ def _places(
 
 def _cut(grey: NDArray[np.uint8], frames: Floats, side: int) -> NDArray[np.uint8]:
     return np.clip(np.rint(sample_patches(grey, frames, side)), 0, 255).astype(np.uint8)
+
+
+def thin_overlapping(
+    points: NDArray[np.float64],
+    radius: NDArray[np.float64],
+    rng: np.random.Generator,
+    *,
+    overlap: float = 0.5,
+) -> NDArray[np.int64]:
+    """Indices, ascending, of detections of which no two overlap by more than `overlap`.
+
+    Detections are visited in random order; each one that is still there is kept and removes all that overlap
+    it by more (intersection over union of the discs). So a crowd leaves one of its members at random, and a
+    chain of overlapping detections is not merged into one.
+
+    >>> rng = np.random.default_rng(0)
+    >>> len(thin_overlapping(np.array([[0.0, 0], [0, 0], [9, 0]]), np.array([1.0, 1.1, 1]), rng))
+    2
+    """
+    from scipy.spatial import cKDTree
+
+    # Discs with overlap > t have radii within a factor sqrt(t), so touching ones are nearer than this.
+    reach = radius * (1 + 1 / np.sqrt(overlap))
+    tree = cKDTree(points)
+    left = np.ones(len(points), dtype=bool)
+    kept = []
+    for i in rng.permutation(len(points)):
+        if not left[i]:
+            continue
+        kept.append(i)
+        near = np.asarray(tree.query_ball_point(points[i], reach[i]), dtype=np.int64)
+        distance = np.linalg.norm(points[near] - points[i], axis=1)
+        left[near[circle_overlap(distance, radius[i], radius[near]) > overlap]] = False
+    return np.sort(np.asarray(kept, dtype=np.int64))

@@ -18,9 +18,8 @@ from ...geometry.covisibility import Size, centre
 from ...geometry.homography import compose, inverse, project
 from ...geometry.render import render
 from ...model.seeding import named_generator
-from .light import expose, relight
 from .photos import linear_photo, to_srgb
-from .views import Camera, front_view, moved_view
+from .views import Camera, expose, front_view, moved_view, relight
 
 PAIRS = {
     "astronaut_01": ("astronaut", "brick", "gravel", False),

@@ -13,11 +13,11 @@ from ...geometry.covisibility import Size
 from ...geometry.homography import compose, inverse
 from ...geometry.render import render
 from ...model.errors import InputError, UnknownNameError
+from ...model.scores import kind_of
 from ...model.seeding import named_generator
 from .dense import make_dense
-from .light import expose, relight
 from .photos import linear_photo, to_srgb
-from .views import front_view, moved_view, shaken_view
+from .views import expose, front_view, moved_view, relight, shaken_view
 
 SCENES = (
     "i_brick",
@@ -67,7 +67,7 @@ def make_demo(
         raise InputError(f"demo images need at least 64 x 64 pixels, found {size[0]} x {size[1]}")
     root = Path(out)
     for scene in scenes:
-        if scene[:2] not in ("i_", "v_"):
+        if kind_of(scene) == "other":
             raise UnknownNameError("demo scene", scene, SCENES)
         _make_scene(root / "sequences" / scene, scene, size, seed)
     return DemoSet(root / "sequences", make_dense(root / "dense", seed=seed))

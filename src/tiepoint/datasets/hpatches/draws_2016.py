@@ -14,8 +14,6 @@ from ...formats.hbench.ids import PatchList
 from ...formats.hbench.pairs import PairList
 from ...model.errors import InputError
 
-KINDS = ("pos", "sameseq", "diffseq")
-
 
 @dataclass(frozen=True)
 class PatchSpace:
@@ -42,7 +40,7 @@ class PatchSpace:
         """Distinct unordered pairs of a kind, of two different images.
 
         >>> space = PatchSpace(("a", "b"), np.array([2, 3]), 3)
-        >>> [space.available(kind) for kind in KINDS]
+        >>> [space.available(kind) for kind in ("pos", "sameseq", "diffseq")]
         [15, 24, 36]
         """
         pairs = self.n_images * (self.n_images - 1)

@@ -11,15 +11,53 @@ from numpy.typing import NDArray
 
 from ...formats.hbench.pairs import PairList
 from ...formats.hpatches.task_csv import PairTable, RefPatches
+from ...model.errors import InputError
 from ...model.hashing import hash_json
 from ...model.seeding import named_generator
 from .draws_2016 import PatchSpace, draw_pairs, scene_numbers
-from .legacy_stream import LegacyStream
 
+Ints = NDArray[np.int64]
 OFFICIAL_SEED = 42
 OFFICIAL_ROWS = 1_000_000
 OFFICIAL_IMAGES = 5
 """The recipe permutes five image numbers, so image 5 never occurs."""
+
+
+class LegacyStream:
+    """What `numpy.random.RandomState(seed)` gives, bit for bit, only faster, for the calls the lists need.
+
+    >>> stream, state = LegacyStream(42), np.random.RandomState(42)
+    >>> bool((stream.integers(np.full(5, 40)) == state.randint(40, size=5)).all())
+    True
+    >>> [int(x[0]) for x in stream.first_two(np.array([100]))] == state.permutation(100)[:2].tolist()
+    True
+    """
+
+    def __init__(self, seed: int) -> None:
+        _, key, pos, _, _ = np.random.RandomState(seed).get_state(legacy=True)
+        self._pos = int(pos)
+        self._state = np.asarray(key, np.uint32).copy()
+        self._words = np.empty(624, np.uint32)
+
+    def integers(self, n: Ints) -> Ints:
+        """``randint(n[i])`` for every i, n[i] of at least 1."""
+        from . import _mt19937 as kernel
+
+        values = np.empty(len(n), np.int64)
+        self._pos = kernel.bounded(self._state, self._words, self._pos, np.asarray(n, np.int64) - 1, values)
+        return values
+
+    def first_two(self, n: Ints) -> tuple[Ints, Ints]:
+        """``permutation(n[i])[:2]`` for every i, n[i] of at least 2, as two columns."""
+        from . import _mt19937 as kernel
+
+        sizes = np.asarray(n, np.int64)
+        if sizes.size and sizes.min() < 2:
+            raise InputError("a sequence has only one patch; two different ones cannot be drawn from it")
+        first, second = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
+        swaps = np.empty(int(sizes.max(initial=2)), np.uint32)
+        self._pos = kernel.first_two(self._state, self._words, self._pos, sizes, first, second, swaps)
+        return first, second
 
 
 @dataclass(frozen=True)

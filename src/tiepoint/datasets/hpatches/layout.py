@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...formats.hpatches.patch_strip import StripHeader, read_strip_header
 from ...model.errors import FormatError
+from ...model.scores import kind_of
 
 NOISES = {"easy": "e", "hard": "h", "tough": "t"}
 """Noise levels and the letter of their images."""
@@ -53,7 +54,7 @@ def scan_folder(root: Path) -> Layout:
         return layout
     folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
     found = {p.name: sorted(p.glob("*.png"), key=lambda f: image_order(f.stem)) for p in folders}
-    named = {name for name in found if name.startswith(("i_", "v_"))}
+    named = {name for name in found if kind_of(name) != "other"}
     sequences = {name: files for name, files in found.items() if files}
     misplaced = _misplaced(root, folders, sequences)
     if misplaced:
@@ -80,7 +81,7 @@ def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]
     if sequences:
         if not any(f.stem == "ref" for files in sequences.values() for f in files):
             images = any((root / name / "H_1_2").exists() for name in sequences)
-            hint = "; these are full images, cut patches from them with 'tiepoint data cut'" if images else ""
+            hint = "; these are full images: cut patches from them first" if images else ""
             return f"no sequence has a ref.png{hint}"
         return None
     deeper = [p for p in folders if any(p.glob("*/ref.png"))]

@@ -16,6 +16,7 @@ from ...formats.hpatches.patch_strip import read_strip
 from ...formats.text_file import read_bytes
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...model.hashing import hash_file, hash_json
+from ...model.scores import kind_of
 from ...model.units import Item
 from .layout import NOISES, STANDARD_IMAGES, image_order, scan_folder
 
@@ -93,7 +94,7 @@ class HPatchesDataset:
 
     def kind(self, sequence: str) -> str:
         """What changes in a sequence: `i` illumination, `v` viewpoint, or `other`."""
-        return sequence[0] if sequence.startswith(("i_", "v_")) else "other"
+        return kind_of(sequence)
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -134,13 +135,6 @@ class HPatchesDataset:
     def read(self, key: str) -> NDArray[np.uint8]:
         """Patches of an image by its key ``SEQ/IM``."""
         return self.patches(*self._split(key, None))
-
-    @cached_property
-    def content_hash(self) -> str:
-        """Hash of all images; reads every file once."""
-        return hash_json(
-            {i.key: i.content for s in self.sequences for m in self._images[s] if (i := self.item(s, m))}
-        )
 
     def missing(self, sequences: Iterable[str], images: Iterable[str] = ()) -> list[str]:
         """Problems in words: which of the wanted sequences and images are not here."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Definition files of the 2016 tasks for any dataset (`tiepoint data tasks --suite hpatches-v1`).
+"""Definition files of the 2016 tasks for any dataset.
 
 Per set of sequences (train and test where the dataset has a ``test_set.txt``, else `all`) and noise level
 (easy, hard): classification and matching benchmarks, and retrieval files ``SET_NOISE_Ss_SEED``, each with

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Task files of the 2017 suite for a dataset (`tiepoint data tasks --suite hpatches`).
+"""Task files of the 2017 suite for a dataset.
 
 Writes ``splits.json``, ``verif_{pos,neg_intra,neg_inter}_split-X.csv``,
 ``retr_{queries,distractors}_split-X.csv``, and ``tasks.json``, which says of each file whether it is the
@@ -30,7 +30,7 @@ from .draws_2017 import (
     draw_verification,
     list_facts,
 )
-from .release_2017 import git_blob_sha1, official_lengths, official_sha1, official_splits, open_lengths
+from .release_2017 import git_blob_sha1, official_sha1, official_splits
 from .splits import (
     WHOLE,
     known_splits,
@@ -73,7 +73,7 @@ def write_v2_tasks(
     """Write the task files of a dataset.
 
     Args:
-        data: Strips, or lengths alone (`published_lengths` for the release).
+        data: Strips, or lengths alone (those of `release_2017` for the release).
         out: Folder for the files.
         splits: A `splits.json`; None takes the published splits whose sequences the dataset has. Where it has
             none of them in full, all its sequences are one split, `all`; a dataset of one's own has `full`,
@@ -110,11 +110,6 @@ def write_v2_tasks(
         _write_retrieval(data, split, root, usable, given.get(name), report)
     write_bytes(root / "tasks.json", (json.dumps(asdict(report), indent=1).encode(),))
     return report
-
-
-def published_lengths() -> HPatchesDataset:
-    """The release as known without its files: 106 of 116 sequences, enough for a, b, c and illum."""
-    return HPatchesDataset.from_lengths(official_lengths(), unsure=open_lengths())
 
 
 def verification_rows(split: Split, lengths: Mapping[str, int]) -> int:
@@ -277,7 +272,7 @@ def _write_retrieval(
     if given is None and not usable:
         report.notes.append(
             f"split {split.name}: no retrieval lists, since drawing them needs the patches (contrast); "
-            f"give a folder with {' and '.join(files)} (--tasks)"
+            f"give a folder with {' and '.join(files)} as `tasks`"
         )
         return
     if given is None:

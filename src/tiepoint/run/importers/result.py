@@ -11,6 +11,7 @@ import numpy as np
 
 from ...model.hashing import hash_array, hash_file, hash_json
 from ...model.records import Records
+from ...model.scores import kind_of
 from ...store.manifest import DatasetFacts, Manifest, MethodFacts
 from ...store.runs import StoredRun, save_run
 from ...store.store import Store
@@ -51,11 +52,6 @@ def not_a_fraction(value: float) -> str | None:
     if -SLACK <= value <= 1 + SLACK:
         return None
     return f"expected a fraction between 0 and 1, found {value:g}"
-
-
-def kind_of(scene: str) -> str:
-    """Stratum of a sequence: `i`, `v` or `other`."""
-    return scene[0] if scene.startswith(("i_", "v_")) else "other"
 
 
 def records_of(protocol: str, columns: dict[str, Any], **meta: Any) -> Records:

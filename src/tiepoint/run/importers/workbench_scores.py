@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...model.scores import Score, group_name
+from ...model.scores import Score, group_name, kind_of
 from ...store.views import WORKBENCH_COLUMNS
 from ...tasks.scene_means import Sums, macro, micro
 from ..engine import load_task
@@ -107,7 +107,7 @@ def _with_scenes(row: dict[str, Any], scenes: Mapping[str, Mapping[str, float]])
     mean, zeros = _MEANS[row["metric"]]
     count = np.array([s["query_count"] + (s["excluded_count"] if zeros else 0) for s in scenes.values()])
     total = np.array([s[f"true_map{zeros}"] for s in scenes.values()]) * count
-    kinds = tuple(s[0] if s[0] in "vi" else "other" for s in scenes)
+    kinds = tuple(kind_of(s, ("i", "v")) for s in scenes)
     again = with_interval(
         load_task("keypoints/ranking"), mean(row["metric"], Sums(tuple(scenes), kinds, total, count)), {}
     )

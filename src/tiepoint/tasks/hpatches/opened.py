@@ -17,6 +17,7 @@ from ...datasets.hpatches.strips import HPatchesDataset
 from ...formats.hpatches.splits import Split
 from ...model.errors import InputError, ProblemsError, Together, UnknownNameError
 from ...model.records import Records
+from ...model.scores import kind_of
 from ...model.units import Features, Item, Unit
 from ..base import OpenTask
 
@@ -155,15 +156,6 @@ def raise_problems(data: Path, problems: Sequence[str]) -> None:
     """All problems at once, before any work."""
     if problems:
         raise ProblemsError(f"dataset {data}", problems)
-
-
-def kind_of(scene: str) -> str:
-    """Stratum of a sequence: `i`, `v` or `other`.
-
-    >>> kind_of("v_wall"), kind_of("s_boring")
-    ('v', 'other')
-    """
-    return scene[0] if scene.startswith(("i_", "v_")) else "other"
 
 
 def rows_of(features: Features, key: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -16,6 +16,7 @@ from ...formats.hbench.ids import split_image
 from ...model.errors import InputError, UnknownNameError
 from ...model.hashing import hash_file, hash_json
 from ...model.records import Records
+from ...model.scores import kind_of
 from ...model.units import Features, Item, Unit
 from ..base import OpenTask
 
@@ -90,15 +91,6 @@ def item_key(image: str) -> str:
     'v_wall/ref'
     """
     return "/".join(split_image(image))
-
-
-def kind_of(scene: str) -> str:
-    """Stratum of a sequence: `i`, `v` or `other`.
-
-    >>> kind_of("v_wall"), kind_of("s_boring")
-    ('v', 'other')
-    """
-    return scene[0] if scene.startswith(("i_", "v_")) else "other"
 
 
 def rows_of(

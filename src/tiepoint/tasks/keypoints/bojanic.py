@@ -34,7 +34,7 @@ class Rows:
 
 
 def kind_of(scene: str) -> str:
-    """The original's split: illumination if the name contains ``i_``, else viewpoint."""
+    """The split of this protocol: illumination if the name has ``i_`` anywhere in it, else viewpoint."""
     return "i" if "i_" in scene else "v"
 
 

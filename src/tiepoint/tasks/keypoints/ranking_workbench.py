@@ -20,7 +20,7 @@ from ...metrics import half_tie_rank
 from ...metrics.experiment import ExperimentMetrics, QueryAPResult
 from ...metrics.scene_means import mean_of
 from ...model.records import Records
-from ...model.scores import Score, group_name
+from ...model.scores import Score, group_name, kind_of
 from ...model.units import Features
 from ..scene_means import KIND_NAMES, Sums, by_scene, count_score, macro, micro, with_protocol
 from .opened import ImageFeatures, OpenKeypoints, image_features
@@ -144,7 +144,7 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
     """Scores under the tool's names; what it stores as 0 for "nothing measured" is NaN here."""
     m = experiment_metrics(records)
     scenes = tuple(sorted(str(r.meta["scene"]) for r in records))
-    kinds = tuple(s[0] if s[:1] in ("v", "i") else "other" for s in scenes)
+    kinds = tuple(kind_of(s, ("i", "v")) for s in scenes)
     ap = [m.per_scene_ap.get(s, []) for s in scenes]
     excluded = np.array([m.per_scene_excluded.get(s, 0) for s in scenes], float)
     total, count = np.array([sum(a) for a in ap]), np.array([len(a) for a in ap], float)

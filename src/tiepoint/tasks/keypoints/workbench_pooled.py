@@ -19,7 +19,7 @@ from ...geometry.nearest_truth import nearest_pairs
 from ...kernels import PooledCounts, pair_distances_sq
 from ...metrics import average_precision_from_counts, chance_average_precision
 from ...model.records import Records
-from ...model.scores import Score, group_name
+from ...model.scores import Score, group_name, kind_of
 from ...model.units import Features
 from ..scene_means import KIND_NAMES, Sums, by_scene, count_score, macro, with_protocol
 from .distractors import workbench_rows, workbench_scenes
@@ -119,7 +119,7 @@ def compare_retrieval(opened: OpenKeypoints, scene: str, features: Features) -> 
 def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
     """Mean over scenes with a candidate of the AP (0 without a correct pair), and the label counts."""
     scenes = tuple(str(r.meta["scene"]) for r in records)
-    kinds = tuple(s[0] if s[:1] in ("v", "i") else "other" for s in scenes)
+    kinds = tuple(kind_of(s, ("i", "v")) for s in scenes)
     value, count, random = (np.zeros(len(records)) for _ in range(3))
     for i, r in enumerate(records):
         positives = int(r.meta["true_positives"])
