@@ -74,7 +74,8 @@ def load(
     from .store.runs import load_run, load_runs
     from .store.store import Store
 
-    with Store.open(store) as opened:
+    with Store.open(store, mode="read") as opened:
+        _warn(opened.notices)
         if run is not None:
             one = load_run(opened, run)
             return Run(one, read_records(opened, one))
@@ -120,15 +121,17 @@ def compare(
 
     named = [r for r in runs if not isinstance(r, Run)]
     chosen = [r for r in runs if isinstance(r, Run)]
-    if named or not chosen:
-        with Store.open(store) as opened:
-            chosen += runs_of(opened, named, task=task)
-    asked = [str(r) for r in named]
     notes: list[str] = []
+    if named or not chosen:
+        with Store.open(store, mode="read") as opened:
+            chosen += runs_of(opened, named, task=task)
+            notes += opened.notices
+    asked = [str(r) for r in named]
     if split is not None:
         chosen = of_split(chosen, split, asked)
     elif asked or not runs:
-        chosen, notes = settled(chosen, asked, allow)
+        chosen, told = settled(chosen, asked, allow)
+        notes += told
     found = compare_runs(
         chosen, metric=metric, group=group, protocol=protocol, baseline=baseline, allow=allow
     )

@@ -19,8 +19,8 @@ from tiepoint.formats.keypoints.set_folder import KeypointSet, read_keypoint_set
 from tiepoint.geometry.homography import project
 from tiepoint.model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from tiepoint.model.keypoints import Keypoints
+from tiepoint.store.check import rebuild
 from tiepoint.store.keypoint_sets import load_keypoint_set, save_keypoint_set
-from tiepoint.store.runs import rebuild
 from tiepoint.store.store import Store
 
 SHIFT = np.array([[1, 0, -30], [0, 1, 12], [0, 0, 1.0]])
@@ -200,7 +200,7 @@ def test_csv_round_trips(sequences, sift, tmp_path):
 def test_stored_sets_are_named_hashed_and_checked(sift, tmp_path):
     with Store.open(tmp_path / "s") as store:
         folder = save_keypoint_set(store, sift)
-        back = load_keypoint_set(store, "sift")
+        back = load_keypoint_set(store.root, "sift")
         assert back.id == sift.id
         assert back.recipe == sift.recipe
         with store.begin() as c:
@@ -216,8 +216,8 @@ def test_stored_sets_are_named_hashed_and_checked(sift, tmp_path):
             save_keypoint_set(store, sift)
         save_keypoint_set(store, sift, overwrite=True)
         with pytest.raises(UnknownNameError, match="did you mean 'sift'"):
-            load_keypoint_set(store, "sfit")
-        with pytest.raises(InputError, match="no name"):
+            load_keypoint_set(store.root, "sfit")
+        with pytest.raises(InputError, match="cannot be the name"):
             save_keypoint_set(store, KeypointSet("../x", {}))
     table = np.load(folder / "keypoints.npy")
     table[0, 0] += 1

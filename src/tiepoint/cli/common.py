@@ -7,9 +7,12 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..model.errors import InputError
+
+if TYPE_CHECKING:
+    from ..store.store import Store
 
 
 def error(message: str) -> None:
@@ -20,6 +23,17 @@ def error(message: str) -> None:
 def notice(message: str) -> None:
     """A warning on standard error."""
     print(f"tiepoint: warning: {message}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def reading(where: str | None) -> Iterator[Store]:
+    """A store opened only to be read, with what there is to say about it as warnings."""
+    from ..store.store import Store
+
+    with Store.open(where, mode="read") as opened:
+        for line in opened.notices:
+            notice(line)
+        yield opened
 
 
 def values(given: Sequence[str] | None) -> list[str]:

@@ -122,7 +122,7 @@ def check(
         from ..store.check import check_store
         from ..store.store import Store
 
-        with Store.open(store) as opened:
+        with Store.open(store, create=False) as opened:
             problems, count = check_store(opened)
         print(f"{count} runs in the store, database rebuilt from their files")
         for problem in problems:

@@ -33,10 +33,9 @@ def _saved(store: str | None, sets: list[Any], overwrite: bool) -> None:
 
 def _loaded(store: str | None, *names: str) -> list[Any]:
     from ..store.keypoint_sets import load_keypoint_set
-    from ..store.store import Store
+    from ..store.store import store_root
 
-    with Store.open(store) as opened:
-        return [load_keypoint_set(opened, name) for name in names]
+    return [load_keypoint_set(store_root(store), name) for name in names]
 
 
 @app.command("make")
@@ -174,13 +173,10 @@ def list_(store: str = STORE) -> None:
 
     Example: `tiepoint keypoints list`
     """
-    from ..store.keypoint_sets import known_keypoint_sets, load_keypoint_set
-    from ..store.store import Store
+    from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
+    from ..store.store import store_root
 
-    with Store.open(store) as opened:
-        for name in known_keypoint_sets(opened):
-            made = load_keypoint_set(opened, name)
-            r = made.recipe
-            print(
-                f"{name}: {made.total:,} keypoints, {r.get('detector')}, {r.get('method')}, id {made.id[:12]}"
-            )
+    for name, folder in sets_below(store_root(store)).items():
+        made = read_keypoint_set(folder)
+        r = made.recipe
+        print(f"{name}: {made.total:,} keypoints, {r.get('detector')}, {r.get('method')}, id {made.id[:12]}")

@@ -8,7 +8,7 @@ import json
 import typer
 
 from ..model.errors import UnknownNameError
-from .common import console
+from .common import console, reading
 
 
 def list_things(
@@ -59,9 +59,8 @@ def _datasets(store: str | None) -> list[dict[str, str | None]]:
     import sqlalchemy as sa
 
     from ..store.schema import datasets
-    from ..store.store import Store
 
-    with Store.open(store) as opened, opened.begin() as connection:
+    with reading(store) as opened, opened.reading() as connection:
         rows = connection.execute(sa.select(datasets).order_by(datasets.c.name, datasets.c.id)).mappings()
         return [
             {"name": r["name"], "family": r["family"], "path": r["path"], "hash": r["id"][:12]} for r in rows
@@ -70,9 +69,8 @@ def _datasets(store: str | None) -> list[dict[str, str | None]]:
 
 def _runs(store: str | None) -> list[dict[str, str | None]]:
     from ..store.runs import load_runs
-    from ..store.store import Store
 
-    with Store.open(store) as opened:
+    with reading(store) as opened:
         return [
             {
                 "run": r.id,

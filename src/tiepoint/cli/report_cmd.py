@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from .common import progress_bars, values
+from .common import progress_bars, reading, values
 
 
 def report(
@@ -27,11 +27,10 @@ def report(
     from ..report.page.html import render
     from ..report.runs.select import runs_of
     from ..report.runs.splits import of_split
-    from ..store.store import Store
 
     path = out or Path(f"report.{SUFFIX.get(form, form)}")
     wanted = values(task)
-    with Store.open(store) as opened, progress_bars() as progress:
+    with reading(store) as opened, progress_bars() as progress:
         runs = runs_of(opened, methods)
         for name in wanted:
             if name not in {r.task for r in runs}:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from .common import console
+from .common import console, reading
 
 
 def show(
@@ -41,9 +41,8 @@ def show(
     from ..run.engine import read_records
     from ..run.result import Run
     from ..store.runs import load_run
-    from ..store.store import Store
 
-    with Store.open(store) as opened:
+    with reading(store) as opened:
         stored = load_run(opened, run)
         found = Run(stored, read_records(opened, stored), stored.manifest.warnings)
     told = conventions_of(found) if conventions else None

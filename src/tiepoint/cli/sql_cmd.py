@@ -7,7 +7,7 @@ import json
 
 import typer
 
-from .common import console
+from .common import console, reading
 
 
 def sql(
@@ -20,9 +20,8 @@ def sql(
     Example: `tiepoint sql "select method_id, task, created_at from runs"`
     """
     from ..store.query import select
-    from ..store.store import Store
 
-    with Store.open(store) as opened:
+    with reading(store) as opened:
         columns, rows = select(opened, query)
     if json_:
         print(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1, default=str))

@@ -53,7 +53,7 @@ def unwritable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        raise StoreError(f"cannot write {path}: {e.strerror or e}; choose another place with --store") from e
+        raise StoreError(f"cannot write {path}: {e.strerror or e}; choose another `store`") from e
 
 
 @contextlib.contextmanager

@@ -1,22 +1,86 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Verifying a store: every record of every run is there and readable; the database follows the files."""
+"""Verifying a store: the database follows the files, and every file that a run needs is readable."""
 
 from __future__ import annotations
 
-from ..model.errors import StoreError
-from .runs import load_runs, rebuild
+import contextlib
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+
+from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
+from ..model.errors import InputError, StoreError
+from .runs import StoredRun, insert_run, load_runs, read_run, upsert
+from .schema import datasets, keypoint_sets, methods, runs, scores
 from .store import Store
 
 
 def check_store(store: Store) -> tuple[list[str], int]:
     """Problems in words, and the number of runs after the database was rebuilt from the files."""
-    count = rebuild(store)
+    problems = rebuild(store)
+    found = load_runs(store)
+    for run in found:
+        wanted = [(f"unit {u}", k) for u, by in run.manifest.units.items() for k in by.values()]
+        for part, key in wanted:
+            with _noting(problems, run, part):
+                store.records.get(key)
+        for protocol, key in run.manifest.values.items():
+            with _noting(problems, run, f"protocol {protocol}"):
+                store.values.get(key)
+    return problems, len(found)
+
+
+@contextlib.contextmanager
+def _noting(problems: list[str], run: StoredRun, part: str) -> Iterator[None]:
+    try:
+        yield
+    except StoreError as e:
+        problems.append(f"run {run.id} ({run.method}), {part}: {e}")
+
+
+def rebuild(store: Store) -> list[str]:
+    """Make the database say what the files of the store say, in one transaction; returns problems in words.
+
+    A run whose file is gone disappears, with its method and dataset if no other run has them. The rows of a
+    run whose file cannot be read stay, since they are all that is left of it; the file is named.
+    """
+    with store.begin() as connection:
+        return follow_files(store, connection)
+
+
+def follow_files(store: Store, connection: sa.Connection) -> list[str]:
+    """`rebuild` within a transaction."""
     problems = []
-    for run in load_runs(store):
-        for unit, by in run.manifest.units.items():
-            for key in by.values():
-                try:
-                    store.records.get(key)
-                except StoreError as e:
-                    problems.append(f"run {run.id} ({run.method}), unit {unit}: {e}")
-    return problems, count
+    there = set()
+    for path in sorted((store.root / "runs").glob("*.json")):
+        there.add(path.stem)
+        try:
+            run = read_run(path)
+            if run.id != path.stem:
+                raise StoreError(f"{path} holds the run {run.id}; name it {run.id}.json or remove it")
+            insert_run(connection, run)
+        except StoreError as e:
+            problems.append(str(e))
+    for name in connection.execute(sa.select(runs.c.id)).scalars().all():
+        if name not in there:
+            connection.execute(sa.delete(scores).where(scores.c.run_id == name))
+            connection.execute(sa.delete(runs).where(runs.c.id == name))
+    sets = []
+    for folder in sets_below(store.root).values():
+        try:
+            row = read_keypoint_set(folder).row()
+        except InputError as e:
+            problems.append(str(e))
+            continue
+        sets.append(row["id"])
+        upsert(connection, keypoint_sets, row)
+    for table, used in (
+        (methods, runs.c.method_id),
+        (datasets, runs.c.dataset_id),
+        (keypoint_sets, runs.c.keypoint_set_id),
+    ):
+        known = set(connection.execute(sa.select(used).distinct()).scalars()) | set(sets)
+        for name in connection.execute(sa.select(table.c.id)).scalars().all():
+            if name not in known:
+                connection.execute(sa.delete(table).where(table.c.id == name))
+    return problems

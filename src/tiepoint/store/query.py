@@ -26,12 +26,10 @@ def select(store: Store, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
             cursor.execute("SET TRANSACTION READ ONLY")
             cursor.execute(query, prepare=True)  # type: ignore[call-arg]
         if cursor.description is None:
-            raise InputError("this statement returns no rows; tiepoint sql only reads")
+            raise InputError("this statement returns no rows; a query can only read")
         return [column[0] for column in cursor.description], [tuple(row) for row in cursor.fetchall()]
     except (dialect.loaded_dbapi.Error, dialect.loaded_dbapi.Warning) as e:
         raise InputError(f"the database refuses this query: {e}") from e
     finally:
-        if dialect.name == "sqlite":
-            cursor.execute("PRAGMA query_only = OFF")
         connection.rollback()
         connection.close()

@@ -13,19 +13,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..formats.keypoints.set_folder import read_keypoint_set
 from ..model.errors import InputError, StoreError
 from ..model.hashing import hash_json
 from .manifest import Manifest
-from .schema import datasets, keypoint_sets, methods, runs, scores
+from .schema import columns_in, datasets, keypoint_sets, methods, runs, scores
 from .store import Store
 
+STATUSES = ("done", "failed")
 SCORE_COLUMNS = ("protocol", "metric", "group", "value", "n", "low", "high", "interval", "chance", "note")
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """One method on one task, as it is kept.
+    """One method on one task, as it is kept. `status` is one of `STATUSES`; `error` says why a run failed.
 
     `manifest` holds everything else: method and dataset with their hashes, options, units with the keys
     of their records, versions, machine, times, warnings.
@@ -40,6 +40,12 @@ class StoredRun:
     created_at: str = ""
     time_s: float | None = None
     keypoint_set: Mapping[str, Any] | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        if self.status == "error":  # as older versions wrote it
+            object.__setattr__(self, "status", "failed")
+        if self.status not in STATUSES:
+            raise ValueError(f"a run is {' or '.join(STATUSES)}, not {self.status!r}")
 
     @property
     def method(self) -> str:
@@ -56,7 +62,7 @@ def _clean(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _upsert(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) -> None:
+def upsert(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) -> None:
     """Insert a content-addressed row unless it is there (concurrent writers included)."""
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
@@ -71,10 +77,11 @@ def method_id(manifest: Manifest) -> str:
     return hash_json([m.name, m.family, m.config])
 
 
-def _insert(connection: sa.Connection, run: StoredRun) -> None:
+def insert_run(connection: sa.Connection, run: StoredRun) -> None:
+    """Write the rows of a run; those of the same id are replaced."""
     m, d = run.manifest.method, run.manifest.dataset
     mid = method_id(run.manifest)
-    _upsert(
+    upsert(
         connection,
         methods,
         {
@@ -86,7 +93,7 @@ def _insert(connection: sa.Connection, run: StoredRun) -> None:
             "config": json.dumps(m.config, sort_keys=True, default=str),
         },
     )
-    _upsert(
+    upsert(
         connection,
         datasets,
         {
@@ -99,7 +106,7 @@ def _insert(connection: sa.Connection, run: StoredRun) -> None:
     )
     if run.keypoint_set is not None:
         known = {c.name for c in keypoint_sets.columns}
-        _upsert(connection, keypoint_sets, {k: v for k, v in run.keypoint_set.items() if k in known})
+        upsert(connection, keypoint_sets, {k: v for k, v in run.keypoint_set.items() if k in known})
     connection.execute(sa.delete(scores).where(scores.c.run_id == run.id))
     connection.execute(sa.delete(runs).where(runs.c.id == run.id))
     connection.execute(
@@ -150,7 +157,7 @@ def read_run(path: Path) -> StoredRun:
         plain = json.loads(path.read_text())
         return StoredRun(**plain | {"manifest": Manifest.read(plain["manifest"])})
     except (OSError, ValueError, TypeError, KeyError) as e:
-        raise StoreError(f"{path} is not a run file: {e}; remove it and rebuild the database") from e
+        raise StoreError(f"{path} is not a run file: {e}; remove it and make the run again") from e
 
 
 Merge = Callable[[StoredRun | None], StoredRun]
@@ -171,7 +178,7 @@ def save_run(store: Store, run: StoredRun, merge: Merge | None = None) -> Stored
                 raise ValueError(f"merging run {run.id} gave run {made.id}")
             run = made
         store.write_json(f"runs/{run.id}.json", _plain(run))
-        _insert(connection, run)
+        insert_run(connection, run)
     return run
 
 
@@ -181,7 +188,7 @@ def _stored(store: Store, connection: sa.Connection, run_id: str) -> StoredRun |
     if path.is_file():
         with contextlib.suppress(StoreError):
             return read_run(path)
-    return next(iter(_load(connection, runs.c.id == run_id)), None)
+    return next(iter(load_rows(connection, store.version, runs.c.id == run_id)), None)
 
 
 def load_runs(
@@ -196,28 +203,39 @@ def load_runs(
     if run_id is not None:
         wanted.append(runs.c.id.startswith(run_id, autoescape=True))
     with store.reading() as connection:
-        return _load(connection, *wanted)
+        return load_rows(connection, store.version, *wanted)
 
 
-def _load(connection: sa.Connection, *wanted: sa.ColumnElement[bool]) -> list[StoredRun]:
-    query = sa.select(runs).join(methods, methods.c.id == runs.c.method_id).where(*wanted)
+def load_rows(connection: sa.Connection, version: int, *wanted: sa.ColumnElement[bool]) -> list[StoredRun]:
+    """Runs from the rows of a database of a schema version, newest last; the file of a run is not read."""
+    query = (
+        sa.select(runs, *(c.label(f"set_{c.name}") for c in keypoint_sets.columns))
+        .join(methods, methods.c.id == runs.c.method_id)
+        .join(keypoint_sets, keypoint_sets.c.id == runs.c.keypoint_set_id, isouter=True)
+        .where(*wanted)
+        .order_by(runs.c.created_at, runs.c.id)
+    )
+    columns = columns_in(scores, version)
+    order = (scores.c.position, scores.c.protocol, scores.c.metric, scores.c["group"])
     found = []
-    for row in connection.execute(query.order_by(runs.c.created_at, runs.c.id)).mappings().all():
-        own = connection.execute(
-            sa.select(scores)
+    for row in connection.execute(query).mappings().all():
+        own = (
+            sa.select(*columns)
             .where(scores.c.run_id == row["id"])
-            .order_by(scores.c.position, scores.c.protocol, scores.c.metric, scores.c["group"])
+            .order_by(*(c for c in order if c in columns))
         )
+        known = {c.name: row[f"set_{c.name}"] for c in keypoint_sets.columns}
         found.append(
             StoredRun(
                 row["id"],
                 row["task"],
                 row["status"],
                 Manifest.read(json.loads(row["manifest"])),
-                [dict(s) for s in own.mappings()],
+                [dict(s) for s in connection.execute(own).mappings()],
                 row["error"],
                 row["created_at"],
                 row["time_s"],
+                keypoint_set=None if row["keypoint_set_id"] is None else known,
             )
         )
     return found
@@ -227,23 +245,9 @@ def load_run(store: Store, run_id: str) -> StoredRun:
     """The one run of an (abbreviated) id."""
     found = load_runs(store, run_id=run_id)
     if not found:
-        raise InputError(f"no run {run_id!r} in store {store.where}; `tiepoint list runs` shows them")
+        raise InputError(f"the store {store.where} has no run {run_id!r}; `list runs` shows those it has")
     if len(found) > 1:
         raise InputError(
-            f"run {run_id!r} is ambiguous: {', '.join(r.id for r in found)}; give more characters"
+            f"several runs begin with {run_id!r}: {', '.join(r.id for r in found)}; give more characters"
         )
     return found[0]
-
-
-def rebuild(store: Store) -> int:
-    """Write all run files and keypoint sets of the store's folder into its database; returns how many runs.
-
-    The database can be lost: files are written first and hold everything.
-    """
-    files = sorted((store.root / "runs").glob("*.json"))
-    with store.begin() as connection:
-        for path in files:
-            _insert(connection, read_run(path))
-        for header in sorted((store.root / "keypoint_sets").glob("*/set.json")):
-            _upsert(connection, keypoint_sets, read_keypoint_set(header.parent).row())
-    return len(files)

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import sqlalchemy as sa
 
-from ..model.errors import StoreError
 from .views import create_views
 
 metadata = sa.MetaData()
@@ -82,7 +82,7 @@ scores = sa.Table(
     sa.Column("interval", sa.String(32)),
     sa.Column("chance", sa.Float),
     sa.Column("note", sa.Text),
-    sa.Column("position", sa.Integer),
+    sa.Column("position", sa.Integer, info={"since": 3}),
 )
 """`position` is the place of a score among those of its run: the order of the task."""
 
@@ -102,7 +102,11 @@ def _to_3(connection: sa.Connection) -> None:
         connection.execute(sa.text("alter table scores add column position integer"))
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_to_1, _to_2, _to_3)
+def _to_4(connection: sa.Connection) -> None:
+    connection.execute(sa.update(runs).where(runs.c.status == "error").values(status="failed"))
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_to_1, _to_2, _to_3, _to_4)
 """Step i takes a database from version i to version i + 1."""
 
 VERSION = len(MIGRATIONS)
@@ -115,14 +119,17 @@ def version_of(connection: sa.Connection) -> int:
     return int(connection.execute(sa.select(versions.c.version)).scalar() or 0)
 
 
-def migrate(connection: sa.Connection, where: str, *, to: int = VERSION) -> None:
-    """Bring a database to version `to`; one written by a newer tiepoint is refused."""
-    current = version_of(connection)
-    if current > VERSION:
-        raise StoreError(
-            f"store {where} has schema version {current}, this tiepoint knows up to {VERSION}: "
-            "upgrade tiepoint or choose another store with --store"
-        )
-    for step in range(current, to):
+def upgrade(connection: sa.Connection, *, to: int = VERSION) -> None:
+    """Bring the tables of a database to version `to`."""
+    for step in range(version_of(connection), to):
         MIGRATIONS[step](connection)
         connection.execute(sa.update(versions).values(version=step + 1))
+
+
+def columns_in(table: sa.Table, version: int) -> list[sa.Column[Any]]:
+    """The columns that a table has in a version of the schema.
+
+    >>> [c.name for c in columns_in(scores, 3) if c not in columns_in(scores, 2)]
+    ['position']
+    """
+    return [c for c in table.columns if c.info.get("since", 1) <= version]

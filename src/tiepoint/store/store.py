@@ -1,34 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Opening a store: a folder (SQLite inside) or an SQLAlchemy URL with a folder for files beside it."""
+"""An open store: a folder (SQLite inside) or a database URL with a folder for files beside it."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import sqlalchemy as sa
 
 from ..model import hashing
 from ..model.errors import StoreError
-from ..model.hashing import hash_bytes
 from . import schema
 from .atomic import atomic_file, unwritable
+from .database import DATABASE, begin, begin_reading, make_engine, make_sqlite_engine
 from .features import FeatureCache
 from .records import RecordStore
 from .values import ValueStore
 
 DEFAULT = "tiepoint-store"
 
-_LOCK = 7496
-"""Number of the advisory locks that writers of a PostgreSQL store take."""
-
-_READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+Mode = Literal["read", "write"]
 
 
 def default_store() -> str:
@@ -37,15 +36,21 @@ def default_store() -> str:
 
 
 def split_url(where: str) -> tuple[str, Path]:
-    """Database URL and files folder of ``postgresql://…?files=DIR``; the folder defaults to `DEFAULT`.
+    """Database URL and files folder of ``postgresql://…?files=DIR``; a URL without the folder is refused.
 
     >>> split_url("postgresql://u@h/db?files=/lab/tp&connect_timeout=3")
     ('postgresql://u@h/db?connect_timeout=3', PosixPath('/lab/tp'))
     """
     parts = urlsplit(where)
     query = dict(parse_qsl(parts.query))
-    files = Path(query.pop("files", DEFAULT))
-    return urlunsplit(parts._replace(query=urlencode(query))), files
+    files = query.pop("files", None)
+    if not files:
+        shown = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
+        raise StoreError(
+            f"the store {shown} does not say where its files are; add the folder for records and features to "
+            f"the URL: {shown}?files=DIR"
+        )
+    return urlunsplit(parts._replace(query=urlencode(query))), Path(files)
 
 
 def store_root(where: str | Path | None = None) -> Path:
@@ -60,34 +65,115 @@ def store_root(where: str | Path | None = None) -> Path:
 
 @dataclass(frozen=True)
 class Store:
-    """Open store: `engine` for SQL, `features` and `records` on disk, `root` their folder."""
+    """Open store: `engine` for SQL; `features`, `records` and `values` on disk, `root` their folder.
+
+    `version` is the version of its schema, `notices` what a reader of it should know.
+    """
 
     engine: sa.Engine
     root: Path
     where: str
+    mode: Mode = "write"
+    version: int = schema.VERSION
+    notices: tuple[str, ...] = ()
+    _copy: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
 
     @classmethod
-    def open(cls, where: str | Path | None = None) -> Store:
-        """Open or create a store; migrates an older schema, refuses a newer one."""
+    def open(cls, where: str | Path | None = None, *, mode: Mode = "write", create: bool = True) -> Store:
+        """Open a store; one written by a newer tiepoint is refused.
+
+        Args:
+            where: Folder or database URL; `default_store` if nothing is said.
+            mode: ``"write"`` brings an older store up to date, after a copy of its database. ``"read"``
+                creates nothing, locks nobody out, needs no right to write, and reads an older store as it is.
+            create: Whether to make a store that is not there; one that is only read is never made.
+        """
         text = str(where) if where is not None else default_store()
         if "://" in text:
             url, root = split_url(text)
-            shown = sa.make_url(url).render_as_string(hide_password=True)
+            engine, database = make_engine(url, mode)
+            shown = engine.url.render_as_string(hide_password=True) if database is None else text
         else:
-            root = Path(text)
-            shown = text
+            root, shown = Path(text), text
             if root.exists() and not root.is_dir():
-                raise StoreError(f"store {root} is a file; --store takes a folder or a database URL")
-            url = f"sqlite:///{root / 'tiepoint.sqlite'}"
+                raise StoreError(f"the store {root} is a file; a store is a folder or a database URL")
+            database = root / DATABASE
+            engine = make_sqlite_engine(database, mode)
+        store = cls(engine, root, shown, mode)
+        if mode == "read":
+            return store._opened_to_read(database)
+        if not create and not root.is_dir():
+            raise StoreError(f"there is no store at {root}")
         with unwritable(root):
             root.mkdir(parents=True, exist_ok=True)
-            if not os.access(root, os.W_OK):
+            if not os.access(root, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
                 raise PermissionError(13, "Permission denied")
-        store = cls(_engine(url), root, shown)
-        with store.begin() as connection:
-            schema.migrate(connection, shown)
-        hashing.load_memo(root / "hashes.json")
-        return store
+        return store._opened_to_write()
+
+    def _opened_to_write(self) -> Store:
+        from .migrate import migrate
+
+        version = self._checked_version()
+        if version == 0:
+            with self.begin() as connection:
+                schema.upgrade(connection)
+        elif version < schema.VERSION:
+            migrate(self)
+        hashing.load_memo(self.root / "hashes.json")
+        return self
+
+    def _opened_to_read(self, database: Path | None) -> Store:
+        store = self
+        if database is not None:
+            if not database.is_file():
+                lost = (self.root / "runs").is_dir()
+                why = f" but its files; `data check` makes {database} again from these" if lost else ""
+                raise StoreError(f"there is no store at {self.root}{why}")
+            store = self._readable(database)
+        version = store._checked_version()
+        if version == 0:
+            raise StoreError(f"the database of the store {self.where} is empty")
+        hashing.load_memo(self.root / "hashes.json")
+        if version == schema.VERSION:
+            return store
+        older = (
+            f"the store {self.where} was made by an older version of tiepoint (schema {version}, now "
+            f"{schema.VERSION}); it is read as it is, and `store migrate` brings it up to date"
+        )
+        return replace(store, version=version, notices=(older,))
+
+    def _readable(self, database: Path) -> Store:
+        """The store, or where the database cannot be read in place, a copy of it.
+
+        What a killed writer left half-done has to be undone before the database can be read, and so needs
+        the right to write; the same goes for a file system that cannot lock.
+        """
+        try:
+            with self.engine.connect() as connection:
+                connection.exec_driver_sql("select count(*) from sqlite_master")
+            return self
+        except sa.exc.DBAPIError:
+            self.engine.dispose()
+        copy = tempfile.TemporaryDirectory(prefix="tiepoint-")
+        try:
+            for suffix in ("", "-journal", "-wal"):
+                source = database.with_name(database.name + suffix)
+                if source.is_file():
+                    shutil.copyfile(source, Path(copy.name) / source.name)
+        except OSError as e:
+            raise StoreError(f"cannot read the store {self.where}: {e.strerror or e}") from e
+        engine = make_sqlite_engine(Path(copy.name) / database.name, "write")
+        return replace(self, engine=engine, _copy=copy)
+
+    def _checked_version(self) -> int:
+        with self.reading() as connection:
+            version = schema.version_of(connection)
+        if version > schema.VERSION:
+            raise StoreError(
+                f"the store {self.where} has schema version {version}, and this tiepoint knows up to "
+                f"{schema.VERSION}: upgrade tiepoint, or choose another `store`"
+            )
+        return version
 
     @property
     def features(self) -> FeatureCache:
@@ -112,21 +198,14 @@ class Store:
         the database can do that (PostgreSQL; SQLite has one writer at a time).
         """
         with self._transaction() as connection:
-            if connection.dialect.name == "sqlite":
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-            elif lock is None:
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-            else:
-                number = int(hash_bytes(lock.encode())[:8], 16) - 2**31
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock_shared(_LOCK)))
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK, number)))
+            begin(connection, lock)
             yield connection
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """One transaction that only reads: it sees one state and keeps nobody from writing."""
         with self._transaction() as connection:
-            connection.exec_driver_sql("BEGIN" if connection.dialect.name == "sqlite" else _READ_ONLY)
+            begin_reading(connection)
             yield connection
 
     @contextlib.contextmanager
@@ -134,12 +213,12 @@ class Store:
         try:
             opened = self.engine.connect()
         except sa.exc.DBAPIError as e:
-            raise StoreError(f"cannot open store {self.where}: {e.orig}") from e
+            raise StoreError(f"cannot open the store {self.where}: {e.orig}") from e
         try:
             with opened as connection, connection.begin():
                 yield connection
         except sa.exc.DBAPIError as e:
-            raise StoreError(f"store {self.where}: {e.orig}") from e
+            raise StoreError(f"the store {self.where}: {e.orig}") from e
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """A small immutable file under the store's folder."""
@@ -147,38 +226,16 @@ class Store:
             temporary.write_text(json.dumps(value, indent=1, sort_keys=True, default=str))
 
     def close(self) -> None:
-        """Remember file hashes and let the database go."""
-        with contextlib.suppress(StoreError):  # a memo that cannot be written only costs time
-            hashing.save_memo(self.root / "hashes.json", atomic_file)
+        """Let the database go and, unless the store is only read, remember the hashes of files."""
+        if self.mode == "write":
+            with contextlib.suppress(StoreError):  # a memo that cannot be written only costs time
+                hashing.save_memo(self.root / "hashes.json", atomic_file)
         self.engine.dispose()
+        if self._copy is not None:
+            self._copy.cleanup()
 
     def __enter__(self) -> Store:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _engine(url: str) -> sa.Engine:
-    try:
-        made = sa.make_url(url)
-        if made.drivername == "postgresql":
-            made = made.set(drivername="postgresql+psycopg")
-        options: dict[str, Any] = {}
-        if made.get_backend_name() == "sqlite":
-            options["connect_args"] = {"timeout": 60}
-        engine = sa.create_engine(made, **options)
-    except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError) as e:
-        raise StoreError(f"cannot understand the store URL {url!r}: {e}") from e
-    except ModuleNotFoundError as e:
-        raise StoreError(
-            f"this database needs the package {e.name!r}: pip install 'tiepoint[postgres]'"
-        ) from e
-    if engine.dialect.name == "sqlite":
-        # SQLite leaves transactions to the driver, which begins them too late for DDL: `Store` does.
-        sa.event.listen(engine, "connect", _manual_transactions)
-    return engine
-
-
-def _manual_transactions(connection: Any, _: object) -> None:
-    connection.isolation_level = None

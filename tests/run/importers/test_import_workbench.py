@@ -116,7 +116,7 @@ def test_scenes_of_the_metadata_give_intervals(database, tmp_path):
 def test_sets_keep_the_order_of_insertion(database, tmp_path):
     with Store.open(tmp_path / "store") as store:
         import_workbench(database, store)
-        found = load_keypoint_set(store, "sift_surf_a")
+        found = load_keypoint_set(store.root, "sift_surf_a")
         assert found.of("v_a/1").xy[:, 0].tolist() == [50, 60, 70]
         assert np.isnan(found.of("v_a/1").angle_deg).all()
         assert found.pairs["v_a/1"].tolist() == [0, 1, 2]

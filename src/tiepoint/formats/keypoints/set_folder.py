@@ -21,6 +21,18 @@ from ..text_file import read_bytes
 HEADER, TABLE, PAIRS = "set.json", "keypoints.npy", "pairs.npy"
 VERSION = 1
 
+SETS = "keypoint_sets"
+"""The folder of a store that holds its keypoint sets, a folder each."""
+
+
+def sets_below(root: Path) -> dict[str, Path]:
+    """Folders of the keypoint sets of a store by name, in alphabetical order.
+
+    >>> sets_below(Path("nowhere"))
+    {}
+    """
+    return {p.parent.name: p.parent for p in sorted((root / SETS).glob(f"*/{HEADER}"))}
+
 
 @dataclass(frozen=True)
 class KeypointSet:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ...formats.keypoints.set_folder import SETS
 from ..spec import FilesSpec
 
 _SET = re.compile(r"@set:(?P<name>[^/,?+@\s]+)")
@@ -22,7 +23,7 @@ def located(spec: Any, root: Path) -> Any:
         return spec
 
     def place(match: re.Match[str]) -> str:
-        folder = root / "keypoint_sets" / match["name"]
+        folder = root / SETS / match["name"]
         return f"@set:{folder}" if (folder / "set.json").is_file() else match[0]
 
     return _SET.sub(place, spec)

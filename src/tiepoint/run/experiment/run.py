@@ -100,7 +100,8 @@ def make_sets(experiment: Experiment, cells: list[Cell], store: Store, progress:
     """Projected keypoint sets that cells need and the store has not."""
     from ...datasets.keypoint_sets.make import make_keypoint_set
     from ...datasets.sequences import ImageSequences
-    from ...store.keypoint_sets import known_keypoint_sets, load_keypoint_set, save_keypoint_set
+    from ...formats.keypoints.set_folder import sets_below
+    from ...store.keypoint_sets import load_keypoint_set, save_keypoint_set
 
     wanted = {c.spec.partition("@set:")[2].partition("+")[0]: c.make for c in cells if c.make is not None}
     for name, detector in wanted.items():
@@ -111,8 +112,8 @@ def make_sets(experiment: Experiment, cells: list[Cell], store: Store, progress:
             "detector": detector, "max_features": k.max_features, "border_px": border,
             "data_hash": sequences.data_hash,
         }  # fmt: skip
-        if name in known_keypoint_sets(store):
-            have = load_keypoint_set(store, name).recipe
+        if name in sets_below(store.root):
+            have = load_keypoint_set(store.root, name).recipe
             if all(have.get(key) == value for key, value in recipe.items()):
                 continue
         made = make_keypoint_set(

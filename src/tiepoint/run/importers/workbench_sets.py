@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...formats.keypoints.set_folder import KeypointSet
+from ...formats.keypoints.set_folder import KeypointSet, sets_below
 from ...model.keypoints import COLUMNS, Keypoints
-from ...store.keypoint_sets import known_keypoint_sets, save_keypoint_set
+from ...store.keypoint_sets import save_keypoint_set
 from ...store.store import Store
 
 
@@ -33,7 +33,7 @@ def import_sets(path: Path, store: Store) -> list[str]:
             made = _set(connection, dict(header))
             if made is None:
                 continue
-            if made.name in known_keypoint_sets(store):
+            if made.name in sets_below(store.root):
                 notes.append(f"keypoint set {made.name} is in the store already and was not replaced")
                 continue
             save_keypoint_set(store, made)

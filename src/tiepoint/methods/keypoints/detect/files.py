@@ -12,14 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....formats.keypoints.csv_file import read_keypoint_csv
-from ....formats.keypoints.set_folder import read_keypoint_set
+from ....formats.keypoints.set_folder import read_keypoint_set, sets_below
 from ....model.errors import FormatError, InputError, ProblemsError
 from ....model.hashing import hash_file
 from ....model.keypoints import Keypoints
 from ....model.units import Item
-
-FOLDER = "keypoint_sets"
-"""Where a store keeps its keypoint sets."""
 
 _IMAGES = ("ppm", "png", "jpg", "jpeg", "pgm", "bmp", "tif", "tiff")
 
@@ -68,14 +65,11 @@ class KeypointFiles:
 def set_folder(name: str) -> Path:
     """The folder of a keypoint set: a path, or a name in the store of this place (``TIEPOINT_STORE``)."""
     store = Path(os.environ.get("TIEPOINT_STORE", "tiepoint-store"))
-    tried = [Path(name), store / FOLDER / name]
-    for folder in tried:
-        if (folder / "set.json").is_file():
+    known = sets_below(store)
+    for folder in (Path(name), known.get(name)):
+        if folder is not None and (folder / "set.json").is_file():
             return folder
-    known = sorted(p.parent.name for p in (store / FOLDER).glob("*/set.json"))
-    offer = (
-        f"known there: {', '.join(known)}" if known else "there is none yet, see `tiepoint keypoints make`"
-    )
+    offer = f"known there: {', '.join(known)}" if known else "there is none yet; make it first"
     raise InputError(f"no keypoint set {name!r} in {store}; {offer}")
 
 

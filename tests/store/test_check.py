@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The database follows the files: what is gone disappears, what is damaged is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from store_world import a_run
+
+from tiepoint.cli.main import run
+from tiepoint.model.records import Records
+from tiepoint.model.scores import SceneValues, Score
+from tiepoint.store import schema
+from tiepoint.store.check import check_store, rebuild
+from tiepoint.store.runs import StoredRun, load_runs, save_run
+from tiepoint.store.store import Store
+
+
+def _count(store: Store) -> dict[str, int]:
+    tables = (schema.runs, schema.scores, schema.methods, schema.datasets)
+    with store.reading() as c:
+        return {t.name: c.execute(sa.select(sa.func.count()).select_from(t)).scalar() or 0 for t in tables}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store of either kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "s")
+    return str(request.getfixturevalue("url"))
+
+
+def test_a_run_whose_file_is_gone_disappears_with_what_was_only_its_own(where: str) -> None:
+    other = {"hash": "e" * 64, "name": "other", "path": "p"}
+    with Store.open(where) as store:
+        save_run(store, a_run("aaa"))
+        save_run(store, a_run("bbb", method="gone", dataset=other))
+        assert _count(store) == {"runs": 2, "scores": 2, "methods": 2, "datasets": 2}
+        (store.root / "runs" / "bbb.json").unlink()
+        assert check_store(store) == ([], 1)
+        assert [r.id for r in load_runs(store)] == ["aaa"]
+        assert _count(store) == {"runs": 1, "scores": 1, "methods": 1, "datasets": 1}
+
+
+def test_a_damaged_file_is_named_and_its_rows_stay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, a_run("aaa"))
+        save_run(store, a_run("bbb"))
+        (store.root / "runs" / "aaa.json").write_text('{"id": "aaa"')
+        (store.root / "runs" / "bbb.json").rename(store.root / "runs" / "ccc.json")
+        (problem, named) = rebuild(store)
+        assert "aaa.json is not a run file" in problem
+        assert "ccc.json holds the run bbb" in named
+        assert [r.id for r in load_runs(store)] == ["aaa"]
+    assert run(["data", "check", "--store", str(tmp_path / "s")]) == 2
+    assert "aaa.json is not a run file" in capsys.readouterr().out
+
+
+def test_checking_makes_no_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["data", "check", "--store", str(tmp_path / "s")]) == 2
+    assert "there is no store at" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_records_and_values_are_named(tmp_path: Path) -> None:
+    table = SceneValues(("a",), ("v",), np.array([[0.5]]))
+    with Store.open(tmp_path / "s") as store:
+        store.records.put("ab12", Records("pair", {"d": np.arange(3.0)}))
+        key = store.values.put([Score("ap", "all", 0.5, 1, scenes=table)])
+        save_run(store, a_run(units={"u": {"c": "ab12"}}, values={"exact": key}))
+        assert check_store(store) == ([], 1)
+        store.records.path("ab12").unlink()
+        store.values.path(key).write_bytes(b"")
+        (one, two), count = check_store(store)
+    assert count == 1
+    assert "unit u" in one
+    assert "protocol exact" in two
+
+
+def test_a_run_is_done_or_failed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="done or failed"):
+        StoredRun("a", "t/a", "finished", a_run().manifest)
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, a_run("aaa"))
+        path = store.root / "runs" / "aaa.json"
+        path.write_text(path.read_text().replace('"status": "done"', '"status": "error"'))
+        assert rebuild(store) == []
+        assert [r.status for r in load_runs(store)] == ["failed"]
