@@ -12,7 +12,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from tiepoint.formats.flow.tss_results import PairResult, write_pair_result
-from tiepoint.methods.dense.bind import bind_dense, resolve_dense
+from tiepoint.methods.dense.bind import bind_dense
 from tiepoint.methods.dense.sparse import interpolated_flow, mutual_matches
 from tiepoint.methods.names import METHODS
 from tiepoint.methods.resolve import resolve
@@ -164,7 +164,7 @@ def test_a_feature_extractor_becomes_dense(pair) -> None:
             )
 
     image = pair[0]
-    made = resolve_dense(Grid()).extract(ITEM, (image, image))
+    made = resolve(Grid(), family="dense").extract(ITEM, (image, image))
     assert np.abs(made["flow1"]).max() == 0
 
 
@@ -224,13 +224,13 @@ def test_sparse_without_opencv(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_on_bad_is_refused() -> None:
-    with pytest.raises(InputError, match="--on-bad miss is about descriptors"):
+    with pytest.raises(InputError, match='`on_bad="miss"` is about descriptors'):
         resolve("zero", family="dense", on_bad="miss")
 
 
 def test_a_folder_is_not_taken_apart(tmp_path: Path) -> None:
     """Nothing in the name of a results folder is a parameter or a transform, here and in a worker."""
-    from tiepoint.methods.keypoints.places import located
+    from tiepoint.methods.keypoints.spec import located
     from tiepoint.methods.spec import FilesSpec
 
     folder = tmp_path / "a?b=1+l2@set:x"

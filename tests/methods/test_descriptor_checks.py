@@ -35,7 +35,7 @@ def test_row_count_names_both_and_is_never_repaired(rows):
 def test_bad_rows_are_named_or_missed(value, word):
     values = GOOD.copy()
     values[[1, 3]] = value
-    with pytest.raises(InputError, match=rf"v_x/ref.*{word}.*1, 3.*--on-bad miss"):
+    with pytest.raises(InputError, match=rf"v_x/ref.*{word}.*1, 3.*`on_bad=.miss.`"):
         check(values)
     out = check(values, on_bad="miss")
     assert out["valid"].tolist() == [True, False, True, False]
@@ -63,9 +63,9 @@ def test_zero_rows_can_be_kept_as_vectors():
     assert out["valid"].tolist() == [True, True, False, False]
     values[2:] = 1
     assert set(check(values, on_bad="keep-zeros")) == {"values"}
-    with pytest.raises(InputError, match="--on-bad miss, or keep zero rows as vectors with --on-bad keep"):
+    with pytest.raises(InputError, match=r"`on_bad=.miss.`, or keep zero rows as vectors with `on_bad=.keep"):
         check(values)
-    with pytest.raises(InputError, match=r"--on-bad miss$"):
+    with pytest.raises(InputError, match=r"`on_bad=.miss.`$"):
         check(values, distance="cosine")
 
 

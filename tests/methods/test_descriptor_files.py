@@ -115,7 +115,7 @@ def test_row_count_names_the_file(tmp_path, table):
 def test_nan_in_a_file(tmp_path, table):
     table[2, 1] = np.nan
     folder = folder_with(tmp_path, lambda p: np.savetxt(f"{p}.csv", table, delimiter=","))
-    with pytest.raises(InputError, match=r"NaN.*2.*--on-bad miss"):
+    with pytest.raises(InputError, match=r"NaN.*2.*`on_bad=.miss.`"):
         resolve(f"files:{folder}", family="patches").extract(ITEMS[0], None)
     missed = resolve(f"files:{folder}", family="patches", on_bad="miss").extract(ITEMS[0], None)
     assert np.flatnonzero(~missed["valid"]).tolist() == [2]

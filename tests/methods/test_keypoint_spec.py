@@ -4,9 +4,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.methods.keypoints.places import located
-from tiepoint.methods.keypoints.spec import fused_parts, shown, split_detector
+from tiepoint.methods.keypoints.spec import fused_parts, located, split_detector
 from tiepoint.methods.resolve import resolve
+from tiepoint.methods.spec import parse_stage
 from tiepoint.model.errors import InputError, UnitError, UnknownNameError
 from tiepoint.model.units import Item
 
@@ -46,7 +46,7 @@ def test_a_specification_is_split_at_its_detector(text, left, right):
 
 
 def test_names_for_tables_have_no_paths():
-    assert shown("my/dir/file.py:Class?a=1") == "file.py:Class?a=1"
+    assert str(parse_stage("my/dir/file.py:Class?a=1").without_paths()) == "Class?a=1"
     assert fused_parts("fuse:a, b") == (["a", "b"], "")
     with pytest.raises(InputError, match="at least two"):
         fused_parts("fuse:a")
@@ -163,7 +163,7 @@ def test_a_class_in_a_file_detects_or_describes(colour, tmp_path):
     )
     method = resolve(f"{file}:Desc@{file}:Det?n=5", family="keypoints")
     assert method.extract(ITEM, colour)["values"][:, 0].tolist() == [51, 52, 53, 54, 55]
-    assert method.name == "mine.py:Desc@mine.py:Det?n=5"
+    assert method.name == "Desc@Det?n=5"
     assert method.key(ITEM) is not None
     assert len(extracted(f"sift@{file}:Det", colour)["keypoints"]) == 3
     with pytest.raises(InputError, match="does not detect"):
@@ -186,8 +186,8 @@ class Wrong:
         ([[1, 1], [np.nan, 2]], np.ones((2, 3)), "keypoint 1 has no finite position"),
         ([[1, 1], [900, 2]], np.ones((2, 3)), r"keypoint 1 at \(900, 2\) lies outside"),
         ([[1, 1, 0.0]], np.ones((1, 3)), "size 0"),
-        ([[1, 1]], np.full((1, 3), np.nan), "--on-bad miss"),
-        ([[1, 1]], np.zeros((1, 3)), "--on-bad miss"),
+        ([[1, 1]], np.full((1, 3), np.nan), "`on_bad=.miss.`"),
+        ([[1, 1]], np.zeros((1, 3)), "`on_bad=.miss.`"),
         ([[1, 1, 1, 1]], np.ones((1, 3)), "n, 7"),
     ],
 )

@@ -143,7 +143,7 @@ def test_an_object_of_a_session_is_not_cached_and_says_so(task: FakeTask, tmp_pa
     exec(compile(code, "<session>", "exec"), namespace)
     with Store.open(tmp_path) as store:
         run = ask(store, namespace["Here"]())
-        assert any("not kept" in w for w in run.warnings)
+        assert any("not cached" in w for w in run.warnings)
         assert not (store.root / "features").exists()
 
 

@@ -3,22 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..model.errors import InputError
-from ..model.hashing import hash_json
 from ..model.units import Arrays, Item
 from . import normalise
 from . import transforms as plain
 from .base import Method
 from .checks import check_descriptors
-from .sources import source_hash
 from .spec import Stage, arguments
 
 REAL_VALUED = ("l2", "l1", "cosine")
@@ -43,16 +40,14 @@ def transformed(
     if stage.name in ROOTING and method.meta.get("rooted"):
         raise InputError(f"{method.name!r} is rooted already; leave +{stage.name} out, once is enough")
     plain_apply = plain.TRANSFORMS[stage.name].apply
-    config: dict[str, Any] = {"base": dict(method.config), "transform": str(stage)}
     if plain_apply is not None:
         if stage.params:
             raise InputError(f"+{stage.name} takes no parameters, found {stage.query}")
-        apply, config["source"] = plain_apply, source_hash(Path(plain.__file__))
+        apply, known = plain_apply, stage
+        config = transform_config(method.config, known)
     else:
-        fitted = _fitted(method, stage, fit)
-        apply, config["fitted"] = fitted.apply, fitted.hash
-        config["source"] = source_hash(Path(normalise.__file__))
-    identity = [config[k] for k in ("transform", "source")] + [config.get("fitted")]
+        fitted, known = _fitted(method, stage, fit)
+        apply, config = fitted.apply, transform_config(method.config, known, fitted.hash)
 
     def extract(item: Item, payload: Any) -> Arrays:
         arrays = method.extract(item, payload)
@@ -71,25 +66,37 @@ def transformed(
             zero_rows_are_valid=stage.name in ZERO_IS_DEFINED,
         )
 
-    def key(item: Item) -> str | None:
-        before = method.key(item)
-        return None if before is None else hash_json([before, *identity])
+    return replace(
+        method,
+        name=f"{method.name}+{known}",
+        config=config,
+        extract=extract,
+        spec=None if method.spec is None else f"{method.spec}+{stage}",
+        meta={**method.meta, "rooted": True} if stage.name in ROOTING else method.meta,
+        session_key=f"{method.session_key}+{known}",
+    )
 
-    spec = None if method.spec is None else f"{method.spec}+{stage}"
-    meta = {**method.meta, "rooted": True} if stage.name in ROOTING else method.meta
-    name = f"{method.name}+{stage}"
-    return replace(method, name=name, config=config, extract=extract, key=key, spec=spec, meta=meta)
+
+def transform_config(base: Mapping[str, Any], stage: Stage, fitted: str | None = None) -> dict[str, Any]:
+    """Config of a method followed by a transform; `fitted` is the hash of its numbers, where it has some."""
+    revision = plain.TRANSFORMS[stage.name].revision
+    config = {"base": dict(base), "transform": str(stage), "revision": revision}
+    return config if fitted is None else {**config, "fitted": fitted}
 
 
-def _fitted(method: Method, stage: Stage, fit: Callable[..., Any] | None) -> normalise.FittedTransform:
+def _fitted(
+    method: Method, stage: Stage, fit: Callable[..., Any] | None
+) -> tuple[normalise.FittedTransform, Stage]:
+    """The fitted transform, and its stage without parameters that are the default."""
     fitter, images = normalise.FITTERS[stage.name]
     if fit is None:
         raise InputError(
             f"+{stage.name} is fitted on the training sequences of a split; run it on a task with a split "
-            "that has some (hpatches with --split a, b or c)"
+            "that has some (for hpatches, `split` a, b or c)"
         )
-
     _, keywords = arguments(fitter, stage, given=1)
-    request = normalise.FitRequest(str(stage), images, partial(fitter, **keywords))
+    known = stage.without_defaults(fitter)
+    revision = plain.TRANSFORMS[stage.name].revision
+    request = normalise.FitRequest(str(known), images, partial(fitter, **keywords), revision)
     fitted: normalise.FittedTransform = fit(method, request)
-    return fitted
+    return fitted, known

@@ -23,13 +23,13 @@ def check_on_bad(on_bad: str, distance: str, name: str) -> None:
     >>> check_on_bad("keep-zeros", "cosine", "mine")
     Traceback (most recent call last):
     tiepoint.model.errors.InputError: mine is compared by cosine, and a zero vector has no direction; use \
---on-bad miss
+`on_bad="miss"`
     """
     if on_bad not in ON_BAD:
         raise InputError(f"unknown value {on_bad!r} of on_bad; one of {', '.join(ON_BAD)}")
     if on_bad == KEEP_ZEROS and distance == "cosine":
         raise InputError(
-            f"{name} is compared by cosine, and a zero vector has no direction; use --on-bad miss"
+            f'{name} is compared by cosine, and a zero vector has no direction; use `on_bad="miss"`'
         )
 
 
@@ -72,9 +72,9 @@ def check_descriptors(
         found = BadRows(found.nan, found.infinite, np.empty(0, np.int64))
     problems = found.problems(where)
     if problems and on_bad == "error":
-        keep = ", or keep zero rows as vectors with --on-bad keep-zeros" if len(found.zero) else ""
+        keep = ', or keep zero rows as vectors with `on_bad="keep-zeros"`' if len(found.zero) else ""
         raise InputError(
-            f"{'; '.join(problems)}; correct them, or count them as misses with --on-bad miss"
+            f'{"; ".join(problems)}; correct them, or count them as misses with `on_bad="miss"`'
             + (keep if distance != "cosine" else "")
         )
     for rows_of_kind in (found.nan, found.infinite, found.zero):

@@ -17,7 +17,7 @@ hpatches-matlab   all training        training           raised by `clip`, plus 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,11 @@ class FitRequest:
     name: str
     images: str
     fit: Callable[[Array], FittedTransform]
+    revision: int = 1
+
+    def key(self, trained_on: Sequence[Sequence[str | None]]) -> str:
+        """What identifies the fit, given the method's key and the content of every training image."""
+        return hash_json([self.name, self.revision, trained_on])
 
 
 def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:

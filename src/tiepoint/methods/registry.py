@@ -64,3 +64,17 @@ class MethodRegistry(Registry):
         """Import and return the object registered as `name` in `family`."""
         found = self.entry(name, family=family)
         return super().load(f"{found.family}/{found.name}")
+
+    def identity(self, cls: type) -> str:
+        """What a class of this package is called in keys, wherever its file lies: ``patches/sift``.
+
+        Its first registered name, in alphabetical order; what it says itself as `identity`, where it is not
+        registered.
+
+        >>> from tiepoint.methods.names import METHODS
+        >>> METHODS.identity(METHODS.load("sift", family="patches"))
+        'patches/sift'
+        """
+        target = f"{cls.__module__}:{cls.__qualname__}"
+        names = sorted(key for key, entry in self._entries.items() if entry.target == target)
+        return names[0] if names else str(getattr(cls, "identity", target))

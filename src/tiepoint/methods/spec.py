@@ -13,6 +13,7 @@ from typing import Any
 
 from ..model.errors import InputError, UnknownNameError
 from .transforms import TRANSFORMS
+from .user_code import UserFactory, UserObject, is_ours
 
 _PYTHON_FILE = re.compile(r"^(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)$")
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9-]+):(?P<argument>.+)$", re.DOTALL)
@@ -30,6 +31,36 @@ class Stage:
     def query(self) -> str:
         """The parameters as ``key=value&key=value``."""
         return "&".join(f"{k}={v}" for k, v in self.params.items())
+
+    def without_defaults(self, *factories: Callable[..., Any]) -> Stage:
+        """The stage without parameters that are the default of every factory that has them.
+
+        >>> str(Stage("f", {"size": 4, "mode": "a"}).without_defaults(lambda size=4, mode="b": None))
+        'f?mode=a'
+        """
+        known = [parameters_of(factory) for factory in factories]
+        kept = {}
+        for key, value in self.params.items():
+            is_default = [_is_default(p[key], value) for p in known if key in p]
+            if not is_default or not all(is_default):
+                kept[key] = value
+        return Stage(self.name, kept, self.argument)
+
+    def without_paths(self) -> Stage:
+        """The stage for tables: files and folders by their last part, a class without its Python file.
+
+        >>> str(Stage("kornia", {"weights": "/far/away/tfeat.params"}, "TFeat").without_paths())
+        'kornia:TFeat?weights=tfeat.params'
+        >>> str(Stage("some/my.py", {}, "Slow").without_paths())
+        'Slow'
+        """
+        params = {k: Path(v).name if isinstance(v, str) and "/" in v else v for k, v in self.params.items()}
+        if self.name.endswith(".py"):
+            return Stage(str(self.argument), params)
+        argument = self.argument
+        if argument is not None and "/" in argument and "@" not in argument:
+            argument = Path(argument).name
+        return Stage(self.name, params, argument)
 
     def __str__(self) -> str:
         head = self.name if self.argument is None else f"{self.name}:{self.argument}"
@@ -149,6 +180,46 @@ def _value(text: str) -> Any:
     return value if isinstance(value, int | float) else text
 
 
+def built(factory: Any, stage: Stage, device: str) -> Any:
+    """The object of a class or function, made with the parameters of a stage; an object is taken as it is.
+
+    `device` is handed over where there is a parameter of that name.
+    """
+    if not (inspect.isclass(factory) or inspect.isfunction(factory) or isinstance(factory, UserFactory)):
+        if stage.params:
+            raise InputError(f"method {stage.name!r} is an object and takes no parameters")
+        return factory
+    positional, keywords = arguments(factory, stage, extra={"device": device})
+    return factory(*positional, **keywords)
+
+
+def name_of(thing: Any, stage: Stage | str, *factories: Callable[..., Any]) -> str:
+    """What tables call an object: its own name, or that of its class; and what differs from the defaults.
+
+    `stage` is how it was written, `factories` what its parameters went to. A name of its own that already
+    has a ``?`` is left alone.
+    """
+    shown = Stage(stage) if isinstance(stage, str) else stage.without_defaults(*factories).without_paths()
+    own = own_name(thing)
+    if own is None:
+        return str(shown)
+    return own if "?" in own or not shown.params else f"{own}?{shown.query}"
+
+
+def own_name(thing: Any) -> str | None:
+    """The `name` that an object or its class sets; one that a user's class inherits from ours does not count.
+
+    >>> own_name(object()) is None
+    True
+    """
+    own = thing.user_thing if isinstance(thing, UserObject) else thing
+    cls = own if inspect.isclass(own) else type(own)
+    owner = next((c for c in cls.__mro__ if "name" in vars(c)), None)
+    found = getattr(own, "name", None)
+    inherited = owner is not None and not is_ours(cls) and is_ours(owner) and "name" not in vars(own)
+    return found if isinstance(found, str) and found and not inherited else None
+
+
 def arguments(
     factory: Callable[..., Any], stage: Stage, *, extra: Mapping[str, Any] | None = None, given: int = 0
 ) -> tuple[list[str], dict[str, Any]]:
@@ -172,6 +243,10 @@ def arguments(
         before = stage.name if stage.argument is None else f"{stage.name}:{stage.argument}"
         raise InputError(f"method {stage.name!r} needs {' and '.join(missing)}, as in {before}{how}")
     return positional, keywords
+
+
+def _is_default(parameter: inspect.Parameter, value: Any) -> bool:
+    return parameter.default is not inspect.Parameter.empty and bool(parameter.default == value)
 
 
 def parameters_of(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

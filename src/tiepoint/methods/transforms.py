@@ -57,11 +57,15 @@ def _signed_root(values: Array, dtype: Any = np.float32) -> Array:
 
 @dataclass(frozen=True)
 class Transform:
-    """A transform by name: `apply` for the plain ones, None for those fitted on training descriptors."""
+    """A transform by name: `apply` for the plain ones, None for those fitted on training descriptors.
+
+    `revision` is raised when its output changes, so that features are made anew.
+    """
 
     name: str
     summary: str
     apply: Callable[[Array], Array] | None
+    revision: int = 1
 
 
 TRANSFORMS: Mapping[str, Transform] = {

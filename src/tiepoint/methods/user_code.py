@@ -1,97 +1,201 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A user's own method: a class in a file, or an object from a session."""
+"""A user's own code: objects of a Python file, which imports the files beside it and nobody else's."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import wraps
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    PathFinder,
+    SourceFileLoader,
+)
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any
 
-import numpy as np
-
 from ..model.errors import InputError, UnknownNameError
-from ..model.hashing import hash_array, hash_bytes
+from ..model.hashing import hash_bytes
+from .sources import OWN, is_installed, package_root
 
 
-def load_from_file(file: str, name: str) -> Any:
-    """The object `name` of a Python file, imported as a module of its own.
+def is_ours(cls: type) -> bool:
+    """Whether a class is one of this package."""
+    return cls.__module__.partition(".")[0] == OWN
 
-    The file's folder is importable meanwhile, so that it may use files beside it. Whatever goes wrong is
-    an `InputError` of one sentence.
+
+class _FromSource(SourceFileLoader):
+    """Compiles the source at hand: compiled files count as fresh for a second after an edit."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Code of the file as it is now."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+class Surroundings:
+    """The modules that a user's file imports from its own folder.
+
+    They are set apart: two files in different folders may each have a ``helpers.py``, and a file that is
+    loaded again after an edit sees its helpers as they are now. Inside `active`, also when a method imports
+    something only while it runs, they are what Python finds first; outside they are not there.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.folders = list(dict.fromkeys([file.parent, package_root(file)]))
+        self._tops = {_importable(entry) for folder in self.folders for entry in folder.iterdir()}
+        self.modules: dict[str, ModuleType] = {}
+        self._is_active = False
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Python finds the modules beside the file."""
+        if self._is_active:
+            yield
+            return
+        hidden = self._own(sys.modules)
+        for name in hidden:
+            del sys.modules[name]
+        sys.modules.update(self.modules)
+        before = set(sys.modules)
+        self._is_active = True
+        sys.meta_path.insert(0, self)
+        try:
+            yield
+        finally:
+            self._is_active = False
+            sys.meta_path.remove(self)
+            self.modules |= self._own(set(sys.modules) - before)
+            for name in self.modules:
+                sys.modules.pop(name, None)
+            sys.modules.update(hidden)
+
+    def _own(self, names: Iterable[str]) -> dict[str, ModuleType]:
+        """Imported modules, of these names, that bear the name of something beside the file."""
+        mine = [name for name in names if name.partition(".")[0] in self._tops]
+        return {name: sys.modules[name] for name in mine if not _shared(sys.modules[name])}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """What Python asks a finder: the module in one of the folders, or in a package below them."""
+        places = self.folders if path is None else [p for p in map(Path, path) if not is_installed(p / "x")]
+        loaders = ((_FromSource, [".py"]), (ExtensionFileLoader, EXTENSION_SUFFIXES))
+        for place in places:
+            found = FileFinder(str(place), *loaders).find_spec(fullname)
+            if found is None:
+                continue
+            if found.loader is not None or PathFinder.find_spec(fullname, path) is None:
+                return found
+        return None
+
+    def inside(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that runs among these modules."""
+
+        @wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            with self.active():
+                return function(*args, **kwargs)
+
+        return called
+
+
+def _importable(entry: Path) -> str:
+    return entry.name if entry.is_dir() else entry.name.partition(".")[0]
+
+
+def _shared(module: ModuleType) -> bool:
+    """Whether a module is Python's, a library's or of this process, and so is never set apart."""
+    file = getattr(module, "__file__", None)
+    if module.__name__ == "__main__" or module is sys.modules.get("__main__"):
+        return True
+    if file is not None:
+        return is_installed(file)
+    places = list(getattr(module, "__path__", ()))
+    return not places or all(is_installed(Path(p) / "x") for p in places)
+
+
+class UserObject:
+    """An object of a user's file, with the file and the parameters it was made with.
+
+    It has all attributes of the object; methods run among the modules beside the file.
+    """
+
+    def __init__(self, thing: Any, file: Path, made_of: str, given: Mapping[str, Any], around: Surroundings):
+        self.user_thing, self.user_file, self.user_name = thing, file, made_of
+        self.user_given, self.user_modules = dict(given), around
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("user_", "__")):
+            raise AttributeError(name)
+        with self.user_modules.active():  # a property may import, too
+            found = getattr(self.user_thing, name)
+        return self.user_modules.inside(found) if inspect.isroutine(found) else found
+
+
+class UserFactory:
+    """A class, function or object of a user's file, and how to make a `UserObject` of it."""
+
+    def __init__(self, made_of: Any, file: Path, name: str, around: Surroundings) -> None:
+        self.made_of, self.file, self.name, self.around = made_of, file, name, around
+        if self.is_callable:
+            with suppress(TypeError, ValueError):
+                self.__signature__ = inspect.signature(made_of)
+
+    @property
+    def is_callable(self) -> bool:
+        """Whether it is a class or function, which takes parameters, and not an object already."""
+        return inspect.isclass(self.made_of) or inspect.isfunction(self.made_of)
+
+    def __call__(self, **given: Any) -> UserObject:
+        """The object, made with these parameters."""
+        if not self.is_callable:
+            if given:
+                raise InputError(f"{self.file}: {self.name} is an object and takes no parameters")
+            return UserObject(self.made_of, self.file, self.name, given, self.around)
+        with self.around.active():
+            return UserObject(self.made_of(**given), self.file, self.name, given, self.around)
+
+
+def load_from_file(file: str, name: str) -> UserFactory:
+    """What makes the object `name` of a Python file, which is run as a module of its own.
+
+    The file may import what lies beside it and, by ``.`` and ``..``, in the package it is part of. Whatever
+    goes wrong is an `InputError` of one sentence.
     """
     path = Path(file)
     if not path.is_file():
         raise InputError(f"{file}: no such Python file")
-    module_name = f"tiepoint_user_{path.stem}_{hash_bytes(str(path.resolve()).encode())[:8]}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
+    path = path.resolve()
+    around = Surroundings(path)
+    package = ".".join(path.parent.relative_to(package_root(path)).parts)
+    unique = f"tiepoint_user_{path.stem}_{hash_bytes(str(path).encode())[:8]}"
+    module_name = f"{package}.{path.stem}" if package else unique
+    spec = importlib.util.spec_from_file_location(
+        module_name, path, loader=_FromSource(module_name, str(path))
+    )
     if spec is None or spec.loader is None:
         raise InputError(f"{file}: cannot be imported as Python")
     module = importlib.util.module_from_spec(spec)
-    folder = str(path.resolve().parent)
-    sys.path.insert(0, folder)
-    sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as e:
-        del sys.modules[module_name]
-        if not isinstance(e, Exception):
-            raise
-        raise InputError(f"{file} cannot be imported: {type(e).__name__}: {e}") from e
-    finally:
-        sys.path.remove(folder)
+    importlib.invalidate_caches()
+    with around.active():
+        sys.modules[module_name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException as e:
+            sys.modules.pop(module_name, None)
+            if not isinstance(e, Exception):
+                raise
+            raise InputError(f"{file} cannot be imported: {type(e).__name__}: {e}") from e
     if not hasattr(module, name):
         offered = [k for k, v in vars(module).items() if inspect.isclass(v) and v.__module__ == module_name]
         raise UnknownNameError(f"class in {file}", name, offered)
-    return getattr(module, name)
-
-
-def source_file(thing: object) -> Path | None:
-    """The file an object's class was written in, None in a notebook, a session or a main script."""
-    cls = thing if inspect.isclass(thing) else type(thing)
-    if cls.__module__ in ("__main__", "builtins"):
-        return None
-    try:
-        found = inspect.getsourcefile(cls)
-    except (TypeError, OSError):
-        return None
-    return Path(found) if found and Path(found).is_file() else None
-
-
-def plain_state(thing: object) -> dict[str, Any] | None:
-    """What an object was set to, as plain values; None if it cannot be known.
-
-    An object may state it itself as ``config`` (a mapping). Otherwise its attributes count: numbers,
-    strings, lists and arrays (by their content). Anything else could change the output unseen.
-    """
-    stated = getattr(thing, "config", None)
-    if isinstance(stated, dict):
-        return dict(stated)
-    if not hasattr(thing, "__dict__"):
-        return None
-    state: dict[str, Any] = {}
-    for key, value in vars(thing).items():
-        ok, plain = _plain(value)
-        if not ok:
-            return None
-        state[key] = plain
-    return state
-
-
-def _plain(value: Any) -> tuple[bool, Any]:
-    if value is None or isinstance(value, bool | int | float | str):
-        return True, value
-    if isinstance(value, Path):
-        return True, str(value)
-    if isinstance(value, np.generic):
-        return True, value.item()
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return True, hash_array(value)
-    if isinstance(value, list | tuple):
-        parts = [_plain(v) for v in value]
-        return all(ok for ok, _ in parts), [v for _, v in parts]
-    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
-        pairs = {k: _plain(v) for k, v in value.items()}
-        return all(ok for ok, _ in pairs.values()), {k: v for k, (_, v) in pairs.items()}
-    return False, None
+    return UserFactory(getattr(module, name), path, name, around)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,35 @@ def hash_file(path: str | Path) -> str:
         return _memo[key]
     except OSError as e:
         raise InputError(f"cannot read {p}: {e.strerror or e}") from e
+
+
+SKIPPED = frozenset({"__pycache__", ".git"})
+"""Folders below a folder that say nothing about what is in it."""
+
+
+def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int = 1 << 32) -> str:
+    """Hash of the names and contents of all files below a folder, those of `SKIPPED` folders left out.
+
+    A folder with more than `most_files` files or `most_bytes` bytes is not read: names, sizes and times of
+    modification stand for the contents.
+    """
+    root = Path(path)
+    found: list[tuple[str, os.stat_result]] = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name not in SKIPPED]
+        for name in names:
+            with contextlib.suppress(OSError):  # a broken link has no content
+                found.append((os.path.join(folder, name), os.stat(os.path.join(folder, name))))
+    read = len(found) <= most_files and sum(stat.st_size for _, stat in found) <= most_bytes
+    rows = [
+        [
+            Path(file).relative_to(root).as_posix(),
+            hash_file(file) if read else [stat.st_size, stat.st_mtime_ns],
+        ]
+        for file, stat in found
+        if Path(file).is_file()
+    ]
+    return hash_json(sorted(rows))
 
 
 def load_memo(path: Path) -> None:

@@ -95,7 +95,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, progress: Progress = sil
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             features = FeatureCache(folder / "features")
             ephemeral = run_id
-            notices.append(str(method.meta.get("notice", f"features of {method.name} are not kept")))
+            notices.append(method.notice or f"The features of {method.name} are not cached.")
         context = Context(task, opened, method, features, records, ephemeral)
         recipe = _recipe(request, method, store, ephemeral)
         stored = _finished(store, run_id, protocols)

@@ -10,10 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..methods import normalise
 from ..methods.base import Method
 from ..methods.normalise import FitRequest, FittedTransform
-from ..methods.sources import source_hash
 from ..model.errors import InputError, joined
 from ..model.hashing import hash_json
 from ..model.units import Arrays, Item
@@ -54,7 +52,7 @@ class Fitting:
     """Called by the resolver with (method so far, request); `log` says what was fitted on what.
 
     Fits are kept in the store's folder under what determines them: the method and the content of every
-    training image, the transform, and the source of the maths. Where it is not in `earnest`, it only looks
+    training image, the transform and its revision. Where it is not in `earnest`, it only looks
     whether all a fit needs is there, and gives a transform that is never applied; `opened` may then be None,
     for a task that could not be opened.
     """
@@ -87,8 +85,7 @@ class Fitting:
             return self._planned(request)
         keys = [method.key(item) for item in items]
         own = [[key, item.content] for key, item in zip(keys, items, strict=True)]
-        maths = source_hash(Path(normalise.__file__))
-        path = self.root / "transforms" / f"{hash_json([request.name, maths, own])}.npz"
+        path = self.root / "transforms" / f"{request.key(own)}.npz"
         kept = all(key is not None for key in keys)
         made = load_transform(path) if kept and path.is_file() else None
         if made is None:

@@ -223,7 +223,7 @@ class _Desk:
 
 
 def _resolve(request: Request, task: Task, root: Path, fit: Callable[..., Any]) -> Method:
-    from ..methods.keypoints.places import located
+    from ..methods.keypoints.spec import located
     from ..methods.resolve import resolve
 
     spec = located(request.method, root)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ...model.errors import InputError
 from ...model.units import Arrays, Item
-from ..base import Method
 
 Image = NDArray[np.uint8]
 
@@ -33,20 +32,28 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     """
     if on_bad != "error":
         raise InputError(
-            f"--on-bad {on_bad} is about descriptors and has no effect on flows; for missing results use the "
-            "option missing=skip or missing=zero"
+            f'`on_bad="{on_bad}"` is about descriptors and has no effect on flows; for missing results use '
+            "the option missing=skip or missing=zero"
         )
+    thing = as_matcher(thing)
     if hasattr(thing, "lookup_item"):
         return lambda item, _: dict(thing.lookup_item(item))
     if hasattr(thing, "match_both"):
         return lambda item, pair: _both(thing, name, item, pair)
     if hasattr(thing, "match"):
         return lambda item, pair: _each(thing, name, item, pair)
-    if hasattr(thing, "extract"):
-        from .sparse import MatchedFeatures
-
-        return bind_dense(MatchedFeatures(thing), name=name, distance=distance, on_bad=on_bad)
     raise InputError(f"method {name!r} has no match(image1, image2); a dense method needs it")
+
+
+def as_matcher(thing: Any) -> Any:
+    """The object itself; one that only finds keypoints and descriptors with what matches them."""
+    if hasattr(thing, "extract") and not any(
+        hasattr(thing, m) for m in ("lookup_item", "match_both", "match")
+    ):
+        from .sparse import UserFeatures
+
+        return UserFeatures(thing)
+    return thing
 
 
 def _both(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Arrays:
@@ -93,10 +100,3 @@ def _mask(values: NDArray[Any]) -> NDArray[np.uint8]:
     if values.dtype == np.uint8:
         return values
     return np.where(values > 0, 255, 0).astype(np.uint8)
-
-
-def resolve_dense(spec: Any, *, device: str = "cpu") -> Method:
-    """The dense method a specification or object stands for: `resolve` with ``family="dense"``."""
-    from ..resolve import resolve
-
-    return resolve(spec, family="dense", device=device)

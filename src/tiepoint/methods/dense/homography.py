@@ -23,7 +23,7 @@ class Homography:
     The mask of an image is where the homography lands inside the other image.
     """
 
-    name = "homography"
+    name, libraries = "homography", ("cv2", "numpy")
 
     def __init__(self, ratio: float = 0.85, threshold_px: float = 3.0, seed: int = 0) -> None:
         self.ratio, self.threshold_px, self.seed = ratio, threshold_px, seed

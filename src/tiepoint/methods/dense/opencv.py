@@ -37,6 +37,7 @@ class _OpenCVFlow:
     """Both images in grey or colour, image 2 stretched to the size of image 1, then OpenCV's flow."""
 
     colour = False
+    libraries = ("cv2", "numba", "numpy")
 
     def match(self, image1: Image, image2: Image) -> Flow:
         """Flow on image 1."""

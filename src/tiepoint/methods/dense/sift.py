@@ -30,7 +30,7 @@ class DenseSift:
     two flows agree. Upright and of one scale: rotations beyond about 30 degrees are not found.
     """
 
-    name = "dense-sift"
+    name, libraries = "dense-sift", ("numba", "numpy", "scipy")
 
     def __init__(
         self,

@@ -96,8 +96,20 @@ def mutual_matches(
     return i, there[i]
 
 
+class UserFeatures(MatchedFeatures):
+    """The keypoints and descriptors of a user's object as a dense method."""
+
+    identity, libraries = "dense/matched-features", ("numpy", "scipy")
+
+    def __init__(self, extractor: Any) -> None:
+        super().__init__(extractor)
+        self.tiepoint_parts = {"extractor": extractor}
+
+
 class Sparse(MatchedFeatures):
     """`sparse`: OpenCV keypoints, matched and interpolated; `features` is sift, orb, akaze, brisk or kaze."""
+
+    libraries = ("cv2", "numpy", "scipy")
 
     def __init__(self, features: str = "sift", limit: int = 2000) -> None:
         if features not in _OPENCV:

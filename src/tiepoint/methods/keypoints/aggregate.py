@@ -38,8 +38,7 @@ def plugged(aggregation: str) -> Any:
     file, _, name = aggregation.rpartition(":")
     if not file.endswith(".py"):
         return None
-    found = load_from_file(file, name)
-    made = found() if isinstance(found, type) else found
+    made = load_from_file(file, name)()
     if not hasattr(made, "pool"):
         raise InputError(f"{aggregation} has no pool(stack, scales); a pooling needs it")
     return made

@@ -74,6 +74,9 @@ def check_keypoints(keypoints: Keypoints, image: Image | None, where: str) -> Ke
 class DetectThenDescribe:
     """A detector and a descriptor as one method; parts may want to know which image they are given."""
 
+    identity = "keypoints/detect-then-describe"
+    libraries = ()
+
     def __init__(self, detector: Any, descriptor: Any, *, name: str) -> None:
         self.detector, self.descriptor = detector, descriptor
         self.name = name

@@ -102,6 +102,8 @@ class FusionOfPairs:
     keypoints reported, and so the ground truth, are those of the first component.
     """
 
+    identity = "keypoints/fuse-at-own-places"
+
     def __init__(self, fusion: Fusion, parts: Sequence[Any], *, name: str) -> None:
         self.fusion, self.parts, self.name = fusion, list(parts), name
         self.distance = fusion.distance

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...model.errors import InputError, UnknownNameError
 from ..names import METHODS
-from ..spec import Stage, arguments, parameters_of, parse_stage
-from ..user_code import load_from_file
-from .spec import ALIASES, FUSE, HOME, KeypointSpec, fused_parts, shown, split_detector
+from ..spec import Stage, built, name_of, parameters_of, parse_stage
+from ..user_code import UserFactory, load_from_file
+from .spec import ALIASES, FUSE, HOME, fused_parts, split_detector
 
 DETECTORS = "detectors"
 """Family of the registry that holds detectors; descriptors at keypoints are the family ``keypoints``."""
@@ -39,15 +38,9 @@ class Plan:
     def build(self, device: str, params: Mapping[str, Any] | None = None) -> Any:
         """The object."""
         given = dict(self.params) if params is None else {**params, **self.params}
-        factory: Any = self.factory
-        if not (inspect.isclass(factory) or inspect.isfunction(factory)):
-            if given:
-                raise InputError(f"{self.text!r} is an object and takes no parameters")
-            return factory
         stage = Stage(parse_stage(self.text).name, given, self.argument)
         if not self.parts:
-            positional, keywords = arguments(self.factory, stage, extra={"device": device})
-            return factory(*positional, **keywords)
+            return built(self.factory, stage, device)
         known = parameters_of(self.factory)
         own = {k: v for k, v in given.items() if k in known}
         rest = {k: v for k, v in given.items() if k not in known}
@@ -56,6 +49,23 @@ class Plan:
                 raise UnknownNameError(f"parameter of {stage.name}", key, sorted(self.known()))
         made = [p.build(device, {k: v for k, v in rest.items() if k in p.known()}) for p in self.parts]
         return self.factory(made[0] if len(made) == 1 else made, **own)
+
+    def factories(self) -> list[Callable[..., Any]]:
+        """What its parameters may go to."""
+        return [self.factory, *(f for part in self.parts for f in part.factories())]
+
+    def name(self, thing: Any, *others: Callable[..., Any]) -> str:
+        """What tables call the object it has made; `others` were given its parameters, too."""
+        where = getattr(thing, "set_name", None)
+        if where is not None:
+            return f"set:{where}"
+        if isinstance(self.factory, UserFactory):
+            return name_of(thing, Stage(self.text, self.params), *self.factories(), *others)
+        stage = parse_stage(self.text)
+        if self.text.startswith(FUSE):
+            parts = [part.name(made) for part, made in zip(self.parts, thing.components, strict=True)]
+            stage = Stage("fuse", self.params, ",".join(parts))
+        return str(stage.without_defaults(*self.factories(), *others).without_paths())
 
 
 def plan_part(text: str, family: str) -> Plan:
@@ -106,22 +116,26 @@ def check_roles(thing: Any, text: str, *needed: str) -> None:
             raise InputError(f"{text!r} has no {what}; it cannot be used there")
 
 
-def make_keypoint_thing(text: str, device: str) -> Any:
-    """The object behind a keypoint specification: something with ``extract``, or detector and descriptor."""
+def make_keypoint_thing(text: str, device: str) -> tuple[Any, str]:
+    """The object behind a keypoint specification, and its name.
+
+    It has ``extract``, or it is a detector and a descriptor in one.
+    """
     from .bind import DetectThenDescribe
 
     if text.startswith(FUSE):
         components, _ = fused_parts(text)
-        own = [split_detector(c).detector is not None for c in components]
-        if all(own):
+        if all(split_detector(c).detector is not None for c in components):
             return _fused_at_own_places(text, device)
     spec = split_detector(text)
     if spec.detector is not None:
-        detector = plan_part(spec.detector, DETECTORS).build(device)
+        where, what = plan_part(spec.detector, DETECTORS), plan_part(spec.descriptor, "keypoints")
+        detector = where.build(device)
         check_roles(detector, spec.detector, "detect")
-        descriptor = plan_part(spec.descriptor, "keypoints").build(device)
+        descriptor = what.build(device)
         check_roles(descriptor, spec.descriptor, "describe")
-        return DetectThenDescribe(detector, descriptor, name=_name(spec, detector))
+        name = f"{what.name(descriptor)}@{where.name(detector)}"
+        return DetectThenDescribe(detector, descriptor, name=name), name
     plan = plan_part(text, "keypoints")
     stage = parse_stage(text)
     home = HOME.get(ALIASES.get(stage.name, stage.name).partition(":")[0])
@@ -129,11 +143,13 @@ def make_keypoint_thing(text: str, device: str) -> Any:
         return _lone(plan, text, device)
     native = getattr(plan.factory, "native", None)
     if native is not None:  # detects and describes in one go, which is not the same as one after the other
-        return Plan(text, native, None, plan.params).build(device)
+        plan = Plan(text, native, None, plan.params)
+        thing = plan.build(device)
+        return thing, plan.name(thing)
     return _at_home(plan, plan_part(home, DETECTORS), text, device)
 
 
-def _at_home(descriptor: Plan, detector: Plan, text: str, device: str) -> Any:
+def _at_home(descriptor: Plan, detector: Plan, text: str, device: str) -> tuple[Any, str]:
     """A descriptor named alone, with its own detector; parameters go to whoever knows them, or to both."""
     from .bind import DetectThenDescribe
 
@@ -144,74 +160,52 @@ def _at_home(descriptor: Plan, detector: Plan, text: str, device: str) -> Any:
             raise UnknownNameError(f"parameter of {name}", key, sorted(descriptor.known() | detector.known()))
     first = {k: v for k, v in params.items() if k in detector.known()}
     second = {k: v for k, v in params.items() if k in descriptor.known()}
-    made = Plan(descriptor.text, descriptor.factory, descriptor.argument, second, descriptor.parts)
-    return DetectThenDescribe(detector.build(device, first), made.build(device), name=shown(text))
+    places = detector.build(device, first)
+    made = replace(descriptor, params=second).build(device)
+    name = descriptor.name(made, *detector.factories())
+    return DetectThenDescribe(places, made, name=name), name
 
 
-def _lone(plan: Plan, text: str, device: str) -> Any:
+def _lone(plan: Plan, text: str, device: str) -> tuple[Any, str]:
     thing = plan.build(device)
     whole = ("extract", "lookup_item", "lookup")
-    if any(hasattr(thing, method) for method in whole):
-        return thing
-    if hasattr(thing, "describe") and not hasattr(thing, "detect"):
-        raise InputError(f"{text!r} describes and does not detect; say where, as in {text}@sift")
-    check_roles(thing, text, "detect", "describe")
-    return thing
+    if not any(hasattr(thing, method) for method in whole):
+        if hasattr(thing, "describe") and not hasattr(thing, "detect"):
+            raise InputError(f"{text!r} describes and does not detect; say where, as in {text}@sift")
+        check_roles(thing, text, "detect", "describe")
+    return thing, plan.name(thing)
 
 
-def _fused_at_own_places(text: str, device: str) -> Any:
+def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
     """Components at keypoints of their own; row i of every component is the same physical point."""
     from .fusion import Fusion, FusionOfPairs
 
     components, query = fused_parts(text)
     params = dict(parse_stage(f"fuse?{query}").params) if query else {}
-    parts = []
-    for component in components:
-        thing = make_keypoint_thing(component, device)
-        parts.append(thing)
-    fusion = Fusion([p.descriptor for p in parts], **_checked(params))
-    name = FUSE + ",".join(p.name for p in parts) + (f"?{query}" if query else "")
-    return FusionOfPairs(fusion, parts, name=name)
+    known = [k for k in parameters_of(Fusion) if k != "components"]
+    for key in params:
+        if key not in known:
+            raise UnknownNameError("parameter of fuse", key, known)
+    parts, names = zip(*(make_keypoint_thing(component, device) for component in components), strict=True)
+    fusion = Fusion([p.descriptor for p in parts], **params)
+    name = str(Stage("fuse", params, ",".join(names)).without_defaults(Fusion))
+    return FusionOfPairs(fusion, parts, name=name), name
 
 
-def make_pair(pair: tuple[Any, ...], device: str) -> Any:
-    """A (descriptor, detector) given from Python, each a text, a class or an object."""
+def make_pair(pair: tuple[Any, ...], device: str) -> tuple[Any, str]:
+    """A (descriptor, detector) given from Python, each a text, a class or an object; and its name."""
     from .bind import DetectThenDescribe
 
     if len(pair) != 2:
         raise InputError(
             f"a keypoint method is one object or (descriptor, detector), found {len(pair)} things"
         )
-    made = []
+    made, names = [], []
     for part, family, needed in zip(pair, ("keypoints", DETECTORS), ("describe", "detect"), strict=True):
-        plan = plan_part(part, family) if isinstance(part, str) else Plan(_called(part), part)
+        called = getattr(part, "__name__", type(part).__name__)
+        plan = plan_part(part, family) if isinstance(part, str) else Plan(called, part)
         made.append(plan.build(device))
         check_roles(made[-1], plan.text, needed)
-    names = [shown(p) if isinstance(p, str) else _called(p) for p in pair]
-    return DetectThenDescribe(made[1], made[0], name="@".join(names))
-
-
-def _called(thing: Any) -> str:
-    own = getattr(thing, "name", None)
-    return str(own or (thing.__name__ if inspect.isclass(thing) else type(thing).__name__))
-
-
-def _checked(params: Mapping[str, Any]) -> dict[str, Any]:
-    from .fusion import Fusion
-
-    known = [k for k in parameters_of(Fusion) if k != "components"]
-    for key in params:
-        if key not in known:
-            raise UnknownNameError("parameter of fuse", key, known)
-    return dict(params)
-
-
-def _name(spec: KeypointSpec, detector: Any) -> str:
-    where = getattr(detector, "set_name", None)
-    right = f"set:{where}" if where else shown(str(spec.detector))
-    if spec.descriptor.startswith(FUSE):
-        parts, query = fused_parts(spec.descriptor)
-        left = FUSE + ",".join(shown(p) for p in parts) + (f"?{query}" if query else "")
-    else:
-        left = shown(spec.descriptor)
-    return f"{left}@{right}"
+        names.append(plan.name(made[-1]) if isinstance(part, str) else name_of(made[-1], called))
+    name = "@".join(names)
+    return DetectThenDescribe(made[1], made[0], name=name), name

@@ -7,9 +7,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from ...formats.keypoints.set_folder import SETS
 from ...model.errors import InputError
-from ..spec import Stage, parse_stage
+from ..spec import FilesSpec
 
 ALIASES: Mapping[str, str] = {
     "dspsift": "dsp:sift",
@@ -79,16 +81,20 @@ def fused_parts(text: str) -> tuple[list[str], str]:
     return parts, query
 
 
-def shown(text: str) -> str:
-    """A specification for tables: paths shortened to their last part.
+_SET = re.compile(r"@set:(?P<name>[^/,?+@\s]+)")
 
-    >>> shown("kornia:TFeat?weights=/far/away/tfeat.params")
-    'kornia:TFeat?weights=tfeat.params'
+
+def located(spec: Any, root: Path) -> Any:
+    """A specification whose ``@set:NAME`` names sets of the store at `root`; others stay as they are.
+
+    >>> located("sift@set:mine+l2", Path("nowhere"))
+    'sift@set:mine+l2'
     """
-    stage = parse_stage(text)
-    argument = stage.argument
-    if argument is not None and "/" in argument and "@" not in argument:
-        argument = Path(argument).name
-    name = Path(stage.name).name if stage.name.endswith(".py") else stage.name
-    params = {k: Path(v).name if isinstance(v, str) and "/" in v else v for k, v in stage.params.items()}
-    return str(Stage(name, params, argument))
+    if not isinstance(spec, str) or isinstance(spec, FilesSpec):
+        return spec
+
+    def place(match: re.Match[str]) -> str:
+        folder = root / SETS / match["name"]
+        return f"@set:{folder}" if (folder / "set.json").is_file() else match[0]
+
+    return _SET.sub(place, spec)

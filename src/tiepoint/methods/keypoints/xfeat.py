@@ -15,9 +15,9 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from ...model.errors import InputError
-from ...model.hashing import hash_file
 from ...model.keypoints import Keypoints
 from ..networks.batches import checked_file
+from ..networks.onnx import weight_hashes
 from ..transforms import l2_normalised
 from .detect.order import MAX_FEATURES, limited
 
@@ -57,7 +57,7 @@ class XFeatMaps:
         except Exception as e:  # onnxruntime has no common base class of its errors
             reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
             raise InputError(f"{weights} is not the dense XFeat model: {reason}") from e
-        self.weight_hashes = {file.name: hash_file(file)}
+        self.weight_hashes = weight_hashes(file)
 
     def __call__(self, image: Image) -> list[Level]:
         """Both levels of an RGB image."""
@@ -106,7 +106,7 @@ class Detector:
     As in XFeat, a fifth of `max_features` comes from the coarse zoom and the rest from the fine one.
     """
 
-    name = "xfeat"
+    name, libraries = "xfeat", ("numpy", "onnxruntime")
 
     def __init__(self, weights: str, max_features: int | None = MAX_FEATURES, border_px: float = 0.0) -> None:
         self.maps = XFeatMaps(weights)
@@ -132,7 +132,7 @@ class Detector:
 class Descriptor:
     """The map of the zoom whose cells are nearest in size to the keypoint, sampled linearly, 64 numbers."""
 
-    name, distance = "xfeat", "l2"
+    name, distance, libraries = "xfeat", "l2", ("numpy", "onnxruntime")
 
     def __init__(self, weights: str) -> None:
         self.maps = XFeatMaps(weights)

@@ -35,6 +35,7 @@ class Kornia:
     """
 
     distance = "l2"
+    libraries = ("kornia", "numpy", "torch")
 
     def __init__(self, name: str, weights: str, device: str = "cpu") -> None:
         known = {n.lower(): n for n in NETWORKS}
@@ -57,7 +58,7 @@ class Kornia:
         self.network = self.network.eval().to(self.device)
         self.weight_hashes = {file.name: hash_file(file)}
         self.config = {"network": network_name, "hard_tfeat": self.is_hard_tfeat}
-        self.name = f"kornia:{network_name}?weights={file.name}"
+        self.name = f"kornia:{network_name}"
 
     def describe(self, patches: Array) -> Array:
         """(n, s, s) -> (n, 128)."""

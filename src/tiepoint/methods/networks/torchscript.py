@@ -42,6 +42,8 @@ def run_network(network: Any, patches: Array, *, size: int, intensity: str, devi
 class TorchScript:
     """A scripted or traced network that takes float (n, 1, size, size) and gives (n, d)."""
 
+    libraries = ("numpy", "torch")
+
     def __init__(
         self, path: str, size: int = 32, input: str = "unit", distance: str = "l2", device: str = "cpu"
     ) -> None:

@@ -43,7 +43,7 @@ class DescriptorFiles:
         # text is never taken for bits, so none of it is parsed here: its problems are told with all others
         is_bits = distance is None and first.suffix in ARRAYS and self._read(first).is_bits
         self.distance = distance or ("hamming" if is_bits else "l2")
-        self.name = f"files:{path}" + (f"?distance={distance}" if distance else "")
+        self.name = f"files:{path}"
         # the folder's name is not part of what determines the output, its files are: see item_key
         self.config = {"distance": self.distance, "delimiter": delimiter}
 

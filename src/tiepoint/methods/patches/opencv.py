@@ -48,6 +48,7 @@ class OneKeypoint:
     dimension = 32
     dtype: type[np.generic] = np.uint8
     work_side: int | None = None
+    libraries = ("cv2", "numpy")
 
     def extractor(self, side: int) -> Any:
         """OpenCV's object for patches of a side."""

@@ -87,7 +87,7 @@ def method_options(experiment: Experiment) -> dict[str, Any]:
 
 def resolved(cell: Cell, experiment: Experiment, store: Store) -> Method:
     """The method of a cell under the name the experiment gives it."""
-    from ...methods.keypoints.places import located
+    from ...methods.keypoints.spec import located
     from ...methods.resolve import resolve
 
     made = resolve(located(cell.spec, store.root), family="keypoints", **method_options(experiment))

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...kernels import pair_distances
+from ...methods.identity import config_of
 from ...methods.sources import source_hash
-from ...methods.user_code import load_from_file
+from ...methods.user_code import UserFactory, load_from_file
 from ...model.errors import InputError
+from ...model.hashing import hash_json
 from .matchers import Matches
 from .opened import ImageFeatures
 
@@ -22,13 +25,18 @@ def is_matcher(text: str | None) -> bool:
 
 
 def matcher_hash(text: str | None) -> str | None:
-    """Hash of the source behind a matcher, None for one of ours: a change of it is another comparison."""
+    """Hash of the source and settings of a matcher, None for one of ours: a change is another comparison."""
     if text is None or not is_matcher(text):
         return None
-    file = Path(text.rpartition(":")[0])
-    if not file.is_file():
-        raise InputError(f"{file}: no such Python file")
-    return source_hash(file)
+    file, _, name = text.rpartition(":")
+    config, _ = config_of(load_from_file(file, name)(), distance="", device="cpu", on_bad="error")
+    return hash_json(config)
+
+
+@lru_cache(maxsize=8)
+def _factory(file: str, name: str, source: str) -> UserFactory:
+    """What makes the matcher; loaded once, and again when its source has changed."""
+    return load_from_file(file, name)
 
 
 def user_matches(text: str, a: ImageFeatures, b: ImageFeatures, *, distance: str) -> Matches:
@@ -39,8 +47,7 @@ def user_matches(text: str, a: ImageFeatures, b: ImageFeatures, *, distance: str
     Rows that do not exist are an `InputError`.
     """
     file, _, name = text.rpartition(":")
-    found = load_from_file(file, name)
-    matcher = found() if isinstance(found, type) else found
+    matcher = _factory(file, name, source_hash(Path(file)))()
     if not hasattr(matcher, "match"):
         raise InputError(f"{text} has no match(features1, features2); a matcher needs it")
     made: Any = matcher.match(a, b)

@@ -27,7 +27,7 @@ class Honc:
     any contrast has no colours to normalise and fails.
     """
 
-    name, distance = "honc", "l2"
+    name, distance, libraries = "honc", "l2", ("numba", "numpy")
 
     def __init__(self, magnification: float = 6.0) -> None:
         self.magnification = float(magnification)

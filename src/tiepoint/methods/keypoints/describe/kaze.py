@@ -27,7 +27,7 @@ class Akaze:
     Level l has keypoints of size 4.8 · 2^(l/4). At its own keypoints it equals what AKAZE itself computes.
     """
 
-    name, distance, dimension = "akaze", "hamming", 61
+    name, distance, dimension, libraries = "akaze", "hamming", 61, ("cv2", "numpy")
 
     def __init__(self, n_octaves: int = 4, n_octave_layers: int = 4, upright: bool = False) -> None:
         self.n_octaves, self.n_octave_layers, self.upright = n_octaves, n_octave_layers, upright
@@ -51,7 +51,8 @@ class KazeFeatures:
     keypoints get other descriptors there; this class is what `kaze` means alone.
     """
 
-    name, distance = "kaze", "l2"
+    name, distance, libraries = "kaze", "l2", ("cv2", "numpy")
+    identity = "keypoints/kaze-in-one-go"
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class Kaze:
     itself, whatever the keypoint's.
     """
 
-    name, distance = "kaze", "l2"
+    name, distance, libraries = "kaze", "l2", ("cv2", "numpy")
     native = KazeFeatures
 
     def __init__(

@@ -54,6 +54,7 @@ class OpenCVDescriptor:
     distance = "hamming"
     dimension = 32
     dtype: Any = np.uint8
+    libraries = ("cv2", "numpy")
 
     def extractor(self) -> Any:
         """OpenCV's object."""

@@ -47,6 +47,8 @@ class PatchAtKeypoints:
     handed to the descriptor, `upright` ignores orientations.
     """
 
+    libraries = ("numba", "numpy")
+
     def __init__(self, inner: Any, magnification: float, patch_px: int, upright: bool) -> None:
         if not magnification > 0:
             raise InputError(f"magnification is positive, found {magnification:g}")

@@ -45,7 +45,7 @@ class Sift:
     described: OpenCV leaves out the doubled octave when no keypoint needs it, so one that does is added.
     """
 
-    name, distance = "sift", "l2"
+    name, distance, libraries = "sift", "l2", ("cv2", "numpy")
 
     def __init__(self, sigma: float = 1.6, n_octave_layers: int = 3) -> None:
         self.sigma, self.n_octave_layers = sigma, n_octave_layers

@@ -21,7 +21,7 @@ class Surf:
     outside the image counts nothing.
     """
 
-    name, distance = "surf", "l2"
+    name, distance, libraries = "surf", "l2", ("numba", "numpy")
 
     def __init__(self, extended: bool = False, upright: bool = False) -> None:
         self.extended, self.upright = extended, upright

@@ -24,7 +24,7 @@ class Harris:
     (a diameter, as SIFT's), refined by a parabola through the three Laplacians. No orientation.
     """
 
-    name = "harris"
+    name, libraries = "harris", ("numpy", "scipy")
 
     def __init__(
         self,

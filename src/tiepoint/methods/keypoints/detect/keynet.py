@@ -33,7 +33,7 @@ class KeyNet:
     level as u · factor; here it is the pixel's centre, (u + 1/2) · factor - 1/2. No orientation.
     """
 
-    name = "keynet"
+    name, libraries = "keynet", ("kornia", "numpy", "torch")
 
     def __init__(
         self,

@@ -26,6 +26,7 @@ _ALL = 1_000_000
 class OpenCVDetector:
     """Detects on the grey image; subclasses make OpenCV's object."""
 
+    libraries = ("cv2", "numpy")
     oriented = True
     """Whether the angles mean something; an unset or constant one becomes NaN."""
 

@@ -23,7 +23,7 @@ class Surf:
     Laplacian. Angles are the dominant Haar direction, NaN if `upright`.
     """
 
-    name = "surf"
+    name, libraries = "surf", ("numba", "numpy", "scipy")
 
     def __init__(
         self,

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What determines the output of a method, as plain JSON: its `config`, from which its keys are made.
+
+A method of this package is known by its registered name, a declared revision, its parameters and the
+versions of the libraries it declares; its source is not part of it, so files may move. A user's method is
+known by all that can be told about it: source, parameters, attributes, files, libraries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..model.edges import distance_of
+from ..model.hashing import hash_array, hash_json
+from ..model.units import Item
+from .names import METHODS
+from .sources import library_versions, sources_of
+from .spec import parameters_of
+from .state import Content, Unkeyed
+from .user_code import UserObject, is_ours
+
+LIBRARIES = ("numpy",)
+"""Libraries of a built-in class that declares no others as `libraries`."""
+
+_TO_DO = "create it on first use, and keep only the path of its file or its settings as attributes"
+
+
+def revision_of(thing: Any) -> int:
+    """The declared revision of a built-in class or object: raised whenever its output changes.
+
+    >>> from tiepoint.methods.patches.canaries import Constant
+    >>> revision_of(Constant)
+    1
+    """
+    return int(getattr(thing, "revision", 1))
+
+
+def config_of(thing: Any, *, distance: str, device: str, on_bad: str) -> tuple[dict[str, Any], str | None]:
+    """The config of an object under test, and why it does not suffice to keep features (None if it does)."""
+    own = thing.user_thing if isinstance(thing, UserObject) else thing
+    if is_ours(type(own)):
+        return _builtin(own, distance, device, on_bad)
+    made: dict[str, Any] = {"class": type(own).__qualname__, "distance": distance, "on_bad": on_bad}
+    if not isinstance(thing, UserObject) and "device" in parameters_of(type(own)):
+        made["device"] = device
+    reason = None
+    try:
+        made |= _user(thing)
+    except Unkeyed as e:
+        reason = f"its attribute `{e.what}` cannot be identified ({e.why}); {_TO_DO}" if e.what else e.why
+    if reason is None and hasattr(own, "lookup") and not hasattr(own, "item_key"):
+        reason = "it looks features up by itself; give it item_key(item), which changes with them"
+    return made, reason
+
+
+def _builtin(thing: Any, distance: str, device: str, on_bad: str) -> tuple[dict[str, Any], str | None]:
+    cls = type(thing)
+    made: dict[str, Any] = {
+        "method": METHODS.identity(cls),
+        "revision": revision_of(cls),
+        "distance": distance,
+        "on_bad": on_bad,
+    }
+    stated = getattr(thing, "config", None)
+    parts = getattr(thing, "tiepoint_parts", None)
+    made["libraries"] = library_versions(getattr(cls, "libraries", LIBRARIES))
+    if parts is not None:
+        made["params"] = dict(stated or {})
+        known = {
+            k: config_of(p, distance=distance_of(p), device=device, on_bad=on_bad) for k, p in parts.items()
+        }
+        made["parts"] = {k: config for k, (config, _) in known.items()}
+        return made, next((why for _, why in known.values() if why), None)
+    made["params"] = {k: _plain(v) for k, v in (vars(thing) if stated is None else stated).items()}
+    if "device" in parameters_of(cls):
+        made["device"] = device
+    if hasattr(thing, "weight_hashes"):
+        made["weights"] = dict(thing.weight_hashes)
+    return made, None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return hash_array(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _user(thing: Any) -> dict[str, Any]:
+    """What is in the config of a user's object besides its class; `Unkeyed` where that is not all."""
+    is_spec = isinstance(thing, UserObject)
+    own = thing.user_thing if is_spec else thing
+    content = Content(thing.user_modules.modules, thing.user_file.parent) if is_spec else Content()
+    made: dict[str, Any] = {}
+    if is_spec:
+        content.files |= {thing.user_file, *_loaded(thing.user_modules.modules)}
+        made["given"] = content.of(thing.user_given, "parameters")
+    content.files |= content.written_in(type(own))
+    made["revisions"] = {c.__qualname__: revision_of(c) for c in type(own).__mro__ if is_ours(c)}
+    made["params"] = content.whole(own)
+    if isinstance(stated := getattr(own, "config", None), Mapping):
+        made["config"] = content.of(dict(stated), "config")
+    sources = sources_of(*sorted(content.files))
+    read = {text: found for text in sources.texts if (found := content.named(text, folders=False))}
+    made["source"] = hash_json([sources.hash, read])
+    made["libraries"] = library_versions({*sources.libraries, *content.libraries})
+    return made
+
+
+def _loaded(modules: Mapping[str, Any]) -> list[Path]:
+    """Source files of modules that a user's file has imported already, by whatever means."""
+    files = [getattr(m, "__file__", None) for m in modules.values()]
+    return [Path(f) for f in files if f]
+
+
+def of_item(thing: Any, item: Item) -> list[Any]:
+    """What of an item, besides its content, decides what an object gives for it."""
+    if hasattr(thing, "item_key"):
+        return [thing.item_key(item)]
+    return [item.key, item.count] if hasattr(thing, "lookup_item") else []
