@@ -92,7 +92,7 @@ def test_the_kept_fit_is_used_again_and_by_workers(data, tmp_path, monkeypatch):
 
 
 def test_a_split_without_training_sequences_is_refused(data, tmp_path):
-    with pytest.raises(InputError, match=r"split 'full' has no training sequences.*--fit-on"):
+    with pytest.raises(InputError, match=r"split 'full' has no training sequences.*`fit_on`"):
         go(data, tmp_path / "s", "resize+pca?dims=8", split="full")
     with pytest.raises(ProblemsError, match="v_zz"):
         go(data, tmp_path / "s", "resize+pca?dims=8", split="lost")

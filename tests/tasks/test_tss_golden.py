@@ -14,8 +14,9 @@ import pytest
 from tiepoint.datasets.tss import TssDataset, TssPair
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.flow.tss_results import PairResult, read_pair_result
+from tiepoint.tasks.dense.options import TssOptions
 from tiepoint.tasks.dense.tss_csv import score_rows, write_scores_csv
-from tiepoint.tasks.dense.tss_opened import checked_options, compare_result
+from tiepoint.tasks.dense.tss_opened import compare_result
 from tiepoint.tasks.dense.tss_results import score_results
 
 REPO = Path(__file__).parents[2]
@@ -175,7 +176,7 @@ def test_every_recorded_case(name: str, protocol: str, tmp_path: Path) -> None:
         pytest.skip("the MATLAB tool has no usePrec")
     if (protocol, case["case"]) in UNRELIABLE:
         pytest.skip("the recorded figures are marked as unreliable")
-    options = checked_options({"missing": "zero", "auto_flip": case["autoFlip"], "use_prec": case["usePrec"]})
+    options = TssOptions(missing="zero", auto_flip=case["autoFlip"], use_prec=case["usePrec"])
     records = []
     for subset in recorded:
         for pair in pairs(subset):

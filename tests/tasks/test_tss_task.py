@@ -384,9 +384,9 @@ def test_skipped_rows_are_out_of_the_summary(results: Path, data: Path, protocol
 @pytest.mark.parametrize("name", ["auto_flip", "use_prec"])
 def test_words_for_on_and_off(data: Path, name: str) -> None:
     for value in ("False", "no", "OFF", "0", 0, False, "false"):
-        assert TASK.open(data, {name: value}).options[name] is False, value
+        assert TASK.open(data, {name: value}).options.model_dump()[name] is False, value
     for value in ("True", "yes", "On", "1", 1, True, "TRUE"):
-        assert TASK.open(data, {name: value}).options[name] is True, value
+        assert TASK.open(data, {name: value}).options.model_dump()[name] is True, value
     for value in ("maybe", "", 2, 0.5, []):
         with pytest.raises(InputError, match=f"{name} is on or off"):
             TASK.open(data, {name: value})

@@ -10,7 +10,7 @@ from tiepoint.cli.main import run as tiepoint
 from tiepoint.formats.image.read import write_image
 from tiepoint.model.errors import InputError
 from tiepoint.tasks.keypoints.opened import ImageFeatures
-from tiepoint.tasks.keypoints.options import GeometryOptions, ImagesOptions, parse_options
+from tiepoint.tasks.keypoints.options import GeometryOptions, ImagesOptions
 from tiepoint.tasks.keypoints.user_matcher import user_matches
 
 CODE = """import numpy as np
@@ -66,7 +66,7 @@ def test_wrong_matchers_are_explained(file, name, words):
 
 def test_the_source_is_part_of_the_options(file):
     def source(model, **options):
-        return parse_options(model, options, "t").model_dump(mode="json")["matcher_source"]
+        return model.read("t", options).model_dump(mode="json")["matcher_source"]
 
     before = source(GeometryOptions, matcher=f"{file}:Nearest")
     assert before == source(ImagesOptions, matching=f"{file}:Nearest")
@@ -74,7 +74,7 @@ def test_the_source_is_part_of_the_options(file):
     assert source(GeometryOptions, matcher=f"{file}:Nearest") != before
     assert source(GeometryOptions) is None
     with pytest.raises(InputError, match="matching"):
-        parse_options(ImagesOptions, {"matching": "flann"}, "keypoints/images")
+        ImagesOptions.read("keypoints/images", {"matching": "flann"})
 
 
 def test_a_users_matcher_is_scored_beside_ours(file, tmp_path, capsys):

@@ -13,7 +13,6 @@ from v1_world import features_of, make_descriptors, make_world, open_task, run_t
 from tiepoint.model.errors import FormatError, InputError, UnknownNameError
 from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
 from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING
-from tiepoint.tasks.hpatches_v1.opened import checked_options
 from tiepoint.tasks.hpatches_v1.retrieval import TASK as RETRIEVAL
 
 ALL = (CLASSIFICATION, MATCHING, RETRIEVAL)
@@ -123,7 +122,7 @@ def test_bad_files(world, tmp_path):
     path.write_text("\n".join(lines))
     with pytest.raises(FormatError, match=r"line 4.*NaN"):
         CLASSIFICATION.records_from_results(tmp_path, opened)
-    read = CLASSIFICATION.records_from_results(tmp_path, opened, {"on_bad": "miss"})
+    read = CLASSIFICATION.records_from_results(tmp_path, opened, on_bad="miss")
     assert np.isinf(read[0]["distance"][3])
     with pytest.raises(FormatError, match="does not exist"):
         CLASSIFICATION.records_from_results(tmp_path / "nowhere", opened)
@@ -151,8 +150,12 @@ def test_options(world, tmp_path):
         open_task(MATCHING, world, {"benchmark": ["trains"]})
     with pytest.raises(UnknownNameError, match="did you mean 'benchmark'"):
         open_task(MATCHING, world, {"benchmarks": ["x"]})
-    with pytest.raises(InputError, match="error or miss"):
-        checked_options({"on_bad": "zero"})
+    with pytest.raises(UnknownNameError, match=r"unknown value of on_bad 'zero'.*error, miss"):
+        MATCHING.records_from_results(tmp_path, open_task(MATCHING, world), on_bad="zero")
+    with pytest.raises(InputError, match="`on_bad` has no effect on hpatches-v1/retrieval"):
+        RETRIEVAL.records_from_results(tmp_path, open_task(RETRIEVAL, world), on_bad="miss")
+    with pytest.raises(UnknownNameError, match="unknown option of hpatches-v1/matching 'on_bad'"):
+        open_task(MATCHING, world, {"on_bad": "miss"})
     folder = tmp_path / "benchmarks" / "matching"
     folder.mkdir(parents=True)
     (folder / "other.benchmark").write_text("i_one.ref,i_one.e1\n")

@@ -60,7 +60,7 @@ def score_results(
         progress("results", i, len(folders))
         started = time.perf_counter()
         try:
-            records = task.records_from_results(folder, opened, {**given, "on_bad": on_bad})
+            records = task.records_from_results(folder, opened, on_bad)
             content = {p.name: hash_file(p) for p in sorted(folder.glob("*.results"))}
         except InputError as e:
             errors.append(e)

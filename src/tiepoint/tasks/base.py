@@ -15,6 +15,7 @@ from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Arrays, Features, Item, Unit
 from .info import Column, MetricInfo, TaskInfo
+from .options import TaskOptions
 
 __all__ = ["Column", "MetricInfo", "OpenTask", "Size", "StepTable", "Task", "TaskInfo"]
 
@@ -95,13 +96,16 @@ class Task:
     """A published question with its data, ground truth and scores.
 
     A task defines `name`, `family`, `protocols`, `info`, `open` and `score`. Every other hook has a default:
-    the task then has no curves, no pictures of misses, no result files, and so on.
+    the task then has no curves, no pictures of misses, no result files, and so on. Without `info` its scores
+    are shown as fractions, sorted by the first of them.
     """
 
     name: ClassVar[str]
     family: ClassVar[str]
     protocols: tuple[str, ...] = ("exact",)
-    info: ClassVar[TaskInfo]
+    info: ClassVar[TaskInfo] = TaskInfo()
+    options: type[TaskOptions] = TaskOptions
+    """The model of its options; none by default."""
 
     def metric(self, name: str) -> MetricInfo:
         """Facts of a metric; of one that the task does not declare, that it is a fraction."""
@@ -184,10 +188,11 @@ class Task:
     reads_results: ClassVar[bool] = False
     """Whether `records_from_results` reads result files; otherwise such files are a method `files:DIR`."""
 
-    def records_from_results(
-        self, folder: Path, opened: Any, options: Mapping[str, Any] | None = None
-    ) -> Sequence[Records]:
-        """Records of every unit from result files that another program wrote into `folder`."""
+    def records_from_results(self, folder: Path, opened: Any, on_bad: str = "error") -> Sequence[Records]:
+        """Records of every unit from result files that another program wrote into `folder`.
+
+        A distance that is not a number is an error, or with ``on_bad="miss"`` a miss.
+        """
         raise NotImplementedError
 
     checks_results: ClassVar[bool] = False

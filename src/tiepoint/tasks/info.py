@@ -94,8 +94,8 @@ class TaskInfo:
         has_splits: Whether its data has named splits.
     """
 
-    sentence: str
-    headline: Column
+    sentence: str = ""
+    headline: Column = ("", "all")
     metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     brief: tuple[str, ...] = ()

@@ -16,17 +16,17 @@ from ...model.errors import FormatError, InputError
 from ...model.records import Records
 from ...model.scores import Score, group_name
 from ..base import MetricInfo, TaskInfo
+from ..options import ascending
 from .means import ratio_score
 from .opened import OpenDense, check_dense_results, dense_warnings, meta_of, usable
-from .options import ENDPOINT_ERROR, numbers
+from .options import ENDPOINT_ERROR, FlowOptions
 from .tss_results import DenseTask
 
-DEFAULTS = {"thresholds_px": (1, 3, 5, 10), "alphas": (0.01, 0.05, 0.1)}
 HEADLINE_PX = 5.0
 METRICS = ("aepe", "fl", "flow_accuracy")
 
 
-def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[str, Any]) -> Records:
+def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) -> Records:
     """Counts of one directed pair: known truth, right at each threshold, KITTI outliers, error sums."""
     if pair.flow is None:
         raise InputError(f"{pair.key} has no flow as ground truth")
@@ -38,8 +38,8 @@ def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[st
             f"the true flow is {truth.shape[:2]}, its image is {source} (height, width); they must agree",
         )
     # The headline is always among them, whatever is asked for.
-    pixels = numbers([*options["thresholds_px"], HEADLINE_PX])
-    limits = [*pixels, *(a * max(target) for a in options["alphas"])]
+    pixels = ascending([*options.thresholds_px, HEADLINE_PX])
+    limits = [*pixels, *(a * max(target) for a in options.alphas)]
     if flow is None:
         flow = np.full(truth.shape, np.nan)
         absent = True
@@ -56,7 +56,7 @@ def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[st
         "outliers": np.array([outliers(error, truth)], np.int64),
     }
     labels = [{"threshold_px": int(t) if t == int(t) else t} for t in pixels]
-    labels += [{"alpha": a} for a in options["alphas"]]
+    labels += [{"alpha": a} for a in options.alphas]
     return Records("pixel", columns, meta_of(pair, options, absent=absent, labels=labels))
 
 
@@ -75,6 +75,7 @@ class DenseFlow(DenseTask):
     """
 
     name = "dense/flow"
+    options = FlowOptions
     info = TaskInfo(
         "How far is a flow from the true one?",
         ("aepe", "all"),
@@ -94,8 +95,9 @@ class DenseFlow(DenseTask):
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
-        """Bind to a folder; options `missing`, `kinds`, `thresholds_px`, `alphas`."""
-        return OpenDense(Path(data), options, self.name, "flow", DEFAULTS, compare_flow)
+        """Bind to a folder of image pairs with ground truth."""
+        chosen = self.options.read(self.name, options)
+        return OpenDense(Path(data), chosen, self.name, "flow", compare_flow)
 
     def comparison(self, protocol: str) -> str:
         """There is one."""

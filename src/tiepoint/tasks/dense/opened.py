@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,46 +15,40 @@ from ...datasets.dense_pairs import BrokenPair, DensePair, find_pairs
 from ...formats.flow.tss_results import PairResult
 from ...geometry.flow.resize import resize_flow_pair
 from ...methods.dense.layout import absent_words, check_folders, extra_folders
-from ...metrics.dense.pck import SCALES
-from ...model.errors import FormatError, InputError, ProblemsError, Together, UnknownNameError
+from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.units import Features, Item, Unit
 from ..base import OpenTask
-from .options import left_out, names, numbers, with_defaults
+from .options import PairOptions, left_out
 
 Flow = NDArray[Any]
-Compare = Callable[[DensePair, Flow | None, Mapping[str, Any]], Records]
+Compare = Callable[[DensePair, Flow | None, Any], Records]
 
 
 class OpenDense(OpenTask):
-    """Items are image pairs, units are directed pairs with the truth a task needs.
-
-    Options: `missing` (``error``, ``skip``: left out of the means, ``zero``: all wrong), `kinds` (subsets or
-    classes to keep), and those of the task in `defaults`.
-    """
+    """Items are image pairs, units are directed pairs with the truth a task needs."""
 
     def __init__(
         self,
         data: Path,
-        options: Mapping[str, Any],
+        options: PairOptions,
         task: str,
         needs: str,
-        defaults: Mapping[str, Any],
         compare: Compare,
     ) -> None:
-        self.options = checked_options(task, options, defaults)
+        self.options = options
         self._compare = compare
         broken: list[BrokenPair] = []
         self.pairs = [p for p in find_pairs(data, broken) if getattr(p, needs) is not None]
         kinds = sorted({p.kind for p in self.pairs} | {b.kind for b in broken})
-        for kind in self.options["kinds"]:
+        for kind in self.options.kinds:
             if kind not in kinds:
                 raise UnknownNameError("kind", kind, kinds)
-        if self.options["kinds"]:
-            self.pairs = [p for p in self.pairs if p.kind in self.options["kinds"]]
-            broken = [b for b in broken if b.kind in self.options["kinds"]]
-        if broken and self.options["missing"] == "error":
+        if self.options.kinds:
+            self.pairs = [p for p in self.pairs if p.kind in self.options.kinds]
+            broken = [b for b in broken if b.kind in self.options.kinds]
+        if broken and self.options.missing == "error":
             raise ProblemsError(
                 f"pairs in {data} (missing=skip or zero leaves these out)", [b.reason for b in broken]
             )
@@ -73,7 +67,7 @@ class OpenDense(OpenTask):
     @cached_property
     def units(self) -> Sequence[Unit]:
         """One per directed pair."""
-        options = {k: v for k, v in self.options.items() if k != "kinds"}
+        options = self.options.model_dump(exclude={"kinds"})
         return [
             Unit(p.key, (p.item,), hash_json([p.key, p.scene, p.kind, p.truth_content, p.content(), options]))
             for p in self.pairs
@@ -104,27 +98,13 @@ class OpenDense(OpenTask):
         pair = self._units[unit.key]
         result = PairResult.from_arrays(features.arrays(unit.items[0]))
         try:
-            flow = oriented_flow(pair, result, self.options["missing"])
+            flow = oriented_flow(pair, result, self.options.missing)
             return self._compare(pair, flow, self.options)
         except FormatError as e:
-            if self.options["missing"] == "error":
+            if self.options.missing == "error":
                 raise InputError(f"{e} (missing=skip or zero leaves this pair out)") from e
             meta = meta_of(pair, self.options, absent=False, no_truth=str(e))
             return Records("pixel", {"valid": np.zeros(1, np.int64)}, meta)
-
-
-def checked_options(task: str, options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """All options with their values; unknown names are errors with near ones. Lists of numbers are sorted."""
-    checks = Together()
-    full = with_defaults(task, options, {"kinds": (), **defaults}, checks)
-    full["kinds"] = names(full["kinds"])
-    for name, default in defaults.items():
-        if isinstance(default, tuple):
-            full[name] = checks.of(numbers, full[name])
-    if "scale" in defaults and full["scale"] not in SCALES:
-        checks.errors.append(UnknownNameError("scale", str(full["scale"]), SCALES))
-    checks.tell()
-    return full
 
 
 def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | None:
@@ -148,9 +128,9 @@ def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | N
     return resize_flow_pair(flow, back, source, target)[0]
 
 
-def meta_of(pair: DensePair, options: Mapping[str, Any], **extra: Any) -> dict[str, Any]:
+def meta_of(pair: DensePair, options: PairOptions, **extra: Any) -> dict[str, Any]:
     """What scoring must know about a pair."""
-    base = {"scene": pair.scene, "kind": pair.kind, "pair": pair.key, "missing": options["missing"]}
+    base = {"scene": pair.scene, "kind": pair.kind, "pair": pair.key, "missing": options.missing}
     return {**base, **extra}
 
 

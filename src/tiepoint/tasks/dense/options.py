@@ -1,90 +1,64 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options of the dense tasks, read from Python values or from text: yes or no, numbers, names, `missing`."""
+"""Options of the dense tasks, and what they share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal
 
-import numpy as np
-
-from ...model.errors import InputError, Together, UnknownNameError
 from ..info import MetricInfo
+from ..options import Flag, Names, Numbers, TaskOptions
 
 ENDPOINT_ERROR = MetricInfo(
     "mean distance from the true place of the pixels where both flows are known", unit="px", better="lower"
 )
-MISSING = ("error", "skip", "zero")
-"""What to do about what is missing: stop, leave it out of the means, count it 0."""
-
-_WORDS = {
-    "true": True,
-    "yes": True,
-    "on": True,
-    "1": True,
-    "false": False,
-    "no": False,
-    "off": False,
-    "0": False,
-}
 
 
-def flag(name: str, value: Any) -> bool:
-    """The value of an option that is on or off: a bool, 0 or 1, or a word for it in upper or lower case.
+class DenseOptions(TaskOptions):
+    """What every dense task knows."""
 
-    >>> flag("auto_flip", "False"), flag("auto_flip", "ON"), flag("auto_flip", 1)
-    (False, True, True)
-    >>> flag("auto_flip", "maybe")
-    Traceback (most recent call last):
-    tiepoint.model.errors.InputError: auto_flip is on or off, found 'maybe'; write auto_flip=true or ...
-    """
-    word = str(value).strip().lower() if isinstance(value, str | int | np.bool_) else ""
-    if word not in _WORDS:
-        raise InputError(
-            f"{name} is on or off, found {value!r}; write {name}=true or {name}=false "
-            "(yes, no, on, off, 1 and 0 do too)"
-        )
-    return _WORDS[word]
+    missing: Literal["error", "skip", "zero"] = "error"
+    """What is missing stops the run, is left out of the means (`skip`), or counts 0 (`zero`)."""
 
 
-def numbers(value: Any) -> tuple[float, ...]:
-    """Positive numbers given as a list or as text with commas, ascending, each once.
+class PairOptions(DenseOptions):
+    """What `dense/flow` and `dense/pck` know."""
 
-    >>> numbers("5,1,5"), numbers([0.1]), numbers(3)
-    ((1.0, 5.0), (0.1,), (3.0,))
-    """
-    parts = value.split(",") if isinstance(value, str) else list(value) if np.iterable(value) else [value]
-    try:
-        found = tuple(sorted({float(p) for p in parts}))
-    except (TypeError, ValueError):
-        raise InputError(f"expected numbers separated by commas, found {value!r}") from None
-    if not found or not all(np.isfinite(f) and f > 0 for f in found):
-        raise InputError(f"expected positive numbers, found {value!r}")
-    return found
+    kinds: Names = ()
+    """Subsets or classes to use; all by default."""
 
 
-def names(value: Any) -> tuple[str, ...]:
-    """Names given as a list or as text with commas.
+class FlowOptions(PairOptions):
+    """Options of `dense/flow`."""
 
-    >>> names("JODS, PASCAL"), names(())
-    (('JODS', 'PASCAL'), ())
-    """
-    parts = value.split(",") if isinstance(value, str) else [str(v) for v in value]
-    return tuple(p.strip() for p in parts if p.strip())
+    thresholds_px: Numbers = (1.0, 3.0, 5.0, 10.0)
+    """Thresholds of the accuracy in pixels."""
+
+    alphas: Numbers = (0.01, 0.05, 0.1)
+    """Thresholds of the accuracy as fractions of the target image's larger side."""
 
 
-def with_defaults(
-    task: str, options: Mapping[str, Any], defaults: Mapping[str, Any], checks: Together
-) -> dict[str, Any]:
-    """All options with their values; unknown names and values of `missing` are left with `checks`."""
-    known = {"missing": "error", **defaults}
-    for name in options:
-        if name not in known:
-            checks.errors.append(UnknownNameError(f"option of {task}", name, known))
-    full = {**known, **{k: v for k, v in options.items() if v is not None and k in known}}
-    if full["missing"] not in MISSING:
-        checks.errors.append(UnknownNameError("value of missing", str(full["missing"]), MISSING))
-    return full
+class PckOptions(PairOptions):
+    """Options of `dense/pck`."""
+
+    alphas: Numbers = (0.01, 0.03, 0.05, 0.1, 0.15)
+    """Fractions of the length within which a keypoint is right."""
+
+    scale: Literal["image", "box", "keypoints"] = "keypoints"
+    """The length of the headline: the image's larger side, the object's box, or the keypoints' extent."""
+
+
+class TssOptions(DenseOptions):
+    """Options of `tss`."""
+
+    auto_flip: Flag = False
+    """Invert both masks of a pair where that raises its score."""
+
+    use_prec: Flag = False
+    """Write pixel accuracy instead of intersection over union into ``scores.csv``."""
+
+    subsets: Names = ()
+    """Subsets to use; all by default."""
 
 
 def left_out(problems: Sequence[str], *, shown: int = 5) -> list[str]:

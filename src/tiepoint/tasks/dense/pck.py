@@ -18,12 +18,12 @@ from ...model.records import Records
 from ...model.scores import Score, group_name
 from ..base import Column, MetricInfo, TaskInfo
 from ..citations import PROPOSAL_FLOW
+from ..options import ascending
 from .means import ratio_score
 from .opened import OpenDense, check_dense_results, dense_warnings, meta_of, usable
-from .options import numbers
+from .options import PckOptions
 from .tss_results import DenseTask
 
-ALPHAS = (0.01, 0.03, 0.05, 0.1, 0.15)
 HEADLINE_ALPHA = 0.1
 _LENGTHS = {
     "image": "the target image's larger side",
@@ -31,10 +31,9 @@ _LENGTHS = {
     "keypoints": "the larger extent of the target's keypoints",
 }
 _PER = {"pair": ", mean over image pairs", "point": ", over all keypoints of all pairs"}
-DEFAULTS = {"alphas": ALPHAS, "scale": "keypoints"}
 
 
-def compare_points(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[str, Any]) -> Records:
+def compare_points(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> Records:
     """Distance in pixels of every keypoint from where it belongs (inf: not found), and the lengths L.
 
     Padding is left out here and never comes back.
@@ -44,7 +43,7 @@ def compare_points(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[
     source, target = pair.points()
     real = np.isfinite(source).all(axis=1) & np.isfinite(target).all(axis=1)
     found = np.full_like(source, np.nan) if flow is None else transfer(source, flow)
-    box = _box(pair, wanted=options["scale"] == "box")
+    box = _box(pair, wanted=options.scale == "box")
     size = pair.sizes()[1]
     lengths = {
         scale: pck_length(scale, size=size, points=target[real], box=box)
@@ -55,18 +54,16 @@ def compare_points(pair: DensePair, flow: NDArray[Any] | None, options: Mapping[
         "point": np.flatnonzero(real).astype(np.int64),
         "distance_px": point_errors(found[real], target[real]),
     }
-    if options["scale"] not in lengths:
-        raise InputError(
-            f"{pair.key} has no length of scale {options['scale']!r}; one of {', '.join(lengths)}"
-        )
+    if options.scale not in lengths:
+        raise InputError(f"{pair.key} has no length of scale {options.scale!r}; one of {', '.join(lengths)}")
     meta = meta_of(
         pair,
         options,
         absent=flow is None,
         lengths=lengths,
         padded=int((~real).sum()),
-        alphas=list(numbers([*options["alphas"], HEADLINE_ALPHA])),
-        scale=options["scale"],
+        alphas=list(ascending([*options.alphas, HEADLINE_ALPHA])),
+        scale=options.scale,
     )
     return Records("pixel", columns, meta)
 
@@ -91,6 +88,7 @@ class DensePck(DenseTask):
     """
 
     name = "dense/pck"
+    options = PckOptions
     info = TaskInfo(
         "Does a flow carry keypoints to where they belong?",
         ("pck", "all"),
@@ -111,12 +109,13 @@ class DensePck(DenseTask):
         """A PCK says nothing without its alpha, its length and what it is a mean over."""
         if column != ("pck", "all"):
             return column
-        scale = options.get("scale") or DEFAULTS["scale"]
+        scale = options.get("scale") or PckOptions().scale
         return "pck", group_name(alpha=HEADLINE_ALPHA, per="pair", scale=str(scale))
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
-        """Bind to a folder; options `missing`, `kinds`, `alphas`, `scale`."""
-        return OpenDense(Path(data), options, self.name, "points", DEFAULTS, compare_points)
+        """Bind to a folder of image pairs with ground truth."""
+        chosen = self.options.read(self.name, options)
+        return OpenDense(Path(data), chosen, self.name, "points", compare_points)
 
     def comparison(self, protocol: str) -> str:
         """There is one."""

@@ -14,7 +14,7 @@ from ...model.records import Records
 from ...model.scores import Score
 from ..base import MetricInfo, TaskInfo
 from ..citations import TSS
-from .options import ENDPOINT_ERROR
+from .options import ENDPOINT_ERROR, TssOptions
 from .tss_opened import OpenTss
 from .tss_results import DenseTask, check_results
 from .tss_scores import tss_scene_curves, tss_scores, tss_warnings
@@ -35,6 +35,7 @@ class Tss(DenseTask):
     """
 
     name = "tss"
+    options = TssOptions
     info = TaskInfo(
         "Do the flow and the mask between two instances of an object follow the true ones?",
         ("flow_accuracy", "all"),
@@ -61,7 +62,7 @@ class Tss(DenseTask):
     protocols = ("exact", "tss-cpp", "tss-matlab")
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenTss:
-        """Bind to a dataset folder; options `missing`, `auto_flip`, `use_prec`, `subsets`."""
+        """Bind to a dataset folder."""
         return OpenTss(Path(data), options)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:

@@ -22,23 +22,19 @@ from ...model.records import Records
 from ...model.units import Features, Item, Unit
 from ...model.workspace import thread_workspace
 from ..base import OpenTask
-from .options import flag, left_out, names, with_defaults
+from .options import TssOptions, left_out
 from .tss_compare import PairCounts, compare_pair, no_counts
 
 
 class OpenTss(OpenTask):
-    """Pairs with complete ground truth, as items (the images) and units (the truth).
-
-    Options: `missing` (``error``: what is missing stops the run; ``skip``: it is left out of the means;
-    ``zero``: it counts 0, as in the kit), `auto_flip`, `use_prec`, `subsets` (names, default all).
-    """
+    """Pairs with complete ground truth, as items (the images) and units (the truth)."""
 
     def __init__(self, data: Path, options: Mapping[str, Any]) -> None:
         checks = Together()
-        self.options = checked_options(options, checks)
+        self.options = TssOptions.read("tss", options, checks)
         self.dataset = checks.of(TssDataset, data)
         known = () if self.dataset is None else self.dataset.subsets
-        self.subsets: tuple[str, ...] = tuple(sorted(self.options["subsets"] or known))
+        self.subsets: tuple[str, ...] = tuple(sorted(self.options.subsets or known))
         for name in self.subsets if known else ():
             if name not in known:
                 checks.errors.append(UnknownNameError("subset", name, known))
@@ -51,7 +47,7 @@ class OpenTss(OpenTask):
                 problems += found
                 if not found:
                     self.pairs.append(pair)
-        if problems and self.options["missing"] == "error":
+        if problems and self.options.missing == "error":
             raise ProblemsError(
                 f"ground truth in {data} (missing=skip or zero leaves these pairs out)", problems
             )
@@ -67,7 +63,7 @@ class OpenTss(OpenTask):
     @cached_property
     def units(self) -> Sequence[Unit]:
         """One per pair; the definition is its ground truth and the options."""
-        options = {k: v for k, v in self.options.items() if k != "subsets"}
+        options = self.options.model_dump(exclude={"subsets"})
         # The key is in it, too: records know the subset and the pair, and outlive a renamed folder.
         return [Unit(p.key, (p.key,), hash_json([p.key, p.truth_content(), options])) for p in self.pairs]
 
@@ -98,25 +94,13 @@ class OpenTss(OpenTask):
         )
 
 
-def checked_options(options: Mapping[str, Any], checks: Together | None = None) -> dict[str, Any]:
-    """All options with their values; unknown names and values are raised together, or left with `checks`."""
-    own = Together() if checks is None else checks
-    full = with_defaults("tss", options, {"auto_flip": False, "use_prec": False, "subsets": ()}, own)
-    full["subsets"] = names(full["subsets"])
-    for name in ("auto_flip", "use_prec"):
-        full[name] = own.of(flag, name, full[name], otherwise=False)
-    if checks is None:
-        own.tell()
-    return full
-
-
-def compare_result(pair: TssPair, result: PairResult, rule: str, options: Mapping[str, Any]) -> Records:
+def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOptions) -> Records:
     """Records of one pair from its results, however they were read.
 
     Ground truth that turns out to be unreadable stops with ``missing=error``; else the pair is left out.
     """
     missing = missing_parts(result)
-    if missing and options["missing"] == "error":
+    if missing and options.missing == "error":
         raise InputError(f"{pair.key}: {'; '.join(missing)}; allow it with missing=skip or missing=zero")
     src, ref = pair.names
     meta = {
@@ -126,20 +110,18 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: Mappin
         "src": src,
         "ref": ref,
         "flip": pair.flip,
-        "missing": options["missing"],
-        "use_prec": options["use_prec"],
+        "missing": options.missing,
+        "use_prec": options.use_prec,
         "absent": not result.present,
     }
     try:
         truth = pair.truth(thread_workspace())
     except FormatError as e:
-        if options["missing"] == "error":
+        if options.missing == "error":
             raise InputError(f"{e} (ground truth; missing=skip or zero leaves this pair out)") from e
         said = [["ground truth cannot be used, pair left out", None]]
         return Records("pixel", no_counts(), {**meta, "no_truth": str(e), "warnings": said})
-    counts = compare_pair(
-        truth, result, rule=rule, auto_flip=options["auto_flip"], use_prec=options["use_prec"]
-    )
+    counts = compare_pair(truth, result, rule=rule, auto_flip=options.auto_flip, use_prec=options.use_prec)
     meta |= {
         "flipped": counts.flipped,
         "estimated_masks": counts.estimated_masks,
@@ -148,7 +130,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: Mappin
     return Records("pixel", counts.columns, meta)
 
 
-def compare_files(pair: TssPair, folder: str | Path, rule: str, options: Mapping[str, Any]) -> Records:
+def compare_files(pair: TssPair, folder: str | Path, rule: str, options: TssOptions) -> Records:
     """Records of one pair from the results in a folder, read into the memory of this thread."""
     return compare_result(pair, read_pair_result(folder, thread_workspace()), rule, options)
 

@@ -36,7 +36,7 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
     """
     keys = sorted(p.key for p in opened.pairs)
     there = set(check_folders(results, keys, opened.subsets))
-    if opened.options["missing"] == "error":
+    if opened.options.missing == "error":
         problems = [
             f"{key}: {part}"
             for key in keys

@@ -29,12 +29,14 @@ class VerificationSource:
     setting: Setting
     files: tuple[Path, ...]
     given: Verification | None
+    kind: str | None = None
+    """The kind of list asked for, ``official`` or ``clean``."""
 
     @property
     def images(self) -> int:
         """Image numbers that drawn lists use: the published recipe never draws image 5."""
         every = self.setting.levels + 1
-        return every if self.setting.options.lists == "clean" else min(OFFICIAL_IMAGES, every)
+        return every if self.kind == "clean" else min(OFFICIAL_IMAGES, every)
 
     @property
     def rows(self) -> int:
@@ -48,7 +50,7 @@ class VerificationSource:
             return hash_json([hash_file(p) for p in self.files])
         s = self.setting
         lengths = [[name, n] for name, n in s.lengths.items()]
-        kind = s.options.lists or "official"
+        kind = self.kind or "official"
         # official lists pair what they pair; clean ones depend on which sequences are one scene
         scenes = [self.same_scene] if kind == "clean" and self.same_scene else []
         return hash_json(["drawn", kind, lengths, self.rows, self.images, *scenes])
@@ -64,19 +66,19 @@ class VerificationSource:
         if self.given is not None:
             return self.given
         s = self.setting
-        if s.options.lists == "clean":
+        if self.kind == "clean":
             return draw_clean(
                 s.split.test, s.lengths, rows=self.rows, images=self.images, same_scene=self.same_scene
             )
         return draw_verification(s.split.test, s.lengths, rows=self.rows, images=self.images)
 
 
-def verification_source(setting: Setting, problems: list[str]) -> VerificationSource:
+def verification_source(setting: Setting, kind: str | None, problems: list[str]) -> VerificationSource:
     """Lists of a split: ``verif_*_split-X.csv`` of the folder of tasks, or drawn; problems are collected."""
     files = _files(setting, tuple(VERIFICATION_FILES.values()), problems)
     tables = [_read(read_pairs_csv, p, setting.lengths, problems) for p in files]
     known = [t for t in tables if t is not None]
-    _check_kind(setting, files, problems)
+    _check_kind(setting, kind, files, problems)
     for path, t in zip(files, tables, strict=True):
         used = 0 if t is None else int(max(t.image1.max(), t.image2.max()))
         if used > setting.levels:
@@ -85,17 +87,17 @@ def verification_source(setting: Setting, problems: list[str]) -> VerificationSo
         problems.append("verification compares patches of two sequences; the split has one")
     if not files and min(setting.lengths.values()) < 2:
         problems.append("verification needs at least two patches in every sequence")
-    source = VerificationSource(setting, files, None)
-    wants_clean = not files and setting.options.lists == "clean"
+    source = VerificationSource(setting, files, None, kind)
+    wants_clean = not files and kind == "clean"
     if wants_clean and any(len(group) == len(setting.lengths) for group in source.same_scene):
         problems.append("the split is one scene: there are no pairs of different ones")
     given = Verification(*known) if files and len(known) == len(files) else None
-    return VerificationSource(setting, files, given)
+    return VerificationSource(setting, files, given, kind)
 
 
-def _check_kind(setting: Setting, files: tuple[Path, ...], problems: list[str]) -> None:
+def _check_kind(setting: Setting, wanted: str | None, files: tuple[Path, ...], problems: list[str]) -> None:
     """Files are as they were written; asking for another kind of list than theirs is a contradiction."""
-    wanted, folder = setting.options.lists, setting.options.tasks
+    folder = setting.options.tasks
     if not files or wanted is None or folder is None:
         return
     about = folder / "tasks.json"
@@ -142,7 +144,8 @@ def retrieval_source(setting: Setting, problems: list[str]) -> RetrievalSource:
     if not files and not setting.data.has_patches:
         wanted = " and ".join(f"{n}_split-{setting.split.name}.csv" for n in RETRIEVAL_FILES)
         problems.append(
-            f"retrieval lists are drawn by contrast, which needs the patches; give {wanted} with --tasks DIR"
+            "retrieval lists are drawn by contrast, which needs the patches; "
+            f"put {wanted} into the folder `tasks`"
         )
     given = (known[0], known[1]) if files and len(known) == len(files) else None
     return RetrievalSource(setting, files, given)

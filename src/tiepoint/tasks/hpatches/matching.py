@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ...model.curves import SceneCurves
 from ...model.hashing import hash_json
@@ -19,8 +19,15 @@ from ..info import FIRST_PATCHES, ap_of_matches
 from . import matching_scores as scoring
 from .imported import imported_matching, refuse_imported
 from .matching_compare import NAME, compare, is_subset
-from .opened import COMPARISON, LICENCE, OpenV2, open_setting, raise_problems
+from .opened import COMPARISON, LICENCE, HPatchesOptions, OpenV2, open_setting, raise_problems
 from .protocols import MATCHING, PROTOCOLS, convention_steps, rules_of
+
+
+class MatchingOptions(HPatchesOptions):
+    """Options of `hpatches/matching`."""
+
+    sequences: Literal["split", "all"] = "split"
+    """Sequences to compare: those of the split, or all of the dataset (as `hpatches-matlab` scores)."""
 
 
 class Matching(Task):
@@ -34,6 +41,7 @@ class Matching(Task):
     name = NAME
     family = "patches"
     protocols = PROTOCOLS
+    options = MatchingOptions
     info = TaskInfo(
         "Is the nearest patch of another image the right one, and do right matches come first?",
         ("map", "all"),
@@ -48,11 +56,11 @@ class Matching(Task):
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
-        """Bind to a folder in the HPatches layout; options: split, tasks, sequences (split or all)."""
+        """Bind to a folder in the HPatches layout."""
         problems: list[str] = []
-        setting = open_setting(NAME, Path(data), options, problems, "sequences")
+        setting, chosen = open_setting(NAME, Path(data), self.options, options, problems)
         more = [s for s in setting.data.sequences if s not in setting.split.test]
-        others = more if setting.options.sequences == "all" else []
+        others = more if chosen.sequences == "all" else []
         problems += setting.data.missing(others, setting.images)
         raise_problems(data, problems)
         images = ("ref", *setting.images)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,55 +20,23 @@ from ...model.records import Records
 from ...model.scores import kind_of
 from ...model.units import Features, Item, Unit
 from ..base import OpenTask
+from ..options import Folder, TaskOptions
 
 COMPARISON = "reference"
 LICENCE = "patches of HPatches: MIT; task files of hpatches-benchmark: BSD-style"
-LISTS = ("official", "clean")
-CHOICES = {"lists": LISTS, "sequences": ("split", "all")}
 
 
-@dataclass(frozen=True)
-class Options:
-    """Checked options of a v2 task."""
+class HPatchesOptions(TaskOptions):
+    """Options of all 2017 tasks."""
 
     split: str | None = None
-    tasks: Path | None = None
-    lists: str | None = None
-    sequences: str = "split"
+    """Name of a split; by default `full` where the dataset has all of it, else every sequence."""
+
+    tasks: Folder | None = None
+    """Folder with ``splits.json`` and task files; without files lists are drawn."""
 
 
-def checked_options(
-    task: str, options: Mapping[str, Any], *more: str, checks: Together | None = None
-) -> Options:
-    """Options of a v2 task, which takes `more` than split and tasks; None means not given.
-
-    All that is wrong is raised at once, or left with `checks` where the caller has more to look at.
-
-    >>> checked_options("hpatches/verification", {"split": "a", "lists": "clean"}, "lists").lists
-    'clean'
-    """
-    own = Together() if checks is None else checks
-    known = ("split", "tasks", *more)
-    for key in options:
-        if key not in known:
-            own.errors.append(UnknownNameError(f"option of {task}", key, known))
-    given = {k: v for k, v in options.items() if v is not None and k in known}
-    for key in more:
-        if given.get(key, CHOICES[key][0]) not in CHOICES[key]:
-            own.errors.append(
-                InputError(f"{key} must be {' or '.join(CHOICES[key])}, not {given.pop(key)!r}")
-            )
-    tasks = Path(given["tasks"]) if "tasks" in given else None
-    if tasks is not None and not tasks.is_dir():
-        own.errors.append(InputError(f"the folder of task files {tasks} does not exist"))
-        tasks = None
-    if checks is None:
-        own.tell()
-    split = None if "split" not in given else str(given["split"])
-    return Options(split, tasks, given.get("lists"), given.get("sequences", "split"))
-
-
-def chosen_split(data: HPatchesDataset, options: Options) -> tuple[Split, list[str]]:
+def chosen_split(data: HPatchesDataset, options: HPatchesOptions) -> tuple[Split, list[str]]:
     """The split to use and what the user should know about it.
 
     Without a name it is `full` where the dataset has all of it, else every sequence of the dataset.
@@ -83,9 +51,13 @@ def chosen_split(data: HPatchesDataset, options: Options) -> tuple[Split, list[s
         return full, []
     n = len(data.sequences)
     notes = [
-        f"the dataset is not the whole of HPatches: all its {n} sequences are used; name a split with --split"
+        f"this is not the full release of HPatches; all its {n} sequences are used. "
+        "Choose a subset with `split`"
     ]
     return known[WHOLE], notes + left_out(data)
+
+
+Chosen = TypeVar("Chosen", bound=HPatchesOptions)
 
 
 @dataclass(frozen=True)
@@ -96,7 +68,7 @@ class Setting:
     split: Split
     noises: tuple[str, ...]
     levels: int
-    options: Options
+    options: HPatchesOptions
     warnings: tuple[str, ...]
 
     @property
@@ -111,17 +83,17 @@ class Setting:
 
 
 def open_setting(
-    task: str, data: Path, options: Mapping[str, Any], problems: list[str], *more: str
-) -> Setting:
+    task: str, data: Path, model: type[Chosen], options: Mapping[str, Any], problems: list[str]
+) -> tuple[Setting, Chosen]:
     """`setting_of` under options given by a user; what is wrong with either is told together."""
     checks = Together()
-    chosen = checked_options(task, options, *more, checks=checks)
+    chosen = model.read(task, options, checks)
     setting = checks.of(setting_of, data, chosen, problems)
     checks.tell()
-    return setting
+    return setting, chosen
 
 
-def setting_of(data: Path, options: Options, problems: list[str]) -> Setting:
+def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> Setting:
     """Open a dataset under options; problems of the split are added to the list, not raised.
 
     Sequences that are missing are left out of the returned split, so that other checks can go on.
@@ -234,7 +206,7 @@ class OpenV2(OpenTask):
         if not split.train:
             raise InputError(
                 f"split {split.name!r} has no training sequences to fit a transform on (a, b and c have); "
-                "choose another split, or name a dataset with --fit-on DIR"
+                "choose another `split`, or name a dataset with `fit_on`"
             )
         raise_problems(
             Path(data.root or "."), [f"training: {p}" for p in data.missing(split.train, ("ref",))]

@@ -16,7 +16,7 @@ from ..citations import HPATCHES
 from . import retrieval_scores as scoring
 from .imported import imported_retrieval, refuse_imported
 from .lists import retrieval_source
-from .opened import COMPARISON, LICENCE, OpenV2, open_setting, raise_problems
+from .opened import COMPARISON, LICENCE, HPatchesOptions, OpenV2, open_setting, raise_problems
 from .protocols import PROTOCOLS, RETRIEVAL, convention_steps, rules_of
 from .retrieval_compare import NAME, compare, items_of
 
@@ -31,6 +31,7 @@ class Retrieval(Task):
     name = NAME
     family = "patches"
     protocols = PROTOCOLS
+    options = HPatchesOptions
     info = TaskInfo(
         "Do the other views of a patch come before distractors of other sequences?",
         ("map", "all"),
@@ -46,9 +47,9 @@ class Retrieval(Task):
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
-        """Bind to a folder in the HPatches layout; options: split, tasks."""
+        """Bind to a folder in the HPatches layout."""
         problems: list[str] = []
-        setting = open_setting(NAME, Path(data), options, problems)
+        setting, _ = open_setting(NAME, Path(data), self.options, options, problems)
         source = retrieval_source(setting, problems)
         raise_problems(data, problems)
         given = source.given or (None, None)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ...model.hashing import hash_json
 from ...model.records import Records
@@ -20,9 +20,17 @@ from ..info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS
 from . import verification_scores as scoring
 from .imported import imported_verification, refuse_imported
 from .lists import verification_source
-from .opened import COMPARISON, LICENCE, OpenV2, open_setting, raise_problems
+from .opened import COMPARISON, LICENCE, HPatchesOptions, OpenV2, open_setting, raise_problems
 from .protocols import PROTOCOLS, VERIFICATION, convention_steps, rules_of
 from .verification_compare import NAME, compare, items_of, pair_plan
+
+
+class VerificationOptions(HPatchesOptions):
+    """Options of `hpatches/verification`."""
+
+    lists: Literal["official", "clean"] | None = None
+    """How lists are drawn where no files give them: by the published recipe (the default), or without pairs
+    of one scene under two names and without doubles."""
 
 
 class Verification(Task):
@@ -36,6 +44,7 @@ class Verification(Task):
     name = NAME
     family = "patches"
     protocols = PROTOCOLS
+    options = VerificationOptions
     info = TaskInfo(
         "Does the distance tell pairs of the same patch from other pairs?",
         ("ap", "all"),
@@ -50,10 +59,10 @@ class Verification(Task):
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
-        """Bind to a folder in the HPatches layout; options: split, tasks, lists."""
+        """Bind to a folder in the HPatches layout."""
         problems: list[str] = []
-        setting = open_setting(NAME, Path(data), options, problems, "lists")
-        source = verification_source(setting, problems)
+        setting, chosen = open_setting(NAME, Path(data), self.options, options, problems)
+        source = verification_source(setting, chosen.lists, problems)
         raise_problems(data, problems)
         images = source.images if source.given is None else setting.levels + 1
         units = [

@@ -24,7 +24,7 @@ from .opened import (
     Definition,
     OpenV1,
     base_meta,
-    checked_options,
+    checked_on_bad,
     definition_files,
     open_data,
     rows_of,
@@ -59,7 +59,7 @@ class Classification(V1Task):
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
         """Bind to a folder in the HPatches layout and its `.benchmark` files."""
-        chosen = checked_options(options)
+        chosen = self.options.read(self.name, options)
         dataset = open_data(Path(data))
         definitions = []
         for path in definition_files(Path(data), chosen, "classification"):
@@ -75,15 +75,12 @@ class Classification(V1Task):
         """ROC and precision-recall points under `exact`."""
         return scoring.curves(records, rules_of("exact"))
 
-    def records_from_results(
-        self, folder: Path, opened: OpenV1, options: Mapping[str, Any] | None = None
-    ) -> list[Records]:
+    def records_from_results(self, folder: Path, opened: OpenV1, on_bad: str = "error") -> list[Records]:
         """Records of every benchmark from `.results` files of another program in `folder`."""
-        on_bad = checked_options(options or {}).on_bad
         return [
             _records(
                 d.content,
-                read_classification_results(folder, d.content, on_nan=on_bad),
+                read_classification_results(folder, d.content, on_nan=checked_on_bad(on_bad)),
                 base_meta(NAME, d.name, sequence_codes(d.content.pairs.images)[0], None),
             )
             for d in opened.definitions.values()

@@ -22,7 +22,7 @@ from ..hpatches.opened import LICENCE
 from ..info import FIRST_PATCHES, ap_of_matches
 from . import matching_scores as scoring
 from .matching_compare import MatchingTruth, compare, records_of_neighbours
-from .opened import Definition, OpenV1, checked_options, definition_files, open_data
+from .opened import Definition, OpenV1, checked_on_bad, definition_files, open_data
 from .printed_distances import printed_matching
 from .protocols import rules_of
 from .task import V1Task
@@ -54,7 +54,7 @@ class Matching(V1Task):
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
         """Bind to a folder in the HPatches layout and its `.benchmark` files."""
-        chosen = checked_options(options)
+        chosen = self.options.read(self.name, options)
         dataset = open_data(Path(data))
         definitions = []
         for path in definition_files(Path(data), chosen, "matching"):
@@ -77,16 +77,13 @@ class Matching(V1Task):
         """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
         return scoring.scene_curves(records, rules_of("exact"))
 
-    def records_from_results(
-        self, folder: Path, opened: OpenV1, options: Mapping[str, Any] | None = None
-    ) -> list[Records]:
+    def records_from_results(self, folder: Path, opened: OpenV1, on_bad: str = "error") -> list[Records]:
         """Records of every benchmark from ``BENCHMARK.results`` files of another program in `folder`."""
-        on_bad = checked_options(options or {}).on_bad
-        found = []
+        found, on_nan = [], checked_on_bad(on_bad)
         for d in opened.definitions.values():
             benchmark, truth = d.content
             path = Path(folder) / f"{d.name}.results"
-            blocks = read_matching_results(path, benchmark, opened.data.counts, on_nan=on_bad)
+            blocks = read_matching_results(path, benchmark, opened.data.counts, on_nan=on_nan)
             found.append(records_of_neighbours(d.name, benchmark, truth, blocks))
         return found
 

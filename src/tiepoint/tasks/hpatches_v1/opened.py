@@ -19,9 +19,9 @@ from ...model.records import Records
 from ...model.scores import kind_of
 from ...model.units import Features, Item, Unit
 from ..base import OpenTask
+from ..options import Folder, Names, TaskOptions
 
 COMPARISON = "reference"
-OPTIONS = ("tasks", "benchmark", "on_bad")
 
 
 class PatchData(Protocol):
@@ -42,34 +42,24 @@ class PatchData(Protocol):
         """Patches of ``SEQ/IM``, uint8 (n, side, side)."""
 
 
-@dataclass(frozen=True)
-class Options:
-    """Checked options: folder of definition files, names (with ``*``), what a NaN in a file is."""
+class BenchmarkOptions(TaskOptions):
+    """Options of the 2016 tasks."""
 
-    tasks: Path | None
-    benchmark: tuple[str, ...]
-    on_bad: str
+    tasks: Folder | None = None
+    """Folder with the definition files; by default they are looked for in the dataset."""
+
+    benchmark: Names = ()
+    """Names of definition files, with ``*`` for any part; all by default."""
 
 
-def checked_options(options: Mapping[str, Any]) -> Options:
-    """Options of a v1 task; None means not given, unknown keys are refused.
-
-    >>> checked_options({"benchmark": "train_*"}).benchmark
-    ('train_*',)
-    """
-    for key in options:
-        if key not in OPTIONS:
-            raise UnknownNameError("option of an HPatches v1 task", key, OPTIONS)
-    given = {k: v for k, v in options.items() if v is not None}
-    names = given.get("benchmark", ())
-    patterns = tuple(names.split(",")) if isinstance(names, str) else tuple(names)
-    on_bad = str(given.get("on_bad", "error"))
+def checked_on_bad(on_bad: str) -> str:
+    """What a distance that is not a number in a results file is: ``error`` or ``miss``."""
     if on_bad not in ("error", "miss"):
-        raise InputError(f"on_bad must be error or miss, not {on_bad!r}")
-    return Options(Path(given["tasks"]) if "tasks" in given else None, patterns, on_bad)
+        raise UnknownNameError("value of on_bad", on_bad, ("error", "miss"))
+    return on_bad
 
 
-def definition_files(data: Path, options: Options, kind: str) -> list[Path]:
+def definition_files(data: Path, options: BenchmarkOptions, kind: str) -> list[Path]:
     """`.benchmark` files to use, from the folder of tasks if one is given, else from the dataset."""
     folder = options.tasks or data
     found: dict[str, Path] = {}

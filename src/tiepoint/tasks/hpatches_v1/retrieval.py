@@ -18,7 +18,7 @@ from ..base import MetricInfo, TaskInfo
 from ..citations import HPATCHES
 from ..hpatches.opened import LICENCE
 from . import retrieval_scores as scoring
-from .opened import Definition, OpenV1, checked_options, definition_files, open_data
+from .opened import Definition, OpenV1, definition_files, open_data
 from .retrieval_compare import Pool, compare, pool_of, records_of_rankings
 from .task import V1Task
 
@@ -53,7 +53,7 @@ class Retrieval(V1Task):
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
         """Bind to a folder in the HPatches layout and its `.benchmark` files."""
-        chosen = checked_options(options)
+        chosen = self.options.read(self.name, options)
         dataset = open_data(Path(data))
         definitions = []
         for path in definition_files(Path(data), chosen, "retrieval"):
@@ -65,11 +65,10 @@ class Retrieval(V1Task):
             definitions.append(Definition(path.stem, (path, labels), benchmark.pool, pool))
         return OpenV1(dataset, definitions, compare)
 
-    def records_from_results(
-        self, folder: Path, opened: OpenV1, options: Mapping[str, Any] | None = None
-    ) -> list[Records]:
+    def records_from_results(self, folder: Path, opened: OpenV1, on_bad: str = "error") -> list[Records]:
         """Records of every benchmark from ``BENCHMARK.results`` files of another program in `folder`."""
-        checked_options(options or {})
+        if on_bad != "error":
+            raise InputError(f"`on_bad` has no effect on {self.name}: its result files hold no distances")
         found = []
         for d in opened.definitions.values():
             pool: Pool = d.content

@@ -13,7 +13,7 @@ from ...model.scores import Score
 from ...model.units import Arrays
 from ..base import StepTable, Task
 from ..conventions import convention_tables
-from .opened import COMPARISON, OpenV1
+from .opened import COMPARISON, BenchmarkOptions, OpenV1
 from .protocols import PROTOCOLS, convention_steps, rules_of
 
 
@@ -24,6 +24,7 @@ class V1Task(Task):
     family = "patches"
     protocols = PROTOCOLS
 
+    options = BenchmarkOptions
     reads_results = True
     writes_results = True
 

@@ -21,7 +21,7 @@ from ...model.scores import Score
 from ...model.units import Features, Item, Unit
 from ..base import OpenTask, Task
 from ..citations import BOJANIC, HPATCHES, WORKBENCH
-from .options import SceneOptions, parse_options
+from .options import SceneOptions
 
 CITE = (HPATCHES, BOJANIC, WORKBENCH)
 LICENCE = "sequences of HPatches: MIT; Oxford images: no licence file"
@@ -145,7 +145,7 @@ class KeypointTask(Task):
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenKeypoints:
         """Bind to a folder of sequences; bad data and unknown options are errors."""
-        chosen = parse_options(self.options, options, self.name)
+        chosen = self.options.read(self.name, options)
         return OpenKeypoints(self, ImageSequences(data, chosen.scenes), chosen)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:

@@ -3,30 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, computed_field
+from pydantic import BeforeValidator, Field, computed_field
 
-from ...model.errors import InputError, UnknownNameError
+from ..options import Flag, Names, TaskOptions, several
 
-
-def _several(value: Any) -> Any:
-    """One value, a comma-separated string or a list, as a tuple."""
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    return value if isinstance(value, (list, tuple)) else (value,)
+Sizes = Annotated[tuple[Annotated[int, Field(ge=2)], ...], BeforeValidator(several)]
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_several)]
-Sizes = Annotated[tuple[Annotated[int, Field(ge=2)], ...], BeforeValidator(_several)]
-Pixels = Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_several)]
-
-
-class SceneOptions(BaseModel):
+class SceneOptions(TaskOptions):
     """What every keypoint task knows."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     scenes: Names | None = None
     """Names of the sequences to use; all by default."""
@@ -76,7 +63,7 @@ class DistractorOptions(DrawOptions):
     distractor_images: Annotated[int, Field(ge=1)] = 99
     """Images of other scenes each query is compared with (`exact`, `bojanic`)."""
 
-    self_distractor: bool = False
+    self_distractor: Flag = False
     """Under `bojanic`, let the query's own reference image be drawn as a distractor, as the original does."""
 
     num_distractor_scenes: Annotated[int, Field(ge=0)] = 10
@@ -134,24 +121,3 @@ def _source_of(matcher: str | None) -> str | None:
     from .user_matcher import matcher_hash
 
     return matcher_hash(matcher)
-
-
-Options = TypeVar("Options", bound=SceneOptions)
-
-
-def parse_options(model: type[Options], options: Mapping[str, Any], task: str) -> Options:
-    """Options of a task; unknown names and impossible values are an `InputError`. None means the default.
-
-    >>> parse_options(RankingOptions, {"gallery": "100,200"}, "keypoints/ranking").gallery
-    (100, 200)
-    """
-    given = {name: value for name, value in options.items() if value is not None}
-    for name in given:
-        if name not in model.model_fields:
-            raise UnknownNameError(f"option of {task}", name, model.model_fields)
-    try:
-        return model(**given)
-    except ValidationError as e:
-        found = e.errors()[0]
-        name = ".".join(str(part) for part in found["loc"][:1])
-        raise InputError(f"option {name} of {task}: {found['msg']}, found {given.get(name)!r}") from e

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options of tasks: one model a task, read from Python values or from text, all problems told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
+
+from ..model.errors import InputError, Together, UnknownNameError
+
+_ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+class TaskOptions(BaseModel):
+    """Base of all options: a field is an option, its docstring says what it does.
+
+    >>> class Mine(TaskOptions):
+    ...     tau_px: float = 3.0
+    ...     policy: Literal["all", "nearest"] = "all"
+    >>> Mine.read("my/task", {"tau_px": "5", "policy": None})
+    Mine(tau_px=5.0, policy='all')
+    >>> Mine.read("my/task", {"tau": 5, "policy": "nerest"})
+    Traceback (most recent call last):
+    tiepoint.model.errors.ProblemsError: wrong input: 2 problems
+      - unknown option of my/task 'tau'; did you mean 'tau_px'? Known: policy, tau_px
+      - unknown value of policy 'nerest'; did you mean 'nearest'? Known: all, nearest
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    @classmethod
+    def read(cls, task: str, given: Mapping[str, Any], checks: Together | None = None) -> Self:
+        """Options as given by a user; None means not given.
+
+        All that is wrong is raised at once, or left with `checks` where the caller has more to look at; the
+        options then have their defaults where they were wrong.
+        """
+        own = Together() if checks is None else checks
+        known = {name: value for name, value in given.items() if value is not None}
+        for name in [name for name in known if name not in cls.model_fields]:
+            own.errors.append(UnknownNameError(f"option of {task}", name, cls.model_fields))
+            del known[name]
+        try:
+            found = cls(**known)
+        except ValidationError as e:
+            problems = {str(problem["loc"][0]): problem for problem in e.errors()}
+            own.errors += [cls._problem(task, name, p, known[name]) for name, p in problems.items()]
+            found = cls(**{name: value for name, value in known.items() if name not in problems})
+        if checks is None:
+            own.tell()
+        return found
+
+    @classmethod
+    def _problem(cls, task: str, name: str, found: Any, value: Any) -> InputError:
+        if found["type"] == "value_error":  # a sentence of the validators below
+            return InputError(str(found["ctx"]["error"]))
+        kind = cls.model_fields[name].annotation
+        choices = [
+            c for part in (kind, *get_args(kind)) if get_origin(part) is Literal for c in get_args(part)
+        ]
+        if choices:
+            return UnknownNameError(f"value of {name}", str(value), choices)
+        return InputError(f"option {name} of {task}: {found['msg']}, found {value!r}")
+
+    @classmethod
+    def described(cls) -> dict[str, dict[str, Any]]:
+        """Default and meaning of every option, by name."""
+        return {
+            name: {"default": field.default, "about": " ".join((field.description or "").split())}
+            for name, field in cls.model_fields.items()
+        }
+
+
+def flag(value: Any, info: ValidationInfo) -> bool:
+    """The value of an option that is on or off: a bool, 0 or 1, or a word for it in upper or lower case."""
+    word = str(value).strip().lower() if isinstance(value, str | int | np.bool_) else ""
+    if word not in (*_ON, *_OFF):
+        name = info.field_name
+        raise ValueError(
+            f"{name} is on or off, found {value!r}; write {name}=true or {name}=false "
+            "(yes, no, on, off, 1 and 0 do too)"
+        )
+    return word in _ON
+
+
+def ascending(value: Any) -> tuple[float, ...]:
+    """Positive numbers given as a list or as text with commas, in order, each once.
+
+    >>> ascending("5,1,5"), ascending([0.1]), ascending(3)
+    ((1.0, 5.0), (0.1,), (3.0,))
+    """
+    parts = value.split(",") if isinstance(value, str) else list(value) if np.iterable(value) else [value]
+    try:
+        found = tuple(sorted({float(p) for p in parts}))
+    except (TypeError, ValueError):
+        raise ValueError(f"expected numbers separated by commas, found {value!r}") from None
+    if not found or not all(np.isfinite(f) and f > 0 for f in found):
+        raise ValueError(f"expected positive numbers, found {value!r}")
+    return found
+
+
+def _numbers(value: Any, info: ValidationInfo) -> tuple[float, ...]:
+    try:
+        return ascending(value)
+    except ValueError as e:
+        raise ValueError(f"{info.field_name}: {e}") from None
+
+
+def several(value: Any) -> Any:
+    """One value, text with commas or a list, as a tuple.
+
+    >>> several("JODS, PASCAL"), several(()), several(3)
+    (('JODS', 'PASCAL'), (), (3,))
+    """
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _folder(value: Any) -> Path:
+    if not Path(value).is_dir():
+        raise ValueError(f"the folder of task files {value} does not exist")
+    return Path(value)
+
+
+Flag = Annotated[bool, BeforeValidator(flag)]
+Names = Annotated[tuple[str, ...], BeforeValidator(several)]
+Numbers = Annotated[tuple[float, ...], BeforeValidator(_numbers)]
+Folder = Annotated[Path, BeforeValidator(_folder)]
