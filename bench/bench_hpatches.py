@@ -33,7 +33,7 @@ from tiepoint.formats.hpatches.splits import Split, write_splits
 from tiepoint.formats.hpatches.task_csv import patches_csv_chunks
 from tiepoint.formats.text_file import write_bytes
 from tiepoint.model.units import Features
-from tiepoint.run.manifest import machine
+from tiepoint.run.machine import machine
 from tiepoint.store.features import FeatureCache
 from tiepoint.tasks import TASKS
 

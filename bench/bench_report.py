@@ -24,11 +24,10 @@ from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.page.html import render
 from tiepoint.report.runs.select import runs_of
 from tiepoint.run.engine import load_task
-from tiepoint.run.manifest import machine, now, versions
+from tiepoint.run.finish import finished
 from tiepoint.run.result import Run
-from tiepoint.run.scoring import score_rows
-from tiepoint.store.manifest import Manifest
-from tiepoint.store.runs import StoredRun, save_run
+from tiepoint.run.scoring import scores_under
+from tiepoint.store.manifest import DatasetFacts, Manifest, MethodFacts
 from tiepoint.store.store import Store
 
 TASK = "hpatches-v1/matching"
@@ -99,28 +98,16 @@ def make_store(root: Path, *, methods: int = 23, patches: int = 26) -> int:
                 "time_quartiles_s": [0.9e-5 * 1.3**m, 1.2e-5 * 1.3**m],
                 "bytes_per_descriptor": 8 * (m + 4),
             }
-            manifest = Manifest.read(
-                {
-                    "task": TASK,
-                    "options": {},
-                    "protocols": list(PROTOCOLS),
-                    "method": {
-                        "name": f"method-{m:02d}",
-                        "family": "patches",
-                        "distance": "l2",
-                        "config": {},
-                    },
-                    "dataset": {"hash": "made", "name": "made", "path": "none", "items": 0},
-                    "lists": "made",
-                    "units": units,
-                    "versions": versions(),
-                    "machine": machine(),
-                    "warnings": [],
-                    "efficiency": cost,
-                }
+            manifest = Manifest(
+                task=TASK,
+                method=MethodFacts(name=f"method-{m:02d}", family="patches", distance="l2"),
+                dataset=DatasetFacts(hash="made", name="made", path="none", items=0),
+                lists="made",
+                units=units,
+                efficiency=cost,
             )
-            rows = [row for p in PROTOCOLS for row in score_rows(task, made, p)]
-            save_run(store, StoredRun(f"bench{m:07d}", TASK, "done", manifest, rows, None, now(), 0.0))
+            by_unit = {unit: dict.fromkeys(by, made[i]) for i, (unit, by) in enumerate(units.items())}
+            finished(manifest, {p: scores_under(task, p, by_unit) for p in PROTOCOLS}, store=store)
     return total
 
 

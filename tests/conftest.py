@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import numpy as np
+import pytest
 from hypothesis import settings
+
+from tiepoint.formats.hpatches.patch_strip import write_strip
 
 # The first call may compile, so no example has a deadline.
 settings.register_profile("desk", deadline=None)
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+IMAGES = ("ref", *(f"{z}{k}" for z in "eht" for k in range(1, 6)))
+
+
+@pytest.fixture(scope="session")
+def patches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three sequences of 20 patches with all images of HPatches."""
+    root = tmp_path_factory.mktemp("run") / "patches"
+    rng = np.random.default_rng(3)
+    for scene in ("i_aa", "v_bb", "v_cc"):
+        base = rng.normal(128, 40, (20, 9, 9))
+        for image in IMAGES:
+            strip = np.clip(base + rng.normal(0, 15, base.shape), 0, 255).astype(np.uint8)
+            write_strip(root / scene / f"{image}.png", strip)
+    return root

@@ -14,7 +14,7 @@ from tiepoint.model.hashing import hash_array
 from tiepoint.model.records import Records
 from tiepoint.model.scores import SceneValues, Score
 from tiepoint.model.units import Features, Item, Unit
-from tiepoint.run import engine, prepare
+from tiepoint.run import engine, finish, prepare, update
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store
@@ -82,7 +82,8 @@ class Mean:
 @pytest.fixture
 def task(monkeypatch: pytest.MonkeyPatch) -> FakeTask:
     fake = FakeTask()
-    monkeypatch.setattr(prepare, "load_task", lambda name: fake)
+    for module in (finish, prepare, update):
+        monkeypatch.setattr(module, "load_task", lambda name: fake)
     monkeypatch.setattr(engine, "efficiency", lambda context, root: {})
     FakeOpened.compared = 0
     Mean.calls = 0
@@ -245,11 +246,11 @@ def test_scores_made_by_other_rules_are_made_again_from_records(
 ) -> None:
     with Store.open(tmp_path / "s") as store:
         with monkeypatch.context() as older:
-            older.setattr(engine, "SCORING", -1)
+            older.setattr(finish, "SCORING", -1)
             before = ask(store, protocols=("exact", "old"))
         compared = FakeOpened.compared
         after = ask(store, protocols=("exact",))
-        assert (before.manifest.scoring, after.manifest.scoring) == (-1, engine.SCORING)
+        assert (before.manifest.scoring, after.manifest.scoring) == (-1, finish.SCORING)
         assert FakeOpened.compared == compared
         assert after.manifest.protocols == ("exact", "old")
         (kept,) = load_runs(store)

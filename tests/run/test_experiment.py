@@ -17,7 +17,7 @@ from tiepoint.methods.resolve import resolve
 from tiepoint.model.errors import FormatError, InputError, UnknownNameError
 from tiepoint.run.experiment.config import Experiment, _inner, parse_experiment, read_experiment
 from tiepoint.run.experiment.plan import plan
-from tiepoint.run.experiment.run import method_options, run_experiment, store_of
+from tiepoint.run.experiment.run import requests, run_experiment, store_of
 from tiepoint.store.store import Store
 
 BASE = {
@@ -138,7 +138,7 @@ def effects(found):
     words = e.experiment.model_dump()
     border = e.keypoints.border_px if e.keypoints.source == "homography_projection" else None
     cells = plan(e)
-    return repr((cells, method_options(e), store_of(e, Path("e.yaml"), None), words, border,
+    return repr((cells, requests(cells, e), store_of(e, Path("e.yaml"), None), words, border,
                  e.dataset.path, e.performance.num_threads))  # fmt: skip
 
 

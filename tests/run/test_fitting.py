@@ -102,7 +102,7 @@ def test_another_dataset_to_fit_on(data, tmp_path):
     run = go(data, tmp_path / "s", "resize+pca?dims=8", split="full", fit_on=data)
     assert run.manifest.method.fitted[0]["sequences"] == sorted(SCENES)
     assert any("6 sequences that are also tested" in w for w in run.warnings)
-    with pytest.raises(InputError, match="--fit-on has no effect"):
+    with pytest.raises(InputError, match="`fit_on` has no effect"):
         go(data, tmp_path / "s", "resize", split="full", fit_on=data)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..model.errors import InputError
+from .words import as_flags
 
 if TYPE_CHECKING:
     from ..store.store import Store
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
 def error(message: str) -> None:
     """An error on standard error, in one sentence."""
-    print(f"tiepoint: {message}", file=sys.stderr)
+    print(f"tiepoint: {as_flags(message)}", file=sys.stderr)
 
 
 def notice(message: str) -> None:
     """A warning on standard error."""
-    print(f"tiepoint: warning: {message}", file=sys.stderr)
+    print(f"tiepoint: warning: {as_flags(message)}", file=sys.stderr)
 
 
 @contextlib.contextmanager
@@ -82,7 +83,7 @@ def told(runs: Sequence[Any]) -> list[str]:
 
 def print_json(scores: Sequence[dict[str, Any]], warnings: Sequence[str]) -> None:
     """The one object of ``--json``."""
-    print(json.dumps({"scores": list(scores), "warnings": list(warnings)}, indent=1))
+    print(json.dumps({"scores": list(scores), "warnings": [as_flags(w) for w in warnings]}, indent=1))
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ def cut(
     """
     from ..datasets.cut.make import cut_patches
     from ..datasets.cut.sequence import CutOptions
-    from ..run.manifest import cores
+    from ..run.machine import cores
 
     options = CutOptions(side=side, magnification=magnification, max_patches=max_patches, seed=seed)
     with progress_bars() as progress:

@@ -21,7 +21,7 @@ def demo(
     """
     from ..report.page.html import render
     from ..run.demo import run_demo
-    from ..run.manifest import cores
+    from ..run.machine import cores
     from .report_cmd import write_text
 
     with progress_bars(not json_) as progress:

@@ -16,6 +16,7 @@ import typer
 from .._version import __version__
 from ..model.errors import TiepointError
 from .common import error
+from .words import speak_of
 
 app = typer.Typer(
     name="tiepoint",
@@ -62,6 +63,7 @@ def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     arguments = [a for a in arguments if a != "--debug"]
     _mount()
+    speak_of(app, arguments)
     with _signals() as received:
         code = _code(arguments, debug)
     return 128 + received[0] if received and code == STOPPED else code

@@ -44,9 +44,10 @@ def run(
 
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
-    from ..run.engine import Request, prepare_all
+    from ..run.engine import Shared
     from ..run.foreign_results import has_result_files
-    from ..run.manifest import cores
+    from ..run.machine import cores
+    from ..run.prepare import Request, prepare_all
     from ..store.store import Store, store_root
 
     names = values(task)
@@ -79,7 +80,8 @@ def run(
         return _plan(prepare_all(requests, store_root(store), check=check))
     with Store.open(store) as opened, progress_bars(not json_) as progress:
         prepared = prepare_all(requests, opened.root, progress, check=check)
-        runs, code = _evaluate(prepared, opened, progress, write_results)
+        with Shared(opened.root) as shared:
+            runs, code = _evaluate(prepared, opened, shared, progress, write_results)
     warnings = told(runs)
     if json_:
         print_json([row for r in runs for row in r.rows()], warnings)
@@ -88,7 +90,9 @@ def run(
     return code
 
 
-def _evaluate(prepared: list[Any], store: Any, progress: Any, out: Path | None) -> tuple[list[Any], int]:
+def _evaluate(
+    prepared: list[Any], store: Any, shared: Any, progress: Any, out: Path | None
+) -> tuple[list[Any], int]:
     """Run what was made ready, one after the other; a failure is told at once and the rest goes on."""
     from ..run.engine import evaluate_prepared
     from ..run.foreign_results import write_result_files
@@ -99,9 +103,9 @@ def _evaluate(prepared: list[Any], store: Any, progress: Any, out: Path | None) 
     while prepared:
         one = prepared.pop(0)  # lets the open task go after its last method
         try:
-            runs.append(evaluate_prepared(one, store, progress))
+            runs.append(evaluate_prepared(one, store, shared, progress))
             if out is not None:
-                write_result_files(one.request, runs[-1], store, out, one.opened)
+                write_result_files(one, runs[-1], store, shared, out)
         except StoreError:
             raise
         except TiepointError as e:

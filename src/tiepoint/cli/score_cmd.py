@@ -47,7 +47,7 @@ def score(
     Example: `tiepoint score hpatches-v1/matching --results results --data hpatches-release`
     """
     from ..run.foreign_results import score_results
-    from ..run.manifest import cores
+    from ..run.machine import cores
     from ..store.store import Store
 
     if task != "tss":

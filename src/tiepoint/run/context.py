@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..methods.base import Method
-from ..model.errors import InputError
+from ..model.errors import UnitError
 from ..model.hashing import hash_json
 from ..model.units import Arrays, Features, Item, Unit
 from ..store.features import FeatureCache
@@ -37,30 +38,35 @@ class FeatureSummary:
 
 @dataclass(frozen=True)
 class Context:
-    """One method on one task, ready to work on items and units."""
+    """One method on one task, ready to work on items and units.
+
+    `unkept` stands for the method in the keys of features that are not kept between commands.
+    """
 
     task: Task
     opened: OpenTask
     method: Method
     features: FeatureCache
     records: RecordStore
-    ephemeral: str | None = None
-    _items: dict[str, Item] = field(default_factory=dict)
+    unkept: str | None = None
 
-    def item(self, key: str) -> Item:
-        """The item of a key."""
-        if not self._items:
-            self._items.update({item.key: item for item in self.opened.items})
-        return self._items[key]
+    @cached_property
+    def items(self) -> Mapping[str, Item]:
+        """Items by their keys."""
+        return {item.key: item for item in self.opened.items}
 
-    def feature_key(self, item: Item) -> str:
-        """Cache key of the features of an item: what the method is and what it sees."""
-        own = self.method.key(item) if self.ephemeral is None else f"{self.ephemeral}:{item.key}"
+    @cached_property
+    def feature_keys(self) -> Mapping[str, str]:
+        """By item, the key its features are cached under: what the method is and what it sees."""
+        return {key: self._feature_key(item) for key, item in self.items.items()}
+
+    def _feature_key(self, item: Item) -> str:
+        own = self.method.key(item) if self.unkept is None else f"{self.unkept}:{item.key}"
         return hash_json(["features", own, item.content])
 
     def extract(self, key: str, feature_key: str) -> float:
         """Make the features of an item and cache them under a key; returns the seconds the method took."""
-        item = self.item(key)
+        item = self.items[key]
         payload = self.opened.read(key) if self.method.reads_payload else None
         started = time.perf_counter()
         arrays = self.method.extract(item, payload)
@@ -72,13 +78,12 @@ class Context:
 
     def arrays(self, key: str) -> Arrays:
         """Cached features of an item."""
-        return self.features.get(self.feature_key(self.item(key)))
+        return self.features.get(self.feature_keys[key])
 
     def summary(self) -> FeatureSummary:
         """Time, number and failures of the features of all items, from the headers of the cache."""
         seconds, total, failed = 0.0, 0, 0
-        for item in self.opened.items:
-            key = self.feature_key(item)
+        for key in self.feature_keys.values():
             meta = self.features.meta(key)
             if meta is None:
                 continue
@@ -90,29 +95,48 @@ class Context:
                 failed += int(valid.size - np.count_nonzero(valid))
         return FeatureSummary(seconds, total, failed)
 
-    def record_key(self, unit: Unit, comparison: str) -> str:
+    def content(self) -> str:
+        """Hash of all features there are."""
+        return hash_json({item: self.features.content(key) for item, key in self.feature_keys.items()})
+
+    def unit_keys(self, unit: Unit) -> dict[str, str]:
+        """Feature keys of the items of a unit."""
+        return {item: self.feature_keys[item] for item in unit.items}
+
+    def compare(self, unit: Unit, comparison: str, feature_keys: Mapping[str, str]) -> str:
+        """Make and store the records of a unit; returns their key.
+
+        The keys of its features come from whoever made them: this process need not find the same ones.
+        """
+        key = self._record_key(unit, comparison, feature_keys)
+        if key not in self.records:
+            features = Features(
+                lambda item: self.features.get(feature_keys[item]), self.method.distance, self.method.meta
+            )
+            self.records.put(key, self.opened.compare(unit, features, comparison))
+        return key
+
+    def _record_key(self, unit: Unit, comparison: str, feature_keys: Mapping[str, str]) -> str:
         """Key of the records of a unit: content of its features, its definition, the comparison."""
         contents = []
-        for key in unit.items:
-            content = self.features.content(self.feature_key(self.item(key)))
+        for item in unit.items:
+            content = self.features.content(feature_keys[item])
             if content is None:
-                raise InputError(f"features of {key} are missing from the cache; run again to make them")
+                raise UnitError(
+                    f"the features of {item} were removed from {self.features.root} while they were in use; "
+                    "run the command again to make them anew"
+                )
             contents.append(content)
         parts = [RECORD_FORMAT, self.task.name, unit.definition, comparison, self.method.distance, contents]
         return hash_json(["records", *parts])
 
-    def compare(self, unit: Unit, comparison: str) -> str:
-        """Make and store the records of a unit; returns their key."""
-        key = self.record_key(unit, comparison)
-        if key not in self.records:
-            features = Features(self.arrays, self.method.distance, self.method.meta)
-            self.records.put(key, self.opened.compare(unit, features, comparison))
-        return key
-
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to make a `Context` again in another process: plain values only."""
+    """How to make a `Context` again in another process: plain values only.
+
+    `root` is the folder of the store, where features and records lie; workers need no database.
+    """
 
     task: str
     data: str
@@ -122,6 +146,11 @@ class Recipe:
     root: str
     threads: int
     fit_on: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Recipes of one key make the same context."""
+        return hash_json(asdict(self))
 
     def build(self) -> Context:
         """The context, with the number of threads its share of the cores allows."""
@@ -139,18 +168,7 @@ class Recipe:
 
 
 def limit_threads(threads: int) -> None:
-    """Use at most this many threads in compiled kernels; results do not depend on it."""
-    import numba
+    """Let the kernels of this process use at most this many threads; results do not depend on it."""
+    from ..kernels import set_threads
 
-    numba.set_num_threads(max(1, min(threads, numba.config.NUMBA_NUM_THREADS)))
-
-
-def finite_or_none(value: float | np.floating[Any] | None) -> float | None:
-    """Plain float, None for NaN and infinities: the store has NULL, not sentinels.
-
-    >>> finite_or_none(float("nan")) is None, finite_or_none(0.5)
-    (True, 0.5)
-    """
-    if value is None or not np.isfinite(value):
-        return None
-    return float(value)
+    set_threads(max(1, threads))

@@ -14,9 +14,10 @@ from ..datasets.hpatches.strips import HPatchesDataset
 from ..datasets.hpatches.task_files_2016 import V1Sizes, write_v1_tasks
 from ..model.errors import UnitError
 from ..store.store import Store
-from .engine import Progress, Request, evaluate, load_task, silent
+from .engine import evaluate
+from .executors.pool import end_workers, follow_parent, interrupts_are_ours
+from .prepare import Progress, Request, load_task, silent
 from .result import Run
-from .workers import end_workers, follow_parent, interrupts_are_ours
 
 PATCH_METHODS = (
     "oracle", "rootsift", "sift", "orb", "brief", "latch", "resize", "pixels", "meanstd",

@@ -14,7 +14,7 @@ import numpy as np
 from ..model.hashing import hash_json
 from ..model.units import Item
 from ..store.atomic import atomic_file
-from . import manifest as about
+from . import machine as about
 from .context import Context
 
 UNIT = {"patches": "patch", "keypoints": "image", "dense": "pair"}
@@ -69,14 +69,13 @@ def efficiency(context: Context, root: Path) -> dict[str, Any]:
     found = _sizes(context, item)
     if not context.method.reads_payload:
         return found
-    own = context.method.key(item)
-    path = None if own is None else root / "efficiency" / f"{hash_json([own, about.machine()])[:24]}.json"
-    if path is not None and path.exists():
+    own = context.unkept or context.method.key(item)
+    path = root / "efficiency" / f"{hash_json([own, about.machine()])[:24]}.json"
+    if path.exists():
         return found | json.loads(path.read_text())
     measured = _measure(context, item)
-    if path is not None:
-        with atomic_file(path) as temporary:
-            temporary.write_text(json.dumps(measured))
+    with atomic_file(path) as temporary:
+        temporary.write_text(json.dumps(measured))
     return found | measured
 
 

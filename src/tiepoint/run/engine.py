@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -12,167 +10,169 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .._version import __version__
 from ..methods.base import Method
-from ..model.errors import ProblemsError, UnitError, joined
+from ..model.errors import ProblemsError, TiepointError, UnitError, joined
 from ..model.hashing import hash_json
 from ..model.records import Records
+from ..model.scores import Score
 from ..model.units import Unit
-from ..store.atomic import remove_temporaries
+from ..store.atomic import remove_temporaries, temporary_folder
 from ..store.features import FeatureCache
-from ..store.manifest import DatasetFacts, Manifest, MethodFacts
+from ..store.manifest import Manifest, MethodFacts
 from ..store.records import RecordStore
-from ..store.runs import StoredRun, load_runs, save_run
+from ..store.runs import StoredRun, load_runs
 from ..store.store import Store
-from ..tasks.base import Task
-from . import manifest as about
+from . import machine
 from .context import SHOWN, Context, FeatureSummary, Recipe
 from .efficiency import efficiency
-from .executors import Failure, names_of, run_jobs
-from .prepare import (
-    Prepared,
-    Progress,
-    Request,
-    checked_protocols,
-    load_task,
-    plain_options,
-    prepare,
-    prepare_all,
-    silent,
-)
-from .result import Run
-from .scoring import SCORING, score_rows, time_rows
+from .executors import Executor, Failure, InProcess, Job, names_of
+from .executors.pool import ProcessPool
+from .finish import finished, of_data
+from .fitting import Fitting
+from .prepare import Prepared, Progress, Request, load_task, method_key, prepare, silent
+from .result import Run, StoredTables
+from .scoring import scores_under
+from .update import bring_up_to_date, protocols_of
 
-__all__ = [
-    "Prepared",
-    "Progress",
-    "Request",
-    "checked_protocols",
-    "evaluate",
-    "evaluate_prepared",
-    "identity",
-    "load_task",
-    "prepare",
-    "prepare_all",
-    "read_records",
-    "silent",
-    "work",
-]
+__all__ = ["Request", "Shared", "evaluate", "evaluate_prepared", "load_task", "read_records"]
 
 PARALLEL_WORTH_S = 8.0
 """Starting a worker process costs two or three seconds; below this estimate work stays in the process."""
 
 
+_tidied: set[Path] = set()
+"""Stores from which this process has removed what killed processes left half-written."""
+
+
+class Shared:
+    """What the runs of one command share: worker processes, and features that are not kept after it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._pools: dict[int, ProcessPool] = {}
+        self._stack = ExitStack()
+        self._unkept: FeatureCache | None = None
+        if root not in _tidied:
+            _tidied.add(root)
+            remove_temporaries(root)
+
+    def pool(self, jobs: int) -> Executor:
+        """The worker processes, so many."""
+        if jobs not in self._pools:
+            self._pools[jobs] = ProcessPool(jobs)
+            self._stack.callback(self._pools[jobs].close)
+        return self._pools[jobs]
+
+    @property
+    def unkept(self) -> FeatureCache:
+        """A cache that is gone when the command ends, however it does."""
+        if self._unkept is None:
+            self._unkept = FeatureCache(self._stack.enter_context(temporary_folder(self.root)))
+        return self._unkept
+
+    def __enter__(self) -> Shared:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+
 def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run:
     """Run, score and store; returns the run. Units that fail leave the rest stored and raise `UnitError`."""
-    return evaluate_prepared(prepare(request, store.root), store, progress)
+    with Shared(store.root) as shared:
+        return evaluate_prepared(prepare(request, store.root), store, shared, progress)
 
 
-_tidied: set[Path] = set()
-
-
-def _tidy(root: Path) -> None:
-    """Once a process: remove what processes that were killed earlier left half-written."""
-    if root not in _tidied:
-        _tidied.add(root)
-        remove_temporaries(root)
-
-
-def evaluate_prepared(prepared: Prepared, store: Store, progress: Progress = silent) -> Run:
+def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress: Progress = silent) -> Run:
     """`evaluate` for a request that `prepare_all` has checked; the run holds the protocols asked for."""
     started = time.perf_counter() - prepared.seconds
-    _tidy(store.root)
-    request, task, opened = prepared.request, prepared.task, prepared.opened
-    protocols = prepared.protocols
+    request, task, protocols = prepared.request, prepared.task, prepared.protocols
     method, fit = prepared.fitted(store.root)
-    run_id = identity(method, task, opened.data_hash, opened.units)
-    notices = [*opened.warnings, *fit.notices]
-    with ExitStack() as stack:
-        ephemeral = None
-        features, records = store.features, store.records
-        if opened.items and method.key(opened.items[0]) is None:
-            folder = Path(tempfile.mkdtemp(prefix="tiepoint-"))
-            stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            features = FeatureCache(folder / "features")
-            ephemeral = run_id
-            notices.append(method.notice or f"The features of {method.name} are not cached.")
-        context = Context(task, opened, method, features, records, ephemeral)
-        recipe = _recipe(request, method, store, ephemeral)
-        stored = _finished(store, run_id, protocols)
-        if stored is not None:
-            notices += [w for w in stored.manifest.warnings if w not in notices]
-            return Run(_only(stored, protocols), read_records(store, stored), notices)
-        keys, compared_s = work(context, recipe, protocols, request.jobs, progress)
-        cost = efficiency(context, store.root)
-        summary = context.summary()
-        notices += _misses(summary)
-    made = {unit: {c: records.get(k) for c, k in by.items()} for unit, by in keys.items()}
-    # Read only now: another process may have added its protocols to this run meanwhile.
-    earlier = _earlier(store, run_id)
-    rows = [] if earlier is None else _kept(store, task, earlier, protocols)
-    known = {} if earlier is None else earlier.manifest.units
+    manifest = about(prepared, method, fit)
+    context = context_of(prepared, store, shared, method)
+    kept = context.unkept is None
+    if kept and (stored := _finished(store, manifest.identity(), protocols)) is not None:
+        told = dict.fromkeys([*manifest.warnings, *stored.manifest.warnings])
+        records, values = read_records(store, stored), StoredTables(stored.manifest.values, store.values)
+        return Run(only(stored, protocols), records, list(told), values)
+    recipe = _recipe(request, method, store) if kept else None
+    keys, compared_s = work(context, recipe, protocols, shared.pool(request.jobs), progress)
+    summary = context.summary()
+    made = {unit: {c: store.records.get(k) for c, k in by.items()} for unit, by in keys.items()}
+    scores: dict[str, list[Score]] = {}
+    notices = [*manifest.warnings, *_misses(summary)]
     for protocol in protocols:
         progress(f"scores under {protocol}", 0, 1)
-        comparison = task.comparison(protocol)
-        chosen = [by[comparison] for by in made.values()]
-        rows += score_rows(task, chosen, protocol)
-        rows += time_rows(task, protocol, summary.time_s, compared_s)
+        timed = task.times(protocol, summary.time_s, compared_s)
+        scores[protocol] = [*scores_under(task, protocol, made), *timed]
+        chosen = [by[task.comparison(protocol)] for by in made.values()]
         notices += [w for w in task.warnings(chosen) if w not in notices]
         progress(f"scores under {protocol}", 1, 1)
-    if earlier is not None and _current(earlier):
-        notices += [w for w in earlier.manifest.warnings if w not in notices]
-    manifest = Manifest(
-        task=task.name,
-        options=plain_options(request.options),
-        split=opened.split,
-        scoring=SCORING,
-        protocols=tuple(sorted({r["protocol"] for r in rows})),
-        method=MethodFacts(
-            name=method.name,
-            spec=method.spec,
-            family=method.family,
-            distance=method.distance,
-            config=dict(method.config),
-            fitted=tuple(fit.log),
-            meta=dict(method.meta),
-        ),
-        dataset=DatasetFacts(
-            hash=opened.data_hash,
-            name=request.data.name,
-            path=str(request.data.absolute()),
-            items=len(opened.items),
-        ),
-        lists=hash_json([u.definition for u in opened.units]),
-        units={**known, **{unit: {**known.get(unit, {}), **by} for unit, by in keys.items()}},
-        versions=about.versions(),
-        machine=about.machine(),
-        warnings=tuple(notices),
-        efficiency=cost,
+    whole = manifest.model_copy(
+        update={
+            "units": keys,
+            "warnings": tuple(notices),
+            "efficiency": efficiency(context, store.root if kept else shared.unkept.root),
+            "content": None if kept else context.content(),
+        }
     )
-    run = StoredRun(
-        run_id, task.name, "done", manifest, rows, None, about.now(), time.perf_counter() - started,
+    run = finished(
+        whole,
+        scores,
+        store=store,
+        time_s=time.perf_counter() - started,
         keypoint_set=method.meta.get("keypoint_set"),
-    )  # fmt: skip
-    save_run(store, run)
-    return Run(_only(run, protocols), made, notices)
+    )
+    values = StoredTables(run.manifest.values, store.values)
+    return Run(only(run, protocols), made, run.manifest.warnings, values)
 
 
-def _kept(store: Store, task: Task, run: StoredRun, protocols: Sequence[str]) -> list[dict[str, Any]]:
-    """Scores of a stored run under protocols that are not asked for now, made again if rules changed."""
-    others = dict.fromkeys(s["protocol"] for s in run.scores if s["protocol"] not in protocols)
-    if _current(run):
-        return [dict(s) for s in run.scores if s["protocol"] in others]
-    known = {p: task.comparison(p) for p in others if p in task.protocols}
-    units = run.manifest.units.values()
-    there = {p: c for p, c in known.items() if all(c in by and by[c] in store.records for by in units)}
-    return [
-        row
-        for p, c in there.items()
-        for row in score_rows(task, [store.records.get(by[c]) for by in units], p)
-    ]
+def context_of(prepared: Prepared, store: Store, shared: Shared, method: Method | None = None) -> Context:
+    """What jobs of a request need; features that are not kept lie in the folder of the command."""
+    method = method or prepared.fitted(store.root)[0]
+    context = Context(prepared.task, prepared.opened, method, store.features, store.records)
+    if is_kept(prepared):
+        return context
+    unkept = hash_json([method_key(prepared.request), method.family, dict(method.config)])
+    return replace(context, features=shared.unkept, unkept=unkept)
 
 
-def _only(run: StoredRun, protocols: Sequence[str]) -> StoredRun:
+def about(prepared: Prepared, method: Method, fit: Fitting) -> Manifest:
+    """What is known of a run before any work is done."""
+    request = prepared.request
+    unkept = method.notice or f"The features of {method.name} are not cached."
+    facts = MethodFacts(
+        name=method.name,
+        name_given=request.name is not None,
+        spec=method.spec,
+        family=method.family,
+        distance=method.distance,
+        config=dict(method.config),
+        fitted=tuple(fit.log),
+        meta={**method.meta, **request.meta},
+    )
+    return Manifest(
+        task=prepared.task.name,
+        method=facts,
+        protocols=prepared.protocols,
+        warnings=(*prepared.opened.warnings, *fit.notices, *(() if is_kept(prepared) else (unkept,))),
+        **of_data(prepared.opened, request.data, request.options),
+    )
+
+
+def is_kept(prepared: Prepared) -> bool:
+    """Whether the features of a method are kept in the store: all that its output depends on is known."""
+    items = prepared.opened.items
+    return not items or prepared.method.key(items[0]) is not None
+
+
+def keep_failure(prepared: Prepared, error: TiepointError, store: Store) -> None:
+    """Store a run that failed with its reason, unless it was done before."""
+    manifest = about(prepared, prepared.method, prepared.fit)
+    finished(manifest.model_copy(update={"warnings": (str(error),)}), {}, store=store, error=str(error))
+
+
+def only(run: StoredRun, protocols: Sequence[str]) -> StoredRun:
     """The run with the scores of these protocols, in their order; its manifest still says what there is."""
     return replace(run, scores=[s for p in protocols for s in run.scores if s["protocol"] == p])
 
@@ -180,36 +180,31 @@ def _only(run: StoredRun, protocols: Sequence[str]) -> StoredRun:
 def _misses(found: FeatureSummary) -> list[str]:
     if not found.failed:
         return []
-    why = "NaN, infinite, all zero unless these are kept, or given up by the method"
+    why = "NaN, infinite, all-zero unless zeros are kept, or marked invalid by the method"
     return [f"{found.failed} of {found.total} descriptors failed ({why}) and count as misses"]
 
 
-def identity(method: Method, task: Task, data_hash: str, units: Sequence[Unit]) -> str:
-    """Id of a run: what the method is, the task, the data, the lists."""
-    config = [method.name, dict(method.config), method.distance]
-    return hash_json([config, task.name, data_hash, [u.definition for u in units]])[:12]
-
-
 def work(
-    context: Context, recipe: Recipe | None, protocols: Sequence[str], jobs: int, progress: Progress
+    context: Context, recipe: Recipe | None, protocols: Sequence[str], pool: Executor, progress: Progress
 ) -> tuple[dict[str, dict[str, str]], float]:
     """Features and records that are missing; the record keys by unit and comparison, and the seconds."""
-    keys = {i.key: context.feature_key(i) for i in context.opened.items}
+    keys = context.feature_keys
     missing = {name: (name, key) for name, key in keys.items() if context.features.meta(key) is None}
     label = f"{context.method.name}: features"
     # Looking up goes on to the end to list all problems; what computes is stopped after those that are shown.
     patience = SHOWN if context.method.reads_payload else None
-    _adaptive(label, _extract, missing, context, recipe, jobs, progress, patience)
+    _adaptive(label, _extract, missing, context, recipe, pool, progress, patience)
     comparisons = list(dict.fromkeys(context.task.comparison(p) for p in protocols))
-    todo = {f"{u.key} ({c})": (u, c) for u in context.opened.units for c in comparisons}
-    in_process = None if context.task.family == "patches" else recipe
+    todo = {(u.key, c): (u, c, context.unit_keys(u)) for u in context.opened.units for c in comparisons}
+    named = {f"{unit} ({c})": argument for (unit, c), argument in todo.items()}
+    travels = None if context.task.family == "patches" else recipe
     label = f"{context.method.name}: {context.task.name}"
     started = time.perf_counter()
-    results = _adaptive(label, _compare, todo, context, in_process, jobs, progress)
+    results = _adaptive(label, _compare, named, context, travels, pool, progress)
     seconds = time.perf_counter() - started
     made: dict[str, dict[str, str]] = {}
-    for name, (unit, comparison) in todo.items():
-        made.setdefault(unit.key, {})[comparison] = results[name]
+    for unit, comparison in todo:
+        made.setdefault(unit, {})[comparison] = results[f"{unit} ({comparison})"]
     return made, seconds
 
 
@@ -217,17 +212,17 @@ def _extract(context: Context, argument: tuple[str, str]) -> float:
     return context.extract(*argument)
 
 
-def _compare(context: Context, argument: tuple[Unit, str]) -> str:
+def _compare(context: Context, argument: tuple[Unit, str, Mapping[str, str]]) -> str:
     return context.compare(*argument)
 
 
 def _adaptive(
     label: str,
-    job: Callable[[Context, Any], Any],
+    job: Job,
     arguments: Mapping[str, Any],
     context: Context,
     recipe: Recipe | None,
-    jobs: int,
+    pool: Executor,
     progress: Progress,
     patience: int | None = 1,
 ) -> dict[str, Any]:
@@ -236,29 +231,36 @@ def _adaptive(
     Input errors, at most `patience` of them, are raised as one.
     """
     total = len(arguments)
+    if not total:
+        return {}
+    step = _steps(label, total, progress)
+    here = InProcess(context)
+    names = list(arguments)
+    started = time.perf_counter()
+    results, failures = here.run(job, {names[0]: arguments[names[0]]}, None, step, 1)
+    _raise_input(context, failures, patience)
+    estimate = (time.perf_counter() - started) * (total - 1)
+    rest = {n: arguments[n] for n in names[1:]}
+    apart = recipe is not None and estimate > PARALLEL_WORTH_S and len(rest) > 1
+    more, failed = (pool if apart else here).run(job, rest, recipe, step, patience)
+    failures += failed
+    _raise_input(context, failures)
+    if failures:
+        raise UnitError(f"{label}: {len(failures)} of {total} failed: {names_of(failures)}")
+    return results | more
+
+
+def _steps(label: str, total: int, progress: Progress) -> Callable[[], None]:
+    """Called after every step, tells how many are done."""
     done = 0
-    if total:
-        progress(label, 0, total)
+    progress(label, 0, total)
 
     def step() -> None:
         nonlocal done
         done += 1
         progress(label, done, total)
 
-    names = list(arguments)
-    started = time.perf_counter()
-    first = {n: arguments[n] for n in names[:1]}
-    results, failures = run_jobs(job, first, context=context, recipe=None, jobs=1, done=step)
-    _raise_input(context, failures, patience)
-    estimate = (time.perf_counter() - started) * (total - 1)
-    rest = {n: arguments[n] for n in names[1:]}
-    pool = recipe if estimate > PARALLEL_WORTH_S else None
-    more, failed = run_jobs(job, rest, context=context, recipe=pool, jobs=jobs, done=step, patience=patience)
-    failures += failed
-    _raise_input(context, failures)
-    if failures:
-        raise UnitError(f"{label}: {len(failures)} of {total} failed: {names_of(failures)}")
-    return results | more
+    return step
 
 
 def _raise_input(context: Context, failures: Sequence[Failure], patience: int | None = 1) -> None:
@@ -273,10 +275,10 @@ def _raise_input(context: Context, failures: Sequence[Failure], patience: int | 
     raise error
 
 
-def _recipe(request: Request, method: Method, store: Store, ephemeral: str | None) -> Recipe | None:
-    if ephemeral is not None or method.spec is None or request.jobs <= 1:
+def _recipe(request: Request, method: Method, store: Store) -> Recipe | None:
+    """How a worker makes the context; None where it cannot, or none is wanted."""
+    if method.spec is None or request.jobs <= 1:
         return None
-    threads = max(1, about.cores() // request.jobs)
     return Recipe(
         request.task,
         str(request.data),
@@ -284,28 +286,18 @@ def _recipe(request: Request, method: Method, store: Store, ephemeral: str | Non
         method.spec,
         dict(request.method_options),
         str(store.root),
-        threads,
+        max(1, machine.cores() // request.jobs),
         None if request.fit_on is None else str(request.fit_on),
     )
 
 
-def _earlier(store: Store, run_id: str) -> StoredRun | None:
-    """The run of this id in the store."""
-    return next((r for r in load_runs(store, run_id=run_id) if r.id == run_id), None)
-
-
-def _current(run: StoredRun) -> bool:
-    """Whether its scores were made by the rules of this version."""
-    same = run.manifest.versions.get("tiepoint") == __version__
-    return same and run.manifest.scoring == SCORING
-
-
 def _finished(store: Store, run_id: str, protocols: Sequence[str]) -> StoredRun | None:
-    """The stored run where it already has all that is asked for, made by this version."""
-    run = _earlier(store, run_id)
-    if run is None or run.status != "done" or not _current(run):
+    """The stored run where it has all that is asked for; one made by older rules is brought up to date."""
+    run = next((r for r in load_runs(store, run_id=run_id) if r.id == run_id), None)
+    if run is None or run.status != "done":
         return None
-    if not {s["protocol"] for s in run.scores}.issuperset(protocols):
+    run = bring_up_to_date(store, run) or run
+    if not set(protocols_of(run)).issuperset(protocols):
         return None
     keys = (key for by in run.manifest.units.values() for key in by.values())
     return run if all(key in store.records for key in keys) else None

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,14 @@ from ..methods.spec import FilesSpec
 from ..model.errors import InputError, joined
 from ..model.hashing import hash_file, hash_json
 from ..model.records import Records
-from ..model.units import Arrays
-from ..store.manifest import DatasetFacts, Manifest, MethodFacts
-from ..store.runs import StoredRun, save_run
+from ..store.manifest import Manifest, MethodFacts
 from ..store.store import Store
 from ..tasks.base import OpenTask, Task
-from . import manifest as about
-from .engine import Progress, Request, checked_protocols, evaluate, load_task, silent
-from .prepare import plain_options
-from .result import Run
-from .scoring import score_rows
+from .engine import Shared, context_of, evaluate, only
+from .finish import finished, of_data
+from .prepare import Prepared, Progress, Request, checked_protocols, load_task, silent
+from .result import Run, StoredTables
+from .scoring import scores_under
 
 
 def score_results(
@@ -36,27 +33,35 @@ def score_results(
     protocols: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
     jobs: int = 1,
+    name: str | None = None,
     progress: Progress = silent,
 ) -> list[Run]:
     """Score result files; one run a descriptor found in the folder.
 
     Tasks of 2016 read ``.results`` in ``DESC/TASK``, ``TASK/DESC`` or bare; other tasks take what a method
-    wrote elsewhere as the method ``files:DIR``.
+    wrote elsewhere as the method ``files:DIR``. `name` is what the run is called, where there is one only.
     """
     task = load_task(task_name)
     if not results.is_dir():
         why = "is a file, not a folder" if results.exists() else "does not exist"
         raise InputError(f"the results folder {results} {why}")
-    if not task.reads_results:
-        return [_files_run(task, results, data, store, protocols, dict(options or {}), jobs, progress)]
     given = dict(options or {})
+    if not task.reads_results:
+        bad = {"on_bad": given.pop("on_bad")} if "on_bad" in given else {}
+        spec = FilesSpec(f"files:{results}")
+        request = Request(spec, task_name, data, tuple(protocols), given, bad, jobs, name=name)
+        return [_files_run(request, task, store, progress)]
     on_bad = given.pop("on_bad", "error")
     chosen = checked_protocols(task, protocols)
     opened = task.open(data, given)
     folders = result_folders(results, task_name.split("/")[-1])
-    read: dict[str, tuple[Sequence[Records], dict[str, str], float]] = {}
+    if name is not None and len(folders) > 1:
+        raise InputError(
+            f"`name` fits one descriptor, and {results} has results of {len(folders)}: {', '.join(folders)}"
+        )
+    read: list[_Results] = []
     errors: list[InputError] = []
-    for i, (name, folder) in enumerate(folders.items()):
+    for i, (found, folder) in enumerate(folders.items()):
         progress("results", i, len(folders))
         started = time.perf_counter()
         try:
@@ -65,108 +70,78 @@ def score_results(
         except InputError as e:
             errors.append(e)
             continue
-        read[name] = (records, content, time.perf_counter() - started)
+        method = MethodFacts(
+            name=name or found,
+            name_given=name is not None,
+            family=task.family,
+            config={"results": content},
+        )
+        read.append(_Results(method, records, time.perf_counter() - started))
     if errors:  # of all descriptors, before any is stored
         raise joined(errors)
-    return [
-        _stored(task, name, data, given, opened, records, content, chosen, store, seconds)
-        for name, (records, content, seconds) in read.items()
-    ]
+    about = of_data(opened, data, given) | {"task": task.name, "warnings": tuple(opened.warnings)}
+    return [_stored(one, task, opened, about, chosen, store) for one in read]
 
 
-def _files_run(
-    task: Task,
-    results: Path,
-    data: Path,
-    store: Store,
-    protocols: Sequence[str],
-    options: dict[str, Any],
-    jobs: int,
-    progress: Progress,
-) -> Run:
+@dataclass(frozen=True)
+class _Results:
+    """Result files of one descriptor: what made them, the records they give, and how long reading took."""
+
+    method: MethodFacts
+    records: Sequence[Records]
+    seconds: float
+
+
+def _files_run(request: Request, task: Task, store: Store, progress: Progress) -> Run:
     """The folder as the method ``files:DIR``, its problems listed at once where the task can tell."""
     warnings: list[str] = []
-    bad = {"on_bad": options.pop("on_bad")} if "on_bad" in options else {}
     if task.checks_results:
-        warnings = task.check_results(task.open(data, options), results)
-    request = Request(FilesSpec(f"files:{results}"), task.name, data, tuple(protocols), options, bad, jobs)
+        folder = Path(request.method.partition(":")[2])
+        warnings = task.check_results(task.open(request.data, request.options), folder)
     run = evaluate(request, store, progress)
     return replace(run, warnings=list(dict.fromkeys([*run.warnings, *warnings])))
 
 
 def _stored(
+    one: _Results,
     task: Task,
-    name: str,
-    data: Path,
-    options: Mapping[str, Any],
-    opened: Any,
-    records: Sequence[Records],
-    content: Mapping[str, str],
+    opened: OpenTask,
+    about: Mapping[str, Any],
     protocols: Sequence[str],
     store: Store,
-    seconds: float,
 ) -> Run:
+    """Records and scores of one descriptor."""
     keys: dict[str, dict[str, str]] = {}
     made: dict[str, dict[str, Records]] = {}
-    for unit, record in zip(opened.units, records, strict=True):
+    for unit, record in zip(opened.units, one.records, strict=True):
         for comparison in dict.fromkeys(task.comparison(p) for p in protocols):
-            key = hash_json(["results", task.name, unit.definition, comparison, dict(content)])
+            content = one.method.config["results"]
+            key = hash_json(["results", task.name, unit.definition, comparison, content])
             store.records.put(key, record)
             keys.setdefault(unit.key, {})[comparison] = key
             made.setdefault(unit.key, {})[comparison] = record
-    rows = [row for p in protocols for row in score_rows(task, list(records), p)]
-    config = {"results": dict(content)}
-    manifest = Manifest(
-        task=task.name,
-        options=plain_options(options),
-        protocols=tuple(sorted(protocols)),
-        method=MethodFacts(name=name, family=task.family, config=config),
-        dataset=DatasetFacts(
-            hash=opened.data_hash, name=data.name, path=str(data.absolute()), items=len(opened.items)
-        ),
-        lists=hash_json([u.definition for u in opened.units]),
-        units=keys,
-        versions=about.versions(),
-        machine=about.machine(),
-        warnings=tuple(opened.warnings),
-    )
-    run_id = hash_json([name, config, task.name, opened.data_hash, manifest.lists, sorted(protocols)])[:12]
-    run = StoredRun(run_id, task.name, "done", manifest, rows, None, about.now(), seconds)
-    save_run(store, run)
-    return Run(run, made, list(opened.warnings))
+    scores = {p: scores_under(task, p, made) for p in protocols}
+    run = finished(Manifest(method=one.method, units=keys, **about), scores, store=store, time_s=one.seconds)
+    values = StoredTables(run.manifest.values, store.values)
+    return Run(only(run, protocols), made, run.manifest.warnings, values)
 
 
 def has_result_files(task: Task) -> None:
     """Refuse a task that has no result files of its own, before anything is run for them."""
     if not task.writes_results:
-        raise InputError(f"{task.name} has no result files of its own; use `tiepoint report --format csv`")
+        raise InputError(f"{task.name} has no result files of its own; export its scores as CSV instead")
 
 
 def write_result_files(
-    request: Request, run: Run, store: Store, folder: Path, opened: OpenTask | None = None
+    prepared: Prepared, run: Run, store: Store, shared: Shared, folder: Path
 ) -> list[Path]:
-    """Write the result files of a run below ``FOLDER/METHOD``; returns what was written.
-
-    `opened` is the task of the request where it is open already.
-    """
-    from ..methods.resolve import resolve
-    from .context import Context
-
-    task = load_task(request.task)
+    """Write the result files of a run below ``FOLDER/METHOD``; returns what was written."""
+    task, context = prepared.task, context_of(prepared, store, shared)
     has_result_files(task)
-    opened = opened or task.open(request.data, request.options)
-    name = run.method.replace("/", "_")
-
-    def arrays(key: str) -> Arrays:
-        return context().arrays(key)
-
-    @cache
-    def context() -> Context:
-        method = resolve(request.method, family=task.family, **request.method_options)
-        return Context(task, opened, method, store.features, store.records)
-
+    out = folder / run.method.replace("/", "_")
     try:
-        protocols = checked_protocols(task, request.protocols)
-        return list(task.write_run(folder / name, opened, run.unit_records, arrays, protocols))
+        return list(
+            task.write_run(out, prepared.opened, run.unit_records, context.arrays, prepared.protocols)
+        )
     except OSError as e:
         raise InputError(f"cannot write {folder}: {e.strerror or e}") from e

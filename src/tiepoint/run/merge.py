@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ..model.errors import InputError
 from ..model.hashing import hash_json
 from ..model.records import Records
 from ..store.manifest import MergedFacts
-from .engine import load_task
-from .result import Run
-from .scoring import score_rows
+from .finish import finished
+from .prepare import load_task
+from .result import Run, tables_of
+from .scoring import scores_under
+from .update import protocols_of
 
 
 def merge(runs: Sequence[Run]) -> Run:
@@ -42,20 +43,19 @@ def merge(runs: Sequence[Run]) -> Run:
                         f"unit {unit!r} has different records in two runs; merge one of them only"
                     )
                 units.setdefault(unit, {})[comparison] = run.unit_records[unit][comparison]
-    task = load_task(runs[0].task)
-    protocols = sorted(set.intersection(*({str(s["protocol"]) for s in r.stored.scores} for r in runs)))
     ordered = {unit: units[unit] for unit in sorted(units)}
-    rows = []
-    for protocol in protocols:
-        comparison = task.comparison(protocol)
-        rows += score_rows(task, [by[comparison] for by in ordered.values()], protocol)
+    task = load_task(runs[0].task)
+    protocols = sorted(set.intersection(*(set(protocols_of(r.stored)) for r in runs)))
+    scores = {p: scores_under(task, p, ordered) for p in protocols}
     errors = sorted({part for r in runs if r.stored.error for part in r.stored.error.split("; ")})
     lists = sorted({part for r in runs for part in _parts(r, "lists")})
     data = sorted({part for r in runs for part in _parts(r, "data")})
     first = runs[0].manifest
+    record_keys = {unit: keys[unit] for unit in ordered}
     manifest = first.model_copy(
         update={
-            "units": {unit: keys[unit] for unit in ordered},
+            "units": record_keys,
+            "content": hash_json(record_keys),
             "merged": MergedFacts(lists=tuple(lists), data=tuple(data)),
             "lists": hash_json(lists),
             "dataset": first.dataset.model_copy(update={"hash": hash_json(data), "name": "merged"}),
@@ -64,17 +64,9 @@ def merge(runs: Sequence[Run]) -> Run:
             "split": None,
         }
     )
-    stored = replace(
-        runs[0].stored,
-        id=manifest.identity(),
-        status="failed" if errors else "done",
-        error="; ".join(errors) or None,
-        manifest=manifest,
-        scores=rows,
-        created_at=max(r.stored.created_at for r in runs),
-        time_s=None,
-    )
-    return Run(stored, ordered, manifest.warnings)
+    newest = max(r.stored.created_at for r in runs)
+    stored = finished(manifest, scores, error="; ".join(errors) or None, created_at=newest)
+    return Run(stored, ordered, manifest.warnings, {p: tables_of(own) for p, own in scores.items()})
 
 
 def _parts(run: Run, what: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ class Request:
 
     `method` is a spec string or an object; `options` go to the task, `method_options` to the resolver.
     `fit_on` is a dataset that fitted transforms are fitted on instead of the split's training sequences.
+    `name` is what the run is called instead of the method's own name, `meta` what else its manifest should
+    say of the method.
     """
 
     method: Any
@@ -40,6 +42,8 @@ class Request:
     method_options: Mapping[str, Any] = field(default_factory=dict)
     jobs: int = 1
     fit_on: Path | None = None
+    name: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Prepared:
         if not self.fit.log:
             return self.method, self.fit
         fit = self.fit.in_earnest()
-        return _resolve(self.request, self.task, root, fit), fit
+        return _named(_resolve(self.request, self.task, root, fit), self.request), fit
 
 
 def load_task(name: str) -> Task:
@@ -165,7 +169,7 @@ class _Desk:
     def resolve(self, request: Request) -> None:
         """Resolve the method of a request, unless an earlier one has, and note the items it is wanted on."""
         key = _task_key(request)
-        task, opened, own = self.tasks[key], self.opened.get(key), _method_key(request)
+        task, opened, own = self.tasks[key], self.opened.get(key), method_key(request)
         if task is None:
             return
         with self.checks.noting():
@@ -179,7 +183,7 @@ class _Desk:
         fit = Fitting(opened, self.root, fit_on=request.fit_on, earnest=False)
         method = _resolve(request, task, self.root, fit)
         if request.fit_on is not None and not fit.log:
-            raise InputError(f"--fit-on has no effect: {method.name} has no transform that is fitted")
+            raise InputError(f"`fit_on` has no effect: {method.name} has no transform that is fitted")
         return _Ready(method, fit)
 
     def _items(self, request: Request, task: Task, opened: OpenTask | None, method: Method) -> Sequence[Item]:
@@ -214,12 +218,18 @@ class _Desk:
     def prepared(self, request: Request) -> Prepared:
         """The request made ready; there were no errors."""
         key = _task_key(request)
-        task, ready = self.tasks[key], self.ready[key, _method_key(request)]
+        task, ready = self.tasks[key], self.ready[key, method_key(request)]
         if task is None:
             raise RuntimeError(f"{request.method} on {request.task} was not made ready")
         protocols = checked_protocols(task, request.protocols)
         seconds = self.seconds.pop(key, 0.0)
-        return Prepared(request, task, protocols, self.opened[key], ready.method, ready.fit, seconds)
+        method = _named(ready.method, request)
+        return Prepared(request, task, protocols, self.opened[key], method, ready.fit, seconds)
+
+
+def _named(method: Method, request: Request) -> Method:
+    """The method under the name that the request gives it."""
+    return method if request.name is None else replace(method, name=request.name)
 
 
 def _resolve(request: Request, task: Task, root: Path, fit: Callable[..., Any]) -> Method:
@@ -238,7 +248,7 @@ def _task_key(request: Request) -> str:
     )
 
 
-def _method_key(request: Request) -> str:
+def method_key(request: Request) -> str:
     """Requests of one key and family share their method, unless it has a transform that is fitted."""
     kind = type(request.method).__name__
     named = [kind, request.method if isinstance(request.method, str) else id(request.method)]

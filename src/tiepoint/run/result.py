@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..model.records import Records
+from ..model.scores import Score
 from ..store.manifest import Manifest
 from ..store.runs import StoredRun
-from ..store.values import Table
+from ..store.values import Table, ValueStore
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +21,28 @@ SCORE_ORDER = ("method", "task", "protocol", "metric", "group", "value", "n", "l
 
 Tables = Mapping[tuple[str, str], Table]
 """Scene values, or bins of a pooled score, by metric and group."""
+
+
+def tables_of(scores: Sequence[Score]) -> Tables:
+    """The scene values behind scores that have any."""
+    found = {(s.metric, s.group): s.scenes if s.scenes is not None else s.pooled for s in scores}
+    return {place: table for place, table in found.items() if table is not None}
+
+
+class StoredTables(Mapping[str, Tables]):
+    """Scene values by protocol, read once when asked for."""
+
+    def __init__(self, keys: Mapping[str, str], store: ValueStore) -> None:
+        self._keys, self._get = dict(keys), cache(store.get)
+
+    def __getitem__(self, protocol: str) -> Tables:
+        return self._get(self._keys[protocol])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
 
 
 @dataclass(frozen=True)

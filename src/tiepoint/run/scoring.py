@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From records to rows of scores with intervals."""
+"""From records to scores, and from scores to rows with intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..model.records import Records
 from ..model.scores import Score
 from ..tasks.base import Task
-from .context import finite_or_none
 
 if TYPE_CHECKING:
     from ..stats.intervals import Interval
     from ..stats.pooled import PooledMemo
 
+UnitRecords = Mapping[str, Mapping[str, Records]]
+"""Records by unit and comparison."""
 
 SCORING = 2
 """Number of the rules by which records become scores and intervals; raise it when these change.
@@ -23,14 +26,27 @@ Scores stored under another number are made again from their records.
 """
 
 
-def with_interval(
-    task: Task, score: Score, known: dict[tuple[int, float], Interval], memo: PooledMemo | None = None
-) -> dict[str, Any]:
-    """One row of the scores table: value and, where scenes allow it, its interval and how it was made.
+def scores_under(task: Task, protocol: str, records: UnitRecords) -> list[Score]:
+    """All scores of a task under one protocol."""
+    comparison = task.comparison(protocol)
+    return task.score([by[comparison] for by in records.values()], protocol)
 
-    `known` remembers the intervals of pooled scores: several rows may share one set of bins. `memo` is what
-    different sets of bins have in common.
+
+def rows_of(task: Task, scores: Sequence[Score]) -> list[dict[str, Any]]:
+    """Rows of the scores table: value and, where scenes allow it, its interval and how it was made.
+
+    Scores that share their bins share their interval, and different bins what they have in common.
     """
+    from ..stats.pooled import PooledMemo
+
+    known: dict[tuple[int, float], Interval] = {}
+    memo = PooledMemo()
+    return [_row(task, score, known, memo) for score in scores]
+
+
+def _row(
+    task: Task, score: Score, known: dict[tuple[int, float], Interval], memo: PooledMemo
+) -> dict[str, Any]:
     from ..stats.intervals import pooled_interval, scene_interval
 
     low, high, kind = score.low, score.high, None
@@ -61,16 +77,12 @@ def with_interval(
     }
 
 
-def score_rows(task: Task, records: Sequence[Records], protocol: str) -> list[dict[str, Any]]:
-    """All scores of a task under one protocol, as rows."""
-    from ..stats.pooled import PooledMemo
+def finite_or_none(value: float | np.floating[Any] | None) -> float | None:
+    """Plain float, None for NaN and infinities: the store has NULL, not sentinels.
 
-    known: dict[tuple[int, float], Interval] = {}
-    memo = PooledMemo()
-    scores = task.score(records, protocol)  # kept alive, so that ids stay unique
-    return [with_interval(task, score, known, memo) for score in scores]
-
-
-def time_rows(task: Task, protocol: str, described_s: float, compared_s: float) -> list[dict[str, Any]]:
-    """Rows of a task whose tool publishes times as scores."""
-    return [with_interval(task, score, {}) for score in task.times(protocol, described_s, compared_s)]
+    >>> finite_or_none(float("nan")) is None, finite_or_none(0.5)
+    (True, 0.5)
+    """
+    if value is None or not np.isfinite(value):
+        return None
+    return float(value)

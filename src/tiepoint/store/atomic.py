@@ -99,6 +99,18 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def temporary_folder(root: Path) -> Iterator[Path]:
+    """Yields an empty folder below `root` that is removed at the end, or after a kill by the next process."""
+    folder = _temporary(root / "folder")
+    try:
+        with unwritable(folder):
+            folder.mkdir(parents=True)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def remove_temporaries(root: Path, pids: Collection[int] | None = None) -> int:
     """Remove what killed processes of this machine left in a store's folder; returns how many.
 

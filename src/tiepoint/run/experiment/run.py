@@ -4,18 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ...methods.base import Method
-from ...model.errors import InputError, TiepointError, joined
-from ...model.hashing import hash_json
-from ...store.manifest import DatasetFacts, Manifest, MethodFacts
-from ...store.runs import StoredRun, save_run
+from ...model.errors import InputError, TiepointError
 from ...store.store import Store
-from .. import manifest as about
-from ..engine import Prepared, Progress, Request, evaluate_prepared, load_task, prepare_all, silent
+from ..engine import Shared, evaluate_prepared, keep_failure
+from ..machine import cores
+from ..prepare import Prepared, Progress, Request, load_task, prepare_all, silent
 from ..result import Run
 from .config import Experiment
 from .plan import PROJECTED_BORDER_PX, Cell, plan
@@ -42,58 +38,45 @@ def run_experiment(
     ready = _prepared([c for c in cells if c.make is None], experiment, store, progress)
     make_sets(experiment, cells, store, progress)
     ready |= _prepared([c for c in cells if c.make is not None], experiment, store, progress)
-    for cell in cells:
-        starting(cell)
-        try:
-            yield Outcome(cell, evaluate_prepared(ready.pop(id(cell)), store, progress))
-        except InputError:
-            raise
-        except TiepointError as e:
-            _keep_failure(cell, experiment, str(e), store)
-            yield Outcome(cell, error=str(e))
+    with Shared(store.root) as shared:
+        for cell in cells:
+            starting(cell)
+            prepared = ready.pop(id(cell))
+            try:
+                yield Outcome(cell, evaluate_prepared(prepared, store, shared, progress))
+            except InputError:
+                raise
+            except TiepointError as e:
+                keep_failure(prepared, e, store)
+                yield Outcome(cell, error=str(e))
 
 
 def _prepared(
     cells: list[Cell], experiment: Experiment, store: Store, progress: Progress
 ) -> dict[int, Prepared]:
     """Cells made ready, by their identity; all that is wrong with any of them is raised as one error."""
-    options = method_options(experiment)
-    jobs = experiment.performance.num_threads or about.cores()
-    asked: dict[int, Request] = {}
-    errors: list[InputError] = []
-    for cell in cells:
-        try:
-            method = resolved(cell, experiment, store)
-        except InputError as e:
-            errors.append(e)
-            continue
-        asked[id(cell)] = Request(
-            method, cell.task, experiment.dataset.path, cell.protocols, cell.options, options, jobs
+    ready = prepare_all(requests(cells, experiment), store.root, progress)
+    return dict(zip(map(id, cells), ready, strict=True))
+
+
+def requests(cells: list[Cell], experiment: Experiment) -> list[Request]:
+    """What the cells ask for."""
+    words = {k: v for k, v in experiment.experiment.model_dump().items() if v}
+    performance = experiment.performance
+    return [
+        Request(
+            cell.spec,
+            cell.task,
+            experiment.dataset.path,
+            cell.protocols,
+            cell.options,
+            {"on_bad": performance.on_bad, "device": performance.device},
+            performance.num_threads or cores(),
+            name=cell.name,
+            meta={"experiment": words, "written_as": cell.spec},
         )
-    made: list[Prepared] = []
-    try:
-        made = prepare_all(list(asked.values()), store.root, progress)
-    except InputError as e:
-        errors.append(e)
-    if errors:
-        raise joined(errors)
-    return dict(zip(asked, made, strict=True))
-
-
-def method_options(experiment: Experiment) -> dict[str, Any]:
-    """Options of the resolver."""
-    return {"on_bad": experiment.performance.on_bad, "device": experiment.performance.device}
-
-
-def resolved(cell: Cell, experiment: Experiment, store: Store) -> Method:
-    """The method of a cell under the name the experiment gives it."""
-    from ...methods.keypoints.spec import located
-    from ...methods.resolve import resolve
-
-    made = resolve(located(cell.spec, store.root), family="keypoints", **method_options(experiment))
-    e = experiment.experiment
-    words = {k: v for k, v in e.model_dump().items() if v}
-    return replace(made, name=cell.name, meta={**made.meta, "experiment": words, "written_as": cell.spec})
+        for cell in cells
+    ]
 
 
 def make_sets(experiment: Experiment, cells: list[Cell], store: Store, progress: Progress = silent) -> None:
@@ -122,25 +105,6 @@ def make_sets(experiment: Experiment, cells: list[Cell], store: Store, progress:
             progress=lambda d, t, n=name: progress(f"keypoint set {n}", d, t),  # type: ignore[misc]
         )  # fmt: skip
         save_keypoint_set(store, made, overwrite=True)
-
-
-def _keep_failure(cell: Cell, experiment: Experiment, error: str, store: Store) -> None:
-    """A run that failed stays a failed run, with its reason and without scores."""
-    data = experiment.dataset.path
-    manifest = Manifest(
-        task=cell.task,
-        options=cell.options,
-        protocols=cell.protocols,
-        method=MethodFacts(
-            name=cell.name, spec=cell.spec, family="keypoints", config={"written_as": cell.spec}
-        ),
-        dataset=DatasetFacts(hash=hash_json(str(data)), name=data.name, path=str(data)),
-        versions=about.versions(),
-        machine=about.machine(),
-        warnings=(error,),
-    )
-    run_id = hash_json(["failed", cell.name, cell.spec, cell.task, str(data)])[:12]
-    save_run(store, StoredRun(run_id, cell.task, "failed", manifest, (), error, about.now(), None))
 
 
 def store_of(experiment: Experiment, config: Path, given: str | None) -> str | None:

@@ -13,12 +13,11 @@ from ...model.hashing import hash_array, hash_file, hash_json
 from ...model.records import Records
 from ...model.scores import kind_of
 from ...store.manifest import DatasetFacts, Manifest, MethodFacts
-from ...store.runs import StoredRun, save_run
 from ...store.store import Store
-from .. import manifest as about
-from ..engine import load_task
-from ..result import Run
-from ..scoring import score_rows
+from ..finish import finished
+from ..prepare import load_task
+from ..result import Run, StoredTables
+from ..scoring import scores_under
 
 NOISES = {"e": "easy", "h": "hard", "t": "tough"}
 DATASET = "HPatches 2017 (imported results)"
@@ -37,6 +36,7 @@ class Imported:
     records: Records
     source: Path
     notes: tuple[str, ...] = field(default=())
+    name_given: bool = False
 
 
 SLACK = 1e-9
@@ -76,25 +76,26 @@ def save(imported: Imported, store: Store) -> Run:
     plain = [imported.name, imported.task, imported.protocol, split, content, dict(imported.records.meta)]
     key = hash_json(["imported", *plain])
     store.records.put(key, imported.records)
-    rows = score_rows(task, [imported.records], imported.protocol)
     comparison = task.comparison(imported.protocol)
-    config = {"imported": source}
+    records = {"imported": {comparison: imported.records}}
     manifest = Manifest(
         task=task.name,
         options={"split": split},
         split=imported.split,
-        protocols=(imported.protocol,),
-        method=MethodFacts(name=imported.name, family=task.family, config=config),
+        method=MethodFacts(
+            name=imported.name,
+            name_given=imported.name_given,
+            family=task.family,
+            config={"imported": source},
+        ),
         dataset=DatasetFacts(
             hash=hash_json([DATASET, split]), name=f"HPatches, split {split} (imported)", imported=True
         ),
         lists=hash_json([DATASET, imported.task, split]),
         units={"imported": {comparison: key}},
-        versions=about.versions(),
         warnings=imported.notes,
         content=key,
     )
-    run_id = key[:12]
-    run = StoredRun(run_id, task.name, "done", manifest, rows, None, about.now(), None)
-    save_run(store, run)
-    return Run(run, {"imported": {comparison: imported.records}}, list(imported.notes))
+    scores = {imported.protocol: scores_under(task, imported.protocol, records)}
+    run = finished(manifest, scores, store=store)
+    return Run(run, records, imported.notes, StoredTables(run.manifest.values, store.values))

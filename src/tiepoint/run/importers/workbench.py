@@ -12,15 +12,13 @@ from typing import Any
 from ...model.errors import FormatError
 from ...model.hashing import hash_file, hash_json
 from ...store.manifest import DatasetFacts, Manifest, MethodFacts
-from ...store.runs import StoredRun, save_run
 from ...store.store import Store
 from ...store.views import WORKBENCH_COLUMNS
-from .. import manifest as about
-from ..engine import load_task
-from ..result import Run
+from ..finish import finished
+from ..prepare import load_task
+from ..result import Run, StoredTables
 from .result import not_a_fraction
-from .workbench_doubts import doubts, failed, without_sentinels
-from .workbench_scores import parse_metadata, score_rows_of
+from .workbench_scores import PROTOCOL, doubts, failed, parse_metadata, scores_of, without_sentinels
 
 DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _MAGIC = b"SQLite format 3\0"
@@ -90,17 +88,19 @@ def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store) -> li
     out = []
     tasks = dict.fromkeys(task for task, _ in WORKBENCH_COLUMNS.values())
     for task in tasks:
-        scores = [] if reason else score_rows_of(task, values, row)
+        scores = [] if reason else scores_of(task, values, row)
         if not scores and not (reason and task == "keypoints/ranking"):
             continue
-        run_id = hash_json(["workbench", source["sha256"], row.get("experiment_id"), task, row["name"]])[:12]
-        run = StoredRun(
-            run_id, task, "failed" if reason else "done", _manifest(row, task, source, told), scores, reason,
-            str(row.get("timestamp") or about.now()), _seconds(values),
+        run = finished(
+            _manifest(row, task, source, told),
+            {PROTOCOL: scores} if scores else {},
+            store=store,
+            error=reason,
+            created_at=row.get("timestamp"),
+            time_s=_seconds(values),
             keypoint_set=_set_row(row),
-        )  # fmt: skip
-        save_run(store, run)
-        out.append(Run(run, {}, told))
+        )
+        out.append(Run(run, {}, told, StoredTables(run.manifest.values, store.values)))
     return out
 
 
@@ -119,7 +119,7 @@ def _manifest(row: Mapping[str, Any], task: str, source: Mapping[str, Any], told
     dataset = str(row.get("dataset_name") or "not known")
     return Manifest(
         task=task,
-        protocols=("workbench",),
+        protocols=(PROTOCOL,),
         method=MethodFacts(name=row["name"], family="keypoints", config=config),
         dataset=DatasetFacts(
             hash=hash_json(["workbench", dataset]),
@@ -127,7 +127,6 @@ def _manifest(row: Mapping[str, Any], task: str, source: Mapping[str, Any], told
             path=dataset,
             imported=True,
         ),
-        versions=about.versions(),
         warnings=tuple(told),
         content=hash_json(["workbench", source["sha256"], row.get("experiment_id")]),
     )

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One workbench result as score rows, with intervals where its metadata has the scenes."""
+"""One workbench result: what is missing in disguise, what cannot be trusted, and the scores it gives."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,7 @@ import numpy as np
 from ...model.scores import Score, group_name, kind_of
 from ...store.views import WORKBENCH_COLUMNS
 from ...tasks.scene_means import Sums, macro, micro
-from ..engine import load_task
-from ..scoring import with_interval
+from ..scoring import finite_or_none
 
 PROTOCOL = "workbench"
 _MEANS = {
@@ -22,6 +22,23 @@ _MEANS = {
     "true_map_macro_by_scene": (macro, ""), "true_map_macro_by_scene_including_zeros": (macro, "_with_zeros"),
 }  # fmt: skip
 _CLOSE = 5e-6
+
+_MINUS_ONE = (
+    "image_retrieval_map", "keypoint_verification_ap", "verification_viewpoint_ap",
+    "verification_illumination_ap", "keypoint_retrieval_ap", "retrieval_viewpoint_ap",
+    "retrieval_illumination_ap",
+)  # fmt: skip
+"""Columns where -1 says that the evaluation was switched off."""
+
+_ZERO = (
+    "processing_time_ms", "descriptor_time_gpu_ms", "match_time_gpu_ms", "total_pipeline_gpu_ms",
+)  # fmt: skip
+"""Columns where 0 says that nothing was measured."""
+
+_LEGACY = ("legacy_mean_precision", "total_matches", "total_keypoints")
+"""Columns that are counted only for keypoints projected by homographies."""
+
+_COUNTS = ("retrieval_num_true_positives", "retrieval_num_hard_negatives", "retrieval_num_distractors")
 
 
 def parse_metadata(text: str) -> dict[str, str]:
@@ -40,7 +57,85 @@ def parse_metadata(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def score_rows_of(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) -> list[dict[str, Any]]:
+def without_sentinels(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with None for what was never measured.
+
+    >>> without_sentinels({"keypoint_verification_ap": -1.0, "processing_time_ms": 0, "true_map_micro": 0.4})
+    {'keypoint_verification_ap': None, 'processing_time_ms': None, 'true_map_micro': 0.4}
+    """
+    out = dict(row)
+    for column in _MINUS_ONE:
+        if column in out and out[column] is not None and float(out[column]) < 0:
+            out[column] = None
+    for column in _ZERO:
+        if column in out and not out[column]:
+            out[column] = None
+    if str(row.get("keypoint_source") or "") != "homography_projection":
+        for column in _LEGACY:
+            if column in out and not out[column]:
+                out[column] = None
+    if out.get("keypoint_retrieval_ap") is None:
+        for column in _COUNTS:
+            if column in out:
+                out[column] = None
+    for column, scenes in (("viewpoint_map", "v"), ("illumination_map", "i")):
+        known = row.get("metadata_values") or {}
+        named = [k for k in known if k.endswith("_true_map")]
+        if named and not any(k.startswith(scenes) for k in named):
+            out[column] = out[f"{column}_with_zeros"] = None
+    return out
+
+
+def failed(row: Mapping[str, Any]) -> str | None:
+    """Why there is no result: the run says it failed, or it is the row of zeros that failures left."""
+    metadata = row.get("metadata_values") or {}
+    if metadata.get("success") in ("0", "false"):
+        return metadata.get("error_message") or "the workbench recorded a failure without a reason"
+    values = [row.get(c) for c in ("true_map_micro", "true_map_macro", "precision_at_1", "precision_at_5")]
+    if all(v is not None and float(v) == 0 for v in values):
+        return "a row of zeros, which is how the workbench stored failed runs"
+    return None
+
+
+def doubts(row: Mapping[str, Any]) -> list[str]:
+    """Sentences about what cannot be trusted in one result."""
+    name = str(row.get("name") or "").lower()
+    parameters = row.get("parameter_values") or {}
+    kind = str(parameters.get("descriptor_type") or name).lower()
+    pooling = str(row.get("pooling_strategy") or parameters.get("pooling_strategy") or "").lower()
+    told = []
+    if "orb" in (kind, name.partition("_")[0]):
+        told.append("its ORB bytes were normalised, rounded and compared by L2: the value means nothing")
+    if "l2net" in name or "l2net" in kind:
+        told.append("its L2-Net had random weights")
+    if "composite" in kind or "+" in name or "fusion" in name:
+        told.append("fused components were not normalised, and paired sets were read in different orders")
+    if str(parameters.get("norm_type") or "").lower() in ("l1", "1") or "_l1" in name:
+        told.append("its L1 norm was in fact L2")
+    if "stack" in pooling:
+        told.append("stacking multiplied only the second descriptor by its weight")
+    if "concat" in name and "dsp" in f"{name}{pooling}":
+        told.append("concatenated scales kept rows of -1 where a scale failed")
+    if "root" in name and any(k in kind for k in ("rgbsift", "honc", "dsp")):
+        told.append("it was rooted twice (fourth root)")
+    if any(k in kind for k in ("dsp", "honc", "howh")):
+        told.append("queries whose descriptor was zero were left out instead of counted as misses")
+    if any(k in name for k in ("hardnet", "sosnet")) and "sift" in str(row.get("keypoint_set_name") or ""):
+        told.append("its patches on SIFT keypoints were as small as the keypoint, without magnification")
+    generated = str(row.get("generation_method") or "")
+    if row.get("generator_type") and "project" not in generated:
+        told.append(
+            "the set's border is recorded as 40 px and was 35 px for detected sets, so it is left open"
+        )
+    both = row.get("keypoint_verification_ap"), row.get("keypoint_retrieval_ap")
+    if all(v is not None and float(v) >= 0 for v in both):
+        told.append("verification and retrieval are two draws of the same statistic there")
+    if "processing_time_ms" in row and not row["processing_time_ms"]:
+        told.append("the time was not measured (stored as 0)")
+    return told
+
+
+def scores_of(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) -> list[Score]:
     """Scores of one task, under protocol `workbench`; none where all its columns are empty."""
     columns = {c: metric for c, (t, metric) in WORKBENCH_COLUMNS.items() if t == task}
     found = {metric: values[c] for c, metric in columns.items() if values.get(c) is not None}
@@ -51,31 +146,20 @@ def score_rows_of(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) 
                 found.setdefault(key, _number(metadata[key]))
     if not found:
         return []
-    rows = [_row(task, metric, "all", float(value)) for metric, value in found.items()]
+    scores = [Score(metric, "all", float(value), 0, PROTOCOL) for metric, value in found.items()]
     if task != "keypoints/ranking":
-        return rows
+        return scores
     queries = int(_number(metadata.get("total_queries_processed", "")) or 0)
-    rows = [dict(r, n=queries) if "map" in r["metric"] or "_at_" in r["metric"] else r for r in rows]
+    scores = [replace(s, n=queries) if "map" in s.metric or "_at_" in s.metric else s for s in scores]
     by_scene = _scenes(metadata)
     if by_scene:
-        rows = [_with_scenes(r, by_scene) for r in rows]
-        for scene, found_scene in by_scene.items():
-            rows.append(
-                _row(
-                    task,
-                    "ap",
-                    group_name(scene=scene),
-                    found_scene["true_map"],
-                    int(found_scene["query_count"]),
-                )
-            )
+        scores = [_with_scenes(s, by_scene) for s in scores]
+        for scene, own in by_scene.items():
+            group, n = group_name(scene=scene), int(own["query_count"])
+            scores.append(Score("ap", group, own["true_map"], n, PROTOCOL))
     if row.get("metadata"):
-        rows.append(_row(task, "metadata", "all", float("nan")) | {"note": str(row["metadata"])})
-    return rows
-
-
-def _row(task: str, metric: str, group: str, value: float, n: int = 0) -> dict[str, Any]:
-    return with_interval(load_task(task), Score(metric, group, value, n, protocol=PROTOCOL), {})
+        scores.append(Score("metadata", "all", float("nan"), 0, PROTOCOL, note=str(row["metadata"])))
+    return scores
 
 
 def _number(text: str) -> float | None:
@@ -100,17 +184,16 @@ def _scenes(metadata: Mapping[str, str]) -> dict[str, dict[str, float]]:
     return dict(sorted(out.items()))
 
 
-def _with_scenes(row: dict[str, Any], scenes: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-    """A mean with the interval its scenes give; the stored value stays, a disagreement is noted."""
-    if row["metric"] not in _MEANS:
-        return row
-    mean, zeros = _MEANS[row["metric"]]
+def _with_scenes(score: Score, scenes: Mapping[str, Mapping[str, float]]) -> Score:
+    """A mean with the values its scenes have; the stored value stays, a disagreement is noted."""
+    if score.metric not in _MEANS:
+        return score
+    mean, zeros = _MEANS[score.metric]
     count = np.array([s["query_count"] + (s["excluded_count"] if zeros else 0) for s in scenes.values()])
     total = np.array([s[f"true_map{zeros}"] for s in scenes.values()]) * count
     kinds = tuple(kind_of(s, ("i", "v")) for s in scenes)
-    again = with_interval(
-        load_task("keypoints/ranking"), mean(row["metric"], Sums(tuple(scenes), kinds, total, count)), {}
-    )
-    if again["value"] is None or abs(again["value"] - row["value"]) > _CLOSE:
-        return row | {"note": f"the scenes of its metadata give {again['value']}, so there is no interval"}
-    return again | {"protocol": PROTOCOL, "value": row["value"], "n": row["n"]}
+    again = mean(score.metric, Sums(tuple(scenes), kinds, total, count))
+    value = finite_or_none(again.value)
+    if value is None or abs(value - score.value) > _CLOSE:
+        return replace(score, note=f"the scenes of its metadata give {value}, so there is no interval")
+    return replace(score, scenes=again.scenes, chance=again.chance, note=again.note)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Words of the command line: settings that messages name as in Python become the flags of the command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_SETTING = re.compile(r"`(?P<name>[a-z][a-z0-9_]*)(?:=(?P<value>\"[^\"`]*\"|[^`\"\s]+))?`")
+
+_OTHER_MEANING = frozenset({"config"})
+"""Names that are also attributes of a user's class, of which messages speak."""
+
+_current: dict[str, str] = {}
+
+
+def as_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
+    """The text with settings in backticks as flags of the command that runs, or of `flags`.
+
+    A setting that the command has no flag for becomes an option of the task where it has a value and the
+    command takes such options (``-o``); otherwise it stays as it is.
+
+    >>> flags = {"split": "--split", "on_bad": "--on-bad", "option": "-o"}
+    >>> as_flags('choose a `split`, or `on_bad="miss"`, or `tau_px=3`; see `describe`', flags)
+    'choose a --split, or --on-bad miss, or -o tau_px=3; see `describe`'
+    """
+    known = _current if flags is None else flags
+
+    def flag(match: re.Match[str]) -> str:
+        name, value = match["name"], (match["value"] or "").strip('"')
+        if name in known and name not in _OTHER_MEANING:
+            return known[name] if value in ("", "True") else f"{known[name]} {value}"
+        if value and "option" in known:
+            return f"-o {name}={value}"
+        return match[0]
+
+    return _SETTING.sub(flag, text)
+
+
+def speak_of(app: Any, arguments: list[str]) -> None:
+    """From now on `as_flags` uses the flags of the command that these arguments call."""
+    import typer
+
+    command: Any = typer.main.get_command(app)
+    words = iter([a for a in arguments if not a.startswith("-")][:2])
+    while (word := next(words, None)) is not None and word in getattr(command, "commands", {}):
+        command = command.commands[word]
+    _current.clear()
+    for parameter in command.params:
+        flags = [f for f in getattr(parameter, "opts", ()) if f.startswith("-")]
+        if flags:
+            _current[parameter.name.rstrip("_")] = flags[0]

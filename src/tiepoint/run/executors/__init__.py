@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where independent jobs run: in this process, or in worker processes. The results never depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ...model.errors import InputError
+from ..context import Context, Recipe
+
+Job = Callable[[Context, Any], Any]
+"""A function at the top of a module, called with a context and one argument."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A job that raised: its name, the error in one line, and the error itself where it is the user's."""
+
+    name: str
+    error: str
+    cause: InputError | None = None
+
+    @classmethod
+    def of(cls, name: str, error: BaseException) -> Failure:
+        """The failure of a job by its error."""
+        if isinstance(error, InputError):
+            return cls(name, str(error), error)
+        return cls(name, f"{type(error).__name__}: {error}")
+
+
+Outcome = tuple[dict[str, Any], list[Failure]]
+"""Results by the name of the job, and the failures."""
+
+
+class Executor(Protocol):
+    """Runs jobs that do not depend on one another."""
+
+    def run(
+        self,
+        job: Job,
+        arguments: Mapping[str, Any],
+        recipe: Recipe | None,
+        done: Callable[[], None],
+        patience: int | None,
+    ) -> Outcome:
+        """Apply `job` to every argument.
+
+        Args:
+            job: Called with the context that the recipe makes, and an argument.
+            arguments: By name.
+            recipe: Makes the context where the jobs run; None where it cannot travel.
+            done: Called after every job.
+            patience: An `InputError` is the user's to mend: after so many of them no more jobs are started
+                (None: all are). Any other exception is one failed job.
+
+        Returns:
+            Results by name and the failures, both in the order of the arguments.
+        """
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """One job after the other in this process, with a context that is here already."""
+
+    context: Context
+
+    def run(
+        self,
+        job: Job,
+        arguments: Mapping[str, Any],
+        recipe: Recipe | None,
+        done: Callable[[], None],
+        patience: int | None,
+    ) -> Outcome:
+        """Apply `job` to every argument; the recipe is not needed."""
+        results: dict[str, Any] = {}
+        failures: list[Failure] = []
+        for name, argument in arguments.items():
+            try:
+                results[name] = job(self.context, argument)
+            except Exception as e:
+                failures.append(Failure.of(name, e))
+                if enough(failures, patience):
+                    break
+            done()
+        return results, failures
+
+
+def enough(failures: Sequence[Failure], patience: int | None) -> bool:
+    """Whether so many input errors were found that no more jobs should start."""
+    return patience is not None and sum(f.cause is not None for f in failures) >= patience
+
+
+def names_of(failures: Sequence[Failure]) -> str:
+    """The first failures in one line, each with its reason."""
+    return "; ".join(f"{f.name}: {f.error}" for f in failures[:5]) + ("; …" if len(failures) > 5 else "")

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The one way a run is finished: scores get intervals, scene values a place, the manifest the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..model.hashing import hash_json
+from ..model.scores import Score
+from ..store.manifest import DatasetFacts, Manifest
+from ..store.runs import StoredRun, save_run
+from ..store.store import Store
+from ..tasks.base import OpenTask
+from . import machine
+from .prepare import load_task, plain_options
+from .scoring import SCORING, rows_of
+from .update import merged
+
+
+def of_data(opened: OpenTask, data: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a manifest that an open task tells: dataset, lists, split, and the options it was given."""
+    return {
+        "options": plain_options(options),
+        "split": opened.split,
+        "dataset": DatasetFacts(
+            hash=opened.data_hash, name=data.name, path=str(data.absolute()), items=len(opened.items)
+        ),
+        "lists": hash_json([u.definition for u in opened.units]),
+    }
+
+
+def finished(
+    manifest: Manifest,
+    scores: Mapping[str, Sequence[Score]],
+    *,
+    store: Store | None = None,
+    error: str | None = None,
+    created_at: str | None = None,
+    time_s: float | None = None,
+    keypoint_set: Mapping[str, Any] | None = None,
+) -> StoredRun:
+    """A run from what is known of it and its scores by protocol; with `store`, saved there.
+
+    `manifest` says what was measured; who measured it, when and by which rules is filled in here. A run of
+    the same identity in the store keeps its scores under other protocols. Without a store, scene values are
+    not written. `error` makes it a failed run.
+    """
+    task = load_task(manifest.task)
+    rows = [row for own in scores.values() for row in rows_of(task, own)]
+    values = {} if store is None else {p: store.values.put(own) for p, own in scores.items()}
+    whole = manifest.model_copy(
+        update={
+            "protocols": tuple(sorted(scores)) or manifest.protocols,
+            "values": values,
+            "scoring": SCORING,
+            "versions": machine.versions(),
+            "machine": {} if manifest.imported else machine.machine(),
+        }
+    )
+    run = StoredRun(
+        whole.identity(), whole.task, "failed" if error else "done", whole, rows, error,
+        created_at or machine.now(), time_s, keypoint_set=keypoint_set,
+    )  # fmt: skip
+    if store is None:
+        return run
+    return save_run(store, run, merge=lambda stored: merged(store, stored, run))

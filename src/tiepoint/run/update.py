@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs that are in the store already: made by older rules, or under other protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .._version import __version__
+from ..model.errors import StoreError, UnknownNameError
+from ..model.scores import Score
+from ..store.runs import StoredRun, save_run
+from ..store.store import Store
+from ..tasks.base import Task
+from .prepare import load_task
+from .scoring import SCORING, UnitRecords, rows_of, scores_under
+
+
+def protocols_of(run: StoredRun) -> list[str]:
+    """Protocols a run has scores under, in the order of its scores."""
+    return list(dict.fromkeys(str(s["protocol"]) for s in run.scores))
+
+
+def is_current(store: Store, run: StoredRun) -> bool:
+    """Whether the scores of a run were made by the rules of this version and their scene values are there."""
+    known = run.manifest
+    if known.versions.get("tiepoint") != __version__ or known.scoring != SCORING:
+        return False
+    return all(p in known.values and known.values[p] in store.values for p in protocols_of(run))
+
+
+def bring_up_to_date(store: Store, run: StoredRun) -> StoredRun | None:
+    """Make the scores of an older run again from its records, by the rules of this version, and save it.
+
+    Returns:
+        The run as it is now stored; None where nothing is to be done, and where the run has to stay as it is
+        because its records are gone, or it came without any.
+    """
+    if run.status != "done" or is_current(store, run):
+        return None
+    made = rescored(store, run)
+    if protocols_of(made) != protocols_of(run):
+        return None
+    return save_run(store, made, merge=lambda stored: merged(store, stored, made))
+
+
+def rescored(store: Store, run: StoredRun) -> StoredRun:
+    """The run with scores made from its records now, under those of its protocols whose records are there.
+
+    Times were measured, so they stay as they are.
+    """
+    rows, values = [], {}
+    warnings = list(run.manifest.warnings)
+    for protocol in protocols_of(run):
+        found = _scores_again(store, run, protocol)
+        if found is None:
+            continue
+        task, records, scores = found
+        timed = {s.metric for s in task.times(protocol, 0.0, 0.0)}
+        kept = [dict(s) for s in run.scores if s["protocol"] == protocol and s["metric"] in timed]
+        rows += [*rows_of(task, scores), *kept]
+        values[protocol] = store.values.put(scores)
+        if not run.manifest.imported:
+            told = task.warnings([record for by in records.values() for record in by.values()])
+            warnings += [w for w in told if w not in warnings]
+    manifest = run.manifest.model_copy(
+        update={
+            "protocols": tuple(sorted(values)),
+            "values": values,
+            "scoring": SCORING,
+            "versions": run.manifest.versions | {"tiepoint": __version__},
+            "warnings": tuple(warnings),
+        }
+    )
+    return replace(run, manifest=manifest, scores=rows)
+
+
+def _scores_again(
+    store: Store, run: StoredRun, protocol: str
+) -> tuple[Task, UnitRecords, Sequence[Score]] | None:
+    """Task, records and scores of a run under a protocol; None where they cannot be made."""
+    units = run.manifest.units
+    try:
+        task = load_task(run.task)
+        comparison = task.comparison(protocol)
+        if not units or not all(comparison in by for by in units.values()):
+            return None
+        records = {unit: {comparison: store.records.get(by[comparison])} for unit, by in units.items()}
+        return task, records, scores_under(task, protocol, records)
+    except (UnknownNameError, StoreError):
+        return None
+
+
+def merged(store: Store, stored: StoredRun | None, made: StoredRun) -> StoredRun:
+    """What to save of a run that was just made, where one of its identity is `stored` already.
+
+    Scores under protocols that were not asked for now stay, made again where the rules have changed since.
+    A failure does not replace scores.
+    """
+    if stored is None or stored.status != "done":
+        return made
+    if made.status != "done":
+        return stored
+    own, notes = set(protocols_of(made)), list(made.manifest.warnings)
+    if is_current(store, stored):
+        notes += [w for w in stored.manifest.warnings if w not in notes]
+    else:
+        asked = protocols_of(stored)
+        stored = rescored(store, stored)
+        lost = sorted(set(asked) - set(protocols_of(stored)) - own)
+        if lost:
+            notes.append(f"older scores under {', '.join(lost)} are left out: their records are gone")
+    rows = [*(dict(s) for s in stored.scores if s["protocol"] not in own), *made.scores]
+    before, now = stored.manifest, made.manifest
+    units = {
+        unit: {**before.units.get(unit, {}), **now.units.get(unit, {})}
+        for unit in dict.fromkeys([*before.units, *now.units])
+    }
+    manifest = now.model_copy(
+        update={
+            "protocols": tuple(sorted({str(r["protocol"]) for r in rows})),
+            "values": {**before.values, **now.values},
+            "units": units,
+            "warnings": tuple(notes),
+        }
+    )
+    keypoint_set = made.keypoint_set or stored.keypoint_set
+    return replace(made, manifest=manifest, scores=rows, keypoint_set=keypoint_set)
