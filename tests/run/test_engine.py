@@ -19,6 +19,7 @@ from tiepoint.run.engine import Request, evaluate
 from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store
 from tiepoint.tasks.base import OpenTask, Task
+from tiepoint.tasks.info import TaskInfo
 
 
 class FakeOpened(OpenTask):
@@ -49,6 +50,7 @@ class FakeTask(Task):
     name = "fake/task"
     family = "patches"
     protocols = ("exact", "old")
+    info = TaskInfo("A task made for the purpose.", ("mean", "all"))
     seed = 0
 
     def open(self, data: Path, options: Mapping[str, Any]) -> FakeOpened:
