@@ -83,19 +83,19 @@ def test_threads_must_be_positive():
 def test_without_a_folder_to_write_code_is_compiled_in_memory(monkeypatch):
     from numba import njit
 
-    from tiepoint.kernels import _compile
+    from tiepoint.model import compiled as module
 
     def no_folder(*args, cache=False, **options):
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
         return njit(*args, **options)
 
-    monkeypatch.setattr(_compile, "njit", no_folder)
+    monkeypatch.setattr(module, "njit", no_folder)
 
     def twice(x):
         return 2 * x
 
-    assert _compile.compiled(lambda real: real(real))(twice)(np.float64)(4.0) == 8.0
+    assert module.compiled(lambda real: real(real))(twice)(np.float64)(4.0) == 8.0
 
 
 def test_importing_the_kernels_does_not_load_numba():

@@ -6,11 +6,10 @@ that is stays inside.
 """
 
 from .grouped import group_rank_counts, group_rows
-from .nearest import first_two, nearest
+from .nearest import FirstTwo, Nearest, first_two, nearest
 from .pairs import fit_across, pair_distances, pair_distances_across, pair_distances_sq
 from .pooled import PooledCounts
-from .ranks import rank_counts
-from .results import FirstTwo, Nearest, RankCounts
+from .ranks import RankCounts, rank_counts
 from .table import value_table
 from .threads import Team, get_threads, one_blas_thread, set_threads
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from ._compile import compiled
+from ..model.compiled import compiled
 
 _INTS, _REALS = types.int64[::1], types.float64[::1]
 _INT_ROWS, _REAL_ROWS = types.int64[:, ::1], types.float64[:, ::1]

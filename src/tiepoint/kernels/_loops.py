@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import carray, njit, types
 
-from ._compile import compiled, matrix
+from ..model.compiled import compiled, matrix
 from ._lanes import bit_count, sum_absolute, sum_squares
 from ._vectors import pointer, prefetch
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from ._compile import compiled, matrix
+from ..model.compiled import compiled, matrix
 from ._scan import make_buffer, reference, round_down, round_up
 from ._vectors import PAD, as_type_of, count_two, next_within
 

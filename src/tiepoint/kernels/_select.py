@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from ._compile import compiled, matrix
+from ..model.compiled import compiled, matrix
 from ._scan import kth_bound, make_buffer, padding, reference, round_up
 from ._vectors import as_type_of, least_two, next_within
 
 _VECTOR, _WHOLE = types.float64[::1], types.int64[::1]
+_VALUES, _TABLE = types.float64[:, ::1], types.int64[:, ::1]
 
 
 def _signature(real: Any, rows: Any, *state: Any) -> Any:
@@ -30,7 +31,7 @@ def _signature(real: Any, rows: Any, *state: Any) -> Any:
 
 
 def _select_signature(real: Any, rows: Any) -> Any:
-    return _signature(real, rows, types.float64[:, ::1], types.int64[:, ::1], _WHOLE)
+    return _signature(real, rows, _VALUES, _TABLE, _WHOLE)
 
 
 def _first_two_signature(real: Any, rows: Any) -> Any:
@@ -123,3 +124,32 @@ def first_two(
             bound = min(bound, round_up(alpha * d2[q] - beta[i] + error[i], top))
             j = next_within(buffer, j + 1, width, lowest, bound)
     return sums
+
+
+@compiled(lambda: types.void(_VALUES, _TABLE, _WHOLE, _WHOLE, _WHOLE, _TABLE, _VALUES))
+def expand(value: Any, row: Any, positions: Any, start: Any, skip: Any, index: Any, out: Any) -> None:
+    """Write the first pool positions of rows sorted by value; rows of equal value interleave by position."""
+    keep = value.shape[1]
+    at = np.empty(keep, np.int64)
+    for q in range(len(value)):
+        done = 0
+        first = 0
+        while done < index.shape[1]:
+            last = first
+            while last < keep and value[q, last] == value[q, first]:
+                at[last] = start[row[q, last]]
+                last += 1
+            while done < index.shape[1]:
+                best = -1
+                lowest = len(positions)
+                for g in range(first, last):
+                    if at[g] < start[row[q, g] + 1] and positions[at[g]] < lowest:
+                        best, lowest = g, positions[at[g]]
+                if best < 0:
+                    break
+                at[best] += 1
+                if lowest != skip[q]:
+                    index[q, done] = lowest
+                    out[q, done] = value[q, first]
+                    done += 1
+            first = last

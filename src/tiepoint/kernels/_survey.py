@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from ._compile import compiled, matrix
+from ..model.compiled import compiled, matrix
 from ._lanes import sum_squares
 
 _CENTRE, _VECTOR = matrix(types.float64), types.float64[::1]

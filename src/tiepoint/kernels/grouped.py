@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .results import RankCounts
+from .ranks import RankCounts, rank_counts
 
 Ints = NDArray[np.int64]
 _BLOCK = 64
@@ -64,8 +64,6 @@ def group_rank_counts(
     Groups of one row on both sides, nearly all of them, go through `rank_counts`; the rest is evaluated pair
     by pair.
     """
-    from . import rank_counts
-
     lt = np.zeros((len(target_query), limits.shape[1]), np.int64)
     eq = np.zeros_like(lt)
     if len(target_query) == 0 or len(pool_start) < 2:

@@ -3,15 +3,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
 from .pairs import finish
-from .results import FirstTwo, Nearest
 from .tiles import Scores, make_team
+
+
+class Nearest(NamedTuple):
+    """`index` int64 (q, k) and `distance` float64 (q, k), each row sorted by (distance, pool index)."""
+
+    index: NDArray[np.int64]  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    distance: NDArray[np.float64]
+
+
+class FirstTwo(NamedTuple):
+    """First and second neighbour of each query, all of shape (q,).
+
+    `index` is the lowest pool index at the smallest distance `d1`; `ties` >= 1 counts the pool rows at it;
+    `d2` is the second smallest distance, equal to `d1` when tied and infinite in a pool of one row.
+    """
+
+    index: NDArray[np.int64]  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    d1: NDArray[np.float64]
+    ties: NDArray[np.int64]
+    d2: NDArray[np.float64]
 
 
 def nearest(
@@ -105,7 +124,7 @@ def _expand(
     scores: Scores, value: Any, row: Any, left_out: NDArray[np.int64] | None, k: int, rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """From the best distinct rows to the best pool positions, without the excluded one."""
-    from ._expand import expand
+    from ._select import expand
 
     if scores.distinct is None:
         positions, start = np.arange(rows), np.arange(rows + 1)

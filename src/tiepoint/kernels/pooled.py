@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
-from .results import RankCounts
+from .ranks import RankCounts
 
-Ints = NDArray[np.int64]
 _ROWS, _COLUMNS, _BUCKETS = 64, 4096, 1 << 16
 
 

@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
-from .results import RankCounts
-from .slots import Members, Slots
+from .distinct import Members, Slots
 from .tiles import Scores, make_team
+
+
+class RankCounts(NamedTuple):
+    """For each target and limit, int64 (t, s): pool rows nearer, equal, equal and at an earlier position."""
+
+    lt: NDArray[np.int64]
+    eq: NDArray[np.int64]
+    eq_before: NDArray[np.int64]
 
 
 def rank_counts(
