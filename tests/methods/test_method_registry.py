@@ -45,7 +45,7 @@ def test_a_name_can_be_taken_once_in_each_family(registry):
 
 def test_plug_ins_belong_to_every_family(monkeypatch):
     class Point:
-        name, value = "theirs", "math:pi"
+        name, value, dist = "theirs", "math:pi", None
 
     monkeypatch.setattr("tiepoint.model.registry.entry_points", lambda group: [Point])
     registry = MethodRegistry("method", group="tiepoint.methods")

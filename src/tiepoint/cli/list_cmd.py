@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import typer
 
-from ..model.errors import UnknownNameError
-from .common import console, reading
+from ..model.errors import InputError, UnknownNameError
+from .common import console, notice, reading
 
 
 def list_things(
@@ -33,11 +34,19 @@ def list_things(
         print(f"no {what} yet")
         return
     table = Table(box=None, header_style="bold")
-    for column in rows[0]:
+    columns = [c for c in rows[0] if c not in _ONLY_JSON]
+    for column in columns:
         table.add_column(column)
     for row in rows:
-        table.add_row(*(Text("" if v is None else str(v)) for v in row.values()))
+        table.add_row(*(Text(_text(row[c])) for c in columns))
     console().print(table)
+
+
+_ONLY_JSON = ("protocols", "licence", "cite")
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else ", ".join(value) if isinstance(value, dict) else str(value)
 
 
 def _methods(_: str | None) -> list[dict[str, str | None]]:
@@ -49,10 +58,22 @@ def _methods(_: str | None) -> list[dict[str, str | None]]:
     ]
 
 
-def _tasks(_: str | None) -> list[dict[str, str | None]]:
+def _tasks(_: str | None) -> list[dict[str, Any]]:
     from ..tasks import TASKS
 
-    return [{"family": e.family, "name": e.name, "about": e.summary} for e in TASKS]
+    rows: list[dict[str, Any]] = []
+    for entry in TASKS:
+        try:
+            task = TASKS.imported(entry)
+        except InputError as e:  # a plug-in, which hides no other task
+            rows.append({"family": entry.family, "name": entry.name, "about": str(e), "options": {}})
+            continue
+        row = {"family": task.family, "name": task.name, "about": task.info.sentence}
+        more = {"protocols": list(task.protocols), "licence": task.info.licence, "cite": list(task.info.cite)}
+        rows.append({**row, "options": task.options.described(), **more})
+    for problem in TASKS.problems:
+        notice(problem)
+    return sorted(rows, key=lambda row: (row["family"], row["name"]))
 
 
 def _datasets(store: str | None) -> list[dict[str, str | None]]:

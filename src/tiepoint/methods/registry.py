@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from ..model.errors import InputError, UnknownNameError
-from ..model.registry import Entry, Registry
+from ..model.registry import PLUGGED, Entry, Registry
 
 FAMILIES = ("patches", "keypoints", "dense")
-PLUGGED = "plug-in"
 
 
 class MethodRegistry(Registry):
@@ -23,12 +22,9 @@ class MethodRegistry(Registry):
     (6.28, ['pi'])
     """
 
-    def add(self, name: str, target: str, summary: str, *, family: str, needs: str | None = None) -> None:
-        """Register `name` in `family`; a name can be taken once in each family."""
-        key = f"{family}/{name}"
-        if key in self._entries:
-            raise InputError(f"{self.what} {name!r} is registered twice in the family {family!r}")
-        self._entries[key] = Entry(name, target, summary, family, needs)
+    def _key(self, name: str, family: str) -> str:
+        """A name can be taken once in each family."""
+        return f"{family}/{name}"
 
     def names(self, family: str | None = None) -> list[str]:
         """Known names, of one family (and the plug-ins) or of all."""
@@ -62,8 +58,7 @@ class MethodRegistry(Registry):
 
     def load(self, name: str, *, family: str | None = None) -> object:
         """Import and return the object registered as `name` in `family`."""
-        found = self.entry(name, family=family)
-        return super().load(f"{found.family}/{found.name}")
+        return self.imported(self.entry(name, family=family))
 
     def identity(self, cls: type) -> str:
         """What a class of this package is called in keys, wherever its file lies: ``patches/sift``.

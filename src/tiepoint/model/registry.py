@@ -11,6 +11,9 @@ from typing import Any
 
 from .errors import InputError, UnknownNameError
 
+PLUGGED = "plug-in"
+"""Family of what other packages register."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -21,6 +24,8 @@ class Entry:
     summary: str
     family: str
     needs: str | None = None
+    package: str | None = None
+    """The installed package that a plug-in comes from."""
 
 
 class Registry:
@@ -37,23 +42,38 @@ class Registry:
 
     def __init__(self, what: str, *, group: str | None = None) -> None:
         self.what = what
+        self.problems: list[str] = []
+        """Plug-ins that were left out, and why."""
         self._group = group
         self._entries: dict[str, Entry] = {}
         self._plugged = group is None
 
-    def add(self, name: str, target: str, summary: str, *, family: str, needs: str | None = None) -> None:
+    def add(
+        self, name: str, target: str, summary: str = "", *, family: str, needs: str | None = None
+    ) -> None:
         """Register `name`; a name can be taken once."""
-        if name in self._entries:
-            raise InputError(f"{self.what} {name!r} is registered twice")
-        self._entries[name] = Entry(name, target, summary, family, needs)
+        key = self._key(name, family)
+        if key in self._entries:
+            raise InputError(f"{self.what} {key!r} is registered twice")
+        self._entries[key] = Entry(name, target, summary, family, needs)
+
+    def _key(self, name: str, family: str) -> str:
+        """What an entry is known as."""
+        return name
 
     def _plug(self) -> None:
         if self._plugged or self._group is None:
             return
         self._plugged = True
         for point in entry_points(group=self._group):
-            if point.name not in self._entries:
-                self.add(point.name, point.value, f"from {point.value}", family="plug-in")
+            package = point.dist.name if point.dist is not None else None
+            plug = Entry(point.name, point.value, f"from {point.value}", PLUGGED, package=package)
+            known = self._entries.setdefault(self._key(point.name, PLUGGED), plug)
+            if known.target != plug.target:
+                self.problems.append(
+                    f"the {self.what} {point.name!r} of {package or point.value} is left out: the name is "
+                    f"taken by {known.package or known.target}"
+                )
 
     def __iter__(self) -> Iterator[Entry]:
         self._plug()
@@ -72,16 +92,23 @@ class Registry:
 
     def load(self, name: str) -> Any:
         """Import and return the registered object."""
-        entry = self.entry(name)
+        return self.imported(self.entry(name))
+
+    def imported(self, entry: Entry) -> Any:
+        """The object of an entry; a plug-in that cannot be imported is an error that names its package."""
         module, _, attribute = entry.target.partition(":")
         try:
             found: Any = importlib.import_module(module)
-        except ModuleNotFoundError as e:
-            if entry.needs is None:
+            for part in attribute.split("."):
+                found = getattr(found, part)
+        except Exception as e:
+            if entry.family == PLUGGED:
+                raise InputError(
+                    f"the {self.what} {entry.name!r} of the package {entry.package or module!r} cannot be "
+                    f"loaded ({type(e).__name__}: {e}); repair the package or uninstall it"
+                ) from e
+            if entry.needs is None or not isinstance(e, ModuleNotFoundError):
                 raise
-            raise InputError(
-                f"{self.what} {name!r} needs the package {e.name!r}: pip install 'tiepoint[{entry.needs}]'"
-            ) from e
-        for part in attribute.split("."):
-            found = getattr(found, part)
+            needed = f"pip install 'tiepoint[{entry.needs}]'"
+            raise InputError(f"{self.what} {entry.name!r} needs the package {e.name!r}: {needed}") from e
         return found

@@ -1,40 +1,65 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Published questions with their data, ground truth and scores, by name."""
 
-from ..model.registry import Registry
+from __future__ import annotations
 
-TASKS = Registry("task")
+from typing import TYPE_CHECKING, Any
 
-_V1 = "tiepoint.tasks.hpatches_v1"
-TASKS.add("hpatches-v1/classification", f"{_V1}.classification:TASK", "2016: same or not", family="patches")
-TASKS.add("hpatches-v1/matching", f"{_V1}.matching:TASK", "2016: match two images' patches", family="patches")
-TASKS.add("hpatches-v1/retrieval", f"{_V1}.retrieval:TASK", "2016: find a patch in a pool", family="patches")
+from ..model.errors import InputError
+from ..model.registry import Entry, Registry
 
-_V2 = "tiepoint.tasks.hpatches"
-TASKS.add("hpatches/verification", f"{_V2}.verification:TASK", "same or not", family="patches")
-TASKS.add("hpatches/matching", f"{_V2}.matching:TASK", "match two images' patches", family="patches")
-TASKS.add("hpatches/retrieval", f"{_V2}.retrieval:TASK", "find a patch among distractors", family="patches")
+if TYPE_CHECKING:
+    from .base import Task
 
-TASKS.add(
-    "tss", "tiepoint.tasks.dense.tss:TASK", "flow and mask between two instances of an object", family="dense"
-)
-TASKS.add("dense/flow", "tiepoint.tasks.dense.flow:TASK", "flow against flow or homography", family="dense")
-TASKS.add("dense/pck", "tiepoint.tasks.dense.pck:TASK", "keypoints carried over by a flow", family="dense")
 
-_KEYPOINTS = "tiepoint.tasks.keypoints"
-TASKS.add(
-    "keypoints/ranking", f"{_KEYPOINTS}.ranking:TASK", "rank of the right keypoints", family="keypoints"
-)
-TASKS.add(
-    "keypoints/verification", f"{_KEYPOINTS}.verification:TASK", "right pair or not", family="keypoints"
-)
-TASKS.add(
-    "keypoints/retrieval", f"{_KEYPOINTS}.retrieval:TASK", "find a keypoint in a pool", family="keypoints"
-)
-TASKS.add(
-    "keypoints/matching", f"{_KEYPOINTS}.matching:TASK", "first neighbours of a pair", family="keypoints"
-)
-TASKS.add("keypoints/images", f"{_KEYPOINTS}.images:TASK", "images of a scene by matches", family="keypoints")
-TASKS.add(
-    "keypoints/geometry", f"{_KEYPOINTS}.geometry:TASK", "repeatability to homography", family="keypoints"
-)
+class TaskRegistry(Registry):
+    """Names of tasks; what they load is an object of a class derived from `Task`."""
+
+    def imported(self, entry: Entry) -> Any:
+        """The task of an entry; a plug-in may register its class or an object of it."""
+        from .base import Task
+
+        found = super().imported(entry)
+        found = found() if isinstance(found, type) and issubclass(found, Task) else found
+        if not isinstance(found, Task) or found.name != entry.name:
+            raise InputError(
+                f"{entry.target} of {entry.package or 'tiepoint'} is registered as the task {entry.name!r}, "
+                "and is no task of that name; derive it from tiepoint.tasks.base.Task"
+            )
+        return found
+
+
+TASKS = TaskRegistry("task", group="tiepoint.tasks")
+
+for _family, _room, _names in (
+    ("patches", "hpatches_v1", ("classification", "matching", "retrieval")),
+    ("patches", "hpatches", ("verification", "matching", "retrieval")),
+    ("dense", "dense", ("flow", "pck")),
+    (
+        "keypoints",
+        "keypoints",
+        ("ranking", "verification", "retrieval", "matching", "images", "geometry"),
+    ),
+):
+    for _name in _names:
+        TASKS.add(
+            f"{_room.replace('_', '-')}/{_name}",
+            f"tiepoint.tasks.{_room}.{_name}:TASK",
+            family=_family,
+        )
+TASKS.add("tss", "tiepoint.tasks.dense.tss:TASK", family="dense")
+
+
+def stored_task(name: str) -> Task:
+    """The task of a stored run; where it is not installed any more, one that knows nothing but its name.
+
+    >>> stored_task("tss").family, stored_task("gone/task").metric("ap").unit
+    ('dense', 'fraction')
+    """
+    from .base import AbsentTask
+
+    try:
+        found: Task = TASKS.load(name)
+    except InputError:
+        return AbsentTask(name)
+    return found

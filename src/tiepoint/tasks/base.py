@@ -100,8 +100,8 @@ class Task:
     are shown as fractions, sorted by the first of them.
     """
 
-    name: ClassVar[str]
-    family: ClassVar[str]
+    name: str
+    family: str
     protocols: tuple[str, ...] = ("exact",)
     info: ClassVar[TaskInfo] = TaskInfo()
     options: type[TaskOptions] = TaskOptions
@@ -223,3 +223,17 @@ class Task:
             protocols: The run was asked for.
         """
         raise InputError(f"{self.name} has no result files of its own; export its scores as CSV instead")
+
+
+class AbsentTask(Task):
+    """Stands for the task of a stored run whose package is not installed: its scores can still be shown."""
+
+    family = "not installed"
+    protocols = ()
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenTask:
+        """Refused."""
+        raise InputError(f"the task {self.name!r} is not installed; install its package")

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...model.errors import InputError, UnknownNameError
 from ...model.scores import Score
-from ...run.engine import load_task
 from ...run.result import Run
+from ...tasks import stored_task
 from ...tasks.base import Task
 from ..runs.names import distinct_names, is_imported, some
 from ..runs.rescore import scores_of, shared_protocol
@@ -48,7 +48,7 @@ def compare_runs(
         raise InputError(
             f"runs of different tasks cannot be compared: {', '.join(tasks)}; name one with --task"
         )
-    task = load_task(tasks[0])
+    task = stored_task(tasks[0])
     protocol = protocol or shared_protocol(runs)
     for key in allow:
         if key not in ALLOWED:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ...geometry.flow.color import flow_color
 from ...model.errors import TiepointError
 from ...model.hashing import hash_json
-from ...run.engine import load_task
 from ...run.result import Run
+from ...tasks import stored_task
 from ..runs.collect import Section
 from ..runs.rescore import opened_again, records_of
 
@@ -30,7 +30,7 @@ def gallery(section: Section) -> dict[str, Any] | None:
     A task names them through ``misses(records)``: tuples (query, right, wrong) of picture references,
     ``SEQUENCE/IMAGE#INDEX`` for patches and ``SCENE/IMAGE@x,y`` for keypoints.
     """
-    task = load_task(section.task)
+    task = stored_task(section.task)
     runs = section.methods
     if not runs:
         return None
@@ -136,7 +136,7 @@ def pair_gallery(section: Section) -> dict[str, Any] | None:
     A task names its pairs through ``rights(records)``: tuples (item, share right) under the headline rule,
     an item once or in both directions. Pictures are the two images and the true flow, if there is one.
     """
-    task = load_task(section.task)
+    task = stored_task(section.task)
     runs = section.methods
     if not runs:
         return None

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...model.records import Records
 from ...model.scores import Score
-from ...run.engine import load_task
 from ...run.result import Run
+from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
 from .names import distinct_names
 from .rescore import numbers_of, records_of
@@ -56,7 +56,7 @@ class Section:
     @property
     def definition(self) -> Task:
         """The task itself."""
-        return load_task(self.task)
+        return stored_task(self.task)
 
     @property
     def info(self) -> MetricInfo:

@@ -10,8 +10,8 @@ from typing import Any
 from ...model.errors import InputError, TiepointError
 from ...model.records import Records
 from ...model.scores import Score
-from ...run.engine import load_task
 from ...run.result import Run
+from ...tasks import stored_task
 from ...tasks.base import Task
 from .names import is_imported
 
@@ -26,7 +26,7 @@ def records_of(run: Run, task: Task, protocol: str) -> list[Records]:
 
 def scores_of(run: Run, protocol: str) -> list[Score]:
     """The scores of a run with their scene values, from its records."""
-    task = load_task(run.task)
+    task = stored_task(run.task)
     if protocol not in task.protocols:
         raise InputError(f"{run.task} knows no protocol {protocol!r}; it has {', '.join(task.protocols)}")
     records = records_of(run, task, protocol)
@@ -72,6 +72,6 @@ def opened_again(run: Run) -> Any:
     if not run.manifest.dataset.path or not data.is_dir():
         return None
     try:
-        return load_task(run.task).open(data, run.manifest.options)
+        return stored_task(run.task).open(data, run.manifest.options)
     except TiepointError:
         return None

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...model.errors import InputError, ProblemsError
-from ...run.engine import load_task
 from ...run.result import Run
+from ...tasks import stored_task
 from ...tasks.base import Column, MetricInfo, Task
 from ..compare.result import Comparison
 from ..compare.runs import compare_runs
@@ -59,7 +59,7 @@ class Leaderboard:
     @property
     def headings(self) -> list[str]:
         """Names of the columns, with units other than percent."""
-        task = load_task(self.task)
+        task = stored_task(self.task)
         return [heading(task, *c) for c in self.columns]
 
     @property
@@ -71,7 +71,7 @@ class Leaderboard:
 def heading(task: Task, metric: str, group: str) -> str:
     """Name of a column, with the threshold that the name of the metric leaves out.
 
-    >>> tss = load_task("tss")
+    >>> tss = stored_task("tss")
     >>> heading(tss, "iou", "all"), heading(tss, "aepe", "subset=JODS"), heading(tss, "flow_accuracy", "all")
     ('iou', 'aepe (px) subset=JODS', 'flow_accuracy T5')
     """

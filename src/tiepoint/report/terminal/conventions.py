@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...model.errors import InputError
-from ...run.engine import load_task
 from ...run.result import Run
+from ...tasks import stored_task
 from ...tasks.base import MetricInfo, StepTable, Task
 from ..runs.rescore import records_of
 from ..tables.leaderboard import heading
@@ -43,7 +43,7 @@ def conventions_of(run: Run) -> Conventions:
     Raises:
         InputError: The task has one protocol, or the run has scores under one and no records for steps.
     """
-    task = load_task(run.task)
+    task = stored_task(run.task)
     if len(task.protocols) == 1:
         only = task.protocols[0]
         raise InputError(f"task {task.name} has one protocol only, {only}: there is nothing to tell apart")
@@ -145,7 +145,7 @@ def convention_tables(found: Conventions) -> list[Any]:
     from rich.table import Table
     from rich.text import Text
 
-    name, task = found.task, load_task(found.task)
+    name, task = found.task, stored_task(found.task)
     tables = []
     if found.scores:
         first = Table(title=f"{name} under each protocol", title_justify="left")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...model.records import Records
-from ...run.engine import load_task
 from ...run.result import Run
+from ...tasks import stored_task
 from ..runs.rescore import records_of
 
 BAR = 40
@@ -29,7 +29,7 @@ def rank_histogram(run: Run, protocol: str) -> list[tuple[str, float]]:
     }
     if stored:
         return sorted(stored.items(), key=lambda item: _order(item[0]))
-    return counted(records_of(run, load_task(run.task), protocol))
+    return counted(records_of(run, stored_task(run.task), protocol))
 
 
 def histogram_table(run: Run, protocol: str) -> Any:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ...model.errors import InputError
-from ...run.engine import load_task
 from ...run.result import Run
+from ...tasks import stored_task
 from ...tasks.base import MetricInfo
 from ..figures.curves import AXES
 from ..figures.heat_map import scene_values
@@ -49,7 +49,7 @@ def scores_table(run: Run) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    task, protocols = load_task(run.task), protocols_of(run)
+    task, protocols = stored_task(run.task), protocols_of(run)
     by = {(s["protocol"], s["metric"], s["group"]): s for s in run.stored.scores}
     table = Table(title="scores (percent unless a unit is given, 95 % interval)", title_justify="left")
     for name in ("score", "group", *protocols, "n", "chance"):
@@ -162,7 +162,7 @@ def scene_table(run: Run) -> Any:
     if not rows:
         return _behind(run, protocol)
     have = list(dict.fromkeys((s["metric"], "all") for s in rows))
-    task = load_task(run.task)
+    task = stored_task(run.task)
     best = task.headline(have)
     columns = [c for c in task.table_columns(have) if c != best]
     metrics = [c[0] for c in ([best] if best else []) + columns][:MOST_SCENE_COLUMNS]
@@ -196,7 +196,7 @@ def _behind(run: Run, protocol: str) -> Any:
 
 def write_curves(run: Run, path: Path) -> int:
     """Points of the run's curves as CSV: group, curve, x, y; returns how many."""
-    task = load_task(run.task)
+    task = stored_task(run.task)
     records = records_of(run, task, "exact")
     if not records:
         raise InputError(f"run {run.id} has no records under exact; run it with --protocol exact first")

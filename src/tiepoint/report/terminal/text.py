@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ...run.engine import load_task
 from ...run.result import Run
+from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
 from ..tables.leaderboard import spelled_out
 from .tss_tables import subset_table
@@ -45,7 +45,7 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
 
     tables = []
     for name in dict.fromkeys(r.task for r in runs):
-        task = load_task(name)
+        task = stored_task(name)
         mine = [r for r in runs if r.task == name]
         for protocol in dict.fromkeys(s["protocol"] for r in mine for s in r.stored.scores):
             columns = shown_columns(mine, task, protocol)

@@ -40,7 +40,7 @@ class Matching(V1Task):
     name = NAME
     scoring = scoring
     info = TaskInfo(
-        "Is the nearest patch of the target image the right one, and do right matches come first?",
+        "HPatches 2016: is the nearest patch the right one, and do right matches come first?",
         ("ap", "all"),
         {
             "ap": ap_of_matches("distance"),

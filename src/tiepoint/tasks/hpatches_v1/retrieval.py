@@ -35,7 +35,7 @@ class Retrieval(V1Task):
     name = NAME
     scoring = scoring
     info = TaskInfo(
-        "Does a patch find itself, or patches of its sequence, in a pool of images?",
+        "HPatches 2016: does a patch find itself, or patches of its sequence, in a pool of images?",
         ("map_patch", "all"),
         {
             "map_patch": MetricInfo(

@@ -1,0 +1,84 @@
+"""Task `example/twins`: is the nearest patch of the second image the twin of a patch of the first?
+
+The data is a folder of `SCENE.npy` files, uint8 (2, n, side, side): patch i of both images shows one point.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiepoint.kernels import first_two
+from tiepoint.model.errors import InputError
+from tiepoint.model.hashing import hash_file
+from tiepoint.model.records import Records
+from tiepoint.model.scores import Score
+from tiepoint.model.units import Features, Item, Unit
+from tiepoint.tasks.base import MetricInfo, OpenTask, Task, TaskInfo
+from tiepoint.tasks.options import Names, TaskOptions
+from tiepoint.tasks.scene_means import Sums, by_scene, macro
+
+
+class TwinOptions(TaskOptions):
+    scenes: Names = ()
+    """Scenes to use; all by default."""
+
+    ratio: float = 1.0
+    """Largest ratio of the first to the second distance of an answer that counts."""
+
+
+class OpenTwins(OpenTask):
+    def __init__(self, data: Path, options: TwinOptions) -> None:
+        self.options = options
+        self.files = {p.stem: p for p in sorted(data.glob("*.npy"))}
+        if options.scenes:
+            self.files = {name: p for name, p in self.files.items() if name in options.scenes}
+        if not self.files:
+            raise InputError(f"{data} has no SCENE.npy file of the scenes asked for; put some there")
+        self.items = [
+            Item(f"{scene}/{side}", f"{hash_file(path)} {side}", np.load(path, mmap_mode="r").shape[1])
+            for scene, path in self.files.items()
+            for side in (0, 1)
+        ]
+        # The definition is part of a record's key: with another ratio the comparison is made anew.
+        self.units = [
+            Unit(scene, (f"{scene}/0", f"{scene}/1"), f"twins of {scene}, ratio {options.ratio}")
+            for scene in self.files
+        ]
+
+    def read(self, item: str) -> Any:
+        scene, _, side = item.rpartition("/")
+        return np.load(self.files[scene])[int(side)]
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        a, b = (np.asarray(features.arrays(key)["values"]) for key in unit.items)
+        near = first_two(a, b, distance=features.distance)
+        sure = near.d1 <= self.options.ratio * near.d2
+        right = sure & (near.index == np.arange(len(a)))
+        return Records("pair", {"right": right}, {"scene": unit.key})
+
+
+class Twins(Task):
+    name = "example/twins"
+    family = "patches"  # what its methods describe: patches, keypoints or dense
+    options = TwinOptions
+    info = TaskInfo(
+        sentence="Is the nearest patch of the other image the same one?",
+        headline=("found", "all"),
+        metrics={
+            "found": MetricInfo("share of patches whose nearest patch is their twin, mean over scenes"),
+        },
+        cite=("@misc{twins2026, title = {Twins}, year = {2026}}",),
+        licence="CC0",
+    )
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenTwins:
+        return OpenTwins(data, self.options.read(self.name, options))
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        scenes = tuple(str(r.meta["scene"]) for r in records)
+        total = np.array([r["right"].sum() for r in records], float)
+        count = np.array([len(r) for r in records], float)
+        found = Sums(scenes, ("other",) * len(scenes), total, count)
+        return [macro("found", found), *by_scene("found", found)]
