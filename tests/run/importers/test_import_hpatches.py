@@ -177,7 +177,7 @@ def test_retrieval_results_with_and_without_task_files(tmp_path):
         assert run.value("map", "all", "hpatches-python") == pytest.approx(mean)
         hard = np.mean([q["h"][500]["ap"] for q in table.values()])
         assert run.value("map", "noise=hard,pool=500", "hpatches-python") == pytest.approx(hard)
-    assert "--tasks" in notes[0]
+    assert "`tasks`" in notes[0]
     assert not nothing
     by = {s["group"]: s for s in known.stored.scores}
     assert by["all"]["low"] is not None

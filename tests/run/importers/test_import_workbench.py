@@ -9,8 +9,9 @@ import sqlalchemy as sa
 
 import tiepoint as tp
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.model.errors import FormatError
-from tiepoint.run.importers.workbench import import_workbench, is_workbench
+from tiepoint.model.errors import FormatError, InputError
+from tiepoint.run.importers import import_files
+from tiepoint.run.importers.workbench import is_workbench
 from tiepoint.run.importers.workbench_scores import parse_metadata
 from tiepoint.store.keypoint_sets import load_keypoint_set
 from tiepoint.store.runs import load_runs
@@ -81,7 +82,7 @@ def database(tmp_path):
 
 def test_a_database_becomes_runs_without_sentinels(database, tmp_path):
     with Store.open(tmp_path / "store") as store:
-        runs, notes = import_workbench(database, store)
+        runs, notes = import_files([database], store)
         with store.begin() as c:
             rows = c.execute(sa.text("select * from results order by method")).mappings().all()
             errors = c.execute(sa.text("select error from runs where status = 'failed'")).all()
@@ -105,7 +106,7 @@ def test_a_database_becomes_runs_without_sentinels(database, tmp_path):
 
 def test_scenes_of_the_metadata_give_intervals(database, tmp_path):
     with Store.open(tmp_path / "store") as store:
-        runs, _ = import_workbench(database, store)
+        runs, _ = import_files([database], store)
     ranking = next(r for r in runs if r.method == "sift" and r.task == "keypoints/ranking")
     macro = next(s for s in ranking.stored.scores if s["metric"] == "true_map_macro_by_scene")
     assert macro["low"] < 0.35 < macro["high"]
@@ -115,13 +116,13 @@ def test_scenes_of_the_metadata_give_intervals(database, tmp_path):
 
 def test_sets_keep_the_order_of_insertion(database, tmp_path):
     with Store.open(tmp_path / "store") as store:
-        import_workbench(database, store)
+        import_files([database], store)
         found = load_keypoint_set(store.root, "sift_surf_a")
         assert found.of("v_a/1").xy[:, 0].tolist() == [50, 60, 70]
         assert np.isnan(found.of("v_a/1").angle_deg).all()
         assert found.pairs["v_a/1"].tolist() == [0, 1, 2]
         assert found.recipe["border_px"] is None
-        _, again = import_workbench(database, store)
+        _, again = import_files([database], store)
     assert any("already" in note for note in again)
 
 
@@ -134,7 +135,7 @@ def test_csv_exports(tmp_path):
     )
     assert is_workbench(path)
     with Store.open(tmp_path / "store") as store:
-        runs, notes = import_workbench(path, store)
+        runs, notes = import_files([path], store)
     assert [(r.method, r.stored.status) for r in runs] == [("sift", "done"), ("l2net", "failed")]
     assert runs[0].value("true_map_micro", "all", "workbench") == 0.56
     assert any("random weights" in note for note in notes)
@@ -151,7 +152,7 @@ def test_values_that_cannot_be_are_refused_with_their_place(database, tmp_path):
         path.write_text(head + "1,surf,0.4,0.4,0\n" + row)
         with Store.open(tmp_path / "store") as store:
             with pytest.raises(FormatError, match=message):
-                import_workbench(path, store)
+                import_files([path], store)
             assert not load_runs(store)
     c = sqlite3.connect(database)
     c.execute("update results set keypoint_verification_ap = 20 where experiment_id = 1")
@@ -159,14 +160,14 @@ def test_values_that_cannot_be_are_refused_with_their_place(database, tmp_path):
     c.close()
     with Store.open(tmp_path / "store") as store:
         with pytest.raises(FormatError, match=r"experiment 1, keypoint_verification_ap: .* found 20"):
-            import_workbench(database, store)
+            import_files([database], store)
         assert not load_runs(store)
 
 
 def test_imported_numbers_can_be_compared(database, tmp_path):
     store = tmp_path / "store"
     with Store.open(store) as opened:
-        import_workbench(database, opened)
+        import_files([database], opened)
     found = tp.compare(task="keypoints/ranking", store=store)
     assert [(r.method, r.value, r.tested) for r in found.rows] == [
         ("sift", 0.35, False),
@@ -179,11 +180,11 @@ def test_wrong_files_are_explained(tmp_path):
     empty = tmp_path / "a.db"
     sqlite3.connect(empty).execute("create table t (x)").connection.commit()
     with Store.open(tmp_path / "store") as store, pytest.raises(FormatError, match="no table experiments"):
-        import_workbench(empty, store)
+        import_files([empty], store)
     bad = tmp_path / "b.csv"
     bad.write_text("name,true_map_micro\nx,1\n")
     with Store.open(tmp_path / "store") as store, pytest.raises(FormatError, match="descriptor_type"):
-        import_workbench(bad, store)
+        import_files([bad], store)
 
 
 def test_the_command_line_imports_a_database(database, tmp_path, capsys):
@@ -195,3 +196,19 @@ def test_metadata_is_read_as_pairs_or_json():
     assert parse_metadata("a=1;b=x=y;") == {"a": "1", "b": "x=y"}
     assert parse_metadata('{"a": 1}') == {"a": "1"}
     assert parse_metadata("") == {}
+
+
+def test_a_name_fits_one_descriptor_and_settings_must_have_an_effect(database, tmp_path):
+    with Store.open(tmp_path / "store") as store:
+        for given, said in (
+            ({"name": "mine"}, "`name` fits one descriptor, and these files have 3: "),
+            ({"split": "a"}, "`split` has no effect"),
+            ({"tasks": tmp_path}, "`tasks` has no effect"),
+        ):
+            with pytest.raises(InputError, match=said):
+                import_files([database], store, **given)
+        assert load_runs(store) == []
+        csv = tmp_path / "one.csv"
+        csv.write_text("descriptor_type,dataset_name,true_map_micro\nsift,x,0.5\n")
+        runs, _ = import_files([csv], store, name="mine")
+        assert [(r.method, r.manifest.method.name_given) for r in runs] == [("mine", True)]

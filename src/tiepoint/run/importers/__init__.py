@@ -10,18 +10,18 @@ from ...model.errors import InputError
 from ...store.store import Store
 from ..result import Run
 from .result import Imported, save
-from .workbench import DATABASE_SUFFIXES, import_workbench, is_workbench
+from .workbench import DATABASE_SUFFIXES, is_workbench, read_workbench, save_workbench
 
 __all__ = ["Imported", "import_files"]
 
 SUFFIXES = {
-    ".p": "tiepoint.run.importers.hpatches_pickle:read",
-    ".pkl": "tiepoint.run.importers.hpatches_pickle:read",
-    ".pickle": "tiepoint.run.importers.hpatches_pickle:read",
-    ".json": "tiepoint.run.importers.hpatches_json:read",
+    ".p": "tiepoint.run.importers.hpatches_python:read_pickle",
+    ".pkl": "tiepoint.run.importers.hpatches_python:read_pickle",
+    ".pickle": "tiepoint.run.importers.hpatches_python:read_pickle",
+    ".json": "tiepoint.run.importers.hpatches_python:read_json",
     ".csv": "tiepoint.run.importers.hpatches_matlab:read",
 }
-"""By ending, what reads a file: called with (path, name=, split=, tasks=)."""
+"""By ending, what reads a file: called with (path, split=, tasks=)."""
 
 
 def import_files(
@@ -37,34 +37,43 @@ def import_files(
     Args:
         paths: Files and folders.
         store: Where the runs go.
-        name: Name of the descriptor where a file does not say it.
+        name: Name of the descriptor instead of that in the files, which must have one descriptor only.
         split: Import only results of this split; a file that does not say its split is taken to be of it.
         tasks: Folder with ``retr_queries_split-X.csv``: tells the sequences of retrieval queries.
 
     Raises:
-        InputError: A file that no importer knows, a damaged file; nothing is stored then.
+        InputError: A file that no importer knows, a damaged file, a setting that none of the files needs;
+            nothing is stored then.
     """
-    found: list[Imported] = []
-    runs: list[Run] = []
-    told: list[str] = []
-    for path in expanded(paths):
-        if is_workbench(path):
-            more, notes = import_workbench(path, store)
-            runs += more
-            told += notes
-            continue
-        found += reader(path)(path, name=name, split=split, tasks=tasks)
+    files = expanded(paths)
+    databases = {path: read_workbench(path) for path in files if is_workbench(path)}
+    found = [
+        imported
+        for path in files
+        if path not in databases
+        for imported in reader(path)(path, split=split, tasks=tasks)
+    ]
+    if tasks is not None and not any(i.task == "hpatches/retrieval" for i in found):
+        raise InputError("`tasks` has no effect: these files have no retrieval results of HPatches")
+    if split is not None and not found:
+        raise InputError("`split` has no effect: results of DescriptorWorkbench have no splits")
     kept = [i for i in found if split is None or i.split == split]
     if found and not kept:
         have = ", ".join(sorted({str(i.split) for i in found}))
         raise InputError(f"these files have no results of split {split!r}; they have {have}")
-    found = kept
-    if name is not None and len({i.name for i in found}) > 1:
+    own = {i.name for i in kept} | {row["name"] for rows, _ in databases.values() for row in rows}
+    if name is not None and len(own) > 1:
         raise InputError(
-            f"--name {name} fits one descriptor, and these files have {len({i.name for i in found})}"
+            f"`name` fits one descriptor, and these files have {len(own)}: {', '.join(sorted(own))}"
         )
-    notes = list(dict.fromkeys(n for i in found for n in i.notes))
-    return [*runs, *(save(i, store) for i in found)], [*told, *notes]
+    runs: list[Run] = []
+    told: list[str] = []
+    for path, (rows, notes) in databases.items():
+        more, noted = save_workbench(path, rows, store, name=name)
+        runs += more
+        told += [*notes, *noted]
+    runs += [save(i, store, name=name) for i in kept]
+    return runs, list(dict.fromkeys([*told, *(n for i in kept for n in i.notes)]))
 
 
 def expanded(paths: Iterable[Path]) -> list[Path]:

@@ -15,8 +15,7 @@ import numpy as np
 
 from ...formats.text_file import read_lines
 from ...model.errors import FormatError, InputError
-from .hpatches_tables import NEGATIVES
-from .result import NOISES, OFFICIAL_PAIRS, Imported, not_a_fraction, records_of
+from .result import NEGATIVES, NOISES, OFFICIAL_PAIRS, Imported, not_a_fraction, records_of
 
 PROTOCOL = "hpatches-matlab"
 COLUMNS = {
@@ -27,7 +26,7 @@ COLUMNS = {
 Row = Mapping[str, Any]
 
 
-def read(path: Path, *, name: str | None, split: str | None, tasks: Path | None) -> list[Imported]:
+def read(path: Path, *, split: str | None, tasks: Path | None) -> list[Imported]:
     """The results of one file, one for each descriptor (and split) in it."""
     task, rows = _rows(path)
     found = []
@@ -39,7 +38,7 @@ def read(path: Path, *, name: str | None, split: str | None, tasks: Path | None)
             own, path
         )
         label = None if part is None else str(part).removeprefix("split-")
-        found.append(Imported(name or descriptor, f"hpatches/{task}", PROTOCOL, label, records, path))
+        found.append(Imported(descriptor, f"hpatches/{task}", PROTOCOL, label, records, path))
     return found
 
 

@@ -20,6 +20,7 @@ from ..result import Run, StoredTables
 from ..scoring import scores_under
 
 NOISES = {"e": "easy", "h": "hard", "t": "tough"}
+NEGATIVES = ("inter", "intra")
 DATASET = "HPatches 2017 (imported results)"
 NOT_KNOWN = "not known"
 """The split of results whose file does not say it."""
@@ -36,7 +37,6 @@ class Imported:
     records: Records
     source: Path
     notes: tuple[str, ...] = field(default=())
-    name_given: bool = False
 
 
 SLACK = 1e-9
@@ -67,13 +67,17 @@ OFFICIAL_PAIRS = {"ap": 1_200_000, "auc": 2_000_000}
 """Lengths of the imbalanced and balanced verification lists of the published splits."""
 
 
-def save(imported: Imported, store: Store) -> Run:
-    """Store an imported result as a run; the same numbers, from whatever file, are one run."""
+def save(imported: Imported, store: Store, *, name: str | None = None) -> Run:
+    """Store an imported result as a run, called `name` if that is given.
+
+    The same numbers, from whatever file, are one run.
+    """
+    called = name or imported.name
     task = load_task(imported.task)
     source = {"file": imported.source.name, "sha256": hash_file(imported.source)}
     split = imported.split or NOT_KNOWN
     content = [[k, hash_array(v)] for k, v in imported.records.columns.items()]
-    plain = [imported.name, imported.task, imported.protocol, split, content, dict(imported.records.meta)]
+    plain = [called, imported.task, imported.protocol, split, content, dict(imported.records.meta)]
     key = hash_json(["imported", *plain])
     store.records.put(key, imported.records)
     comparison = task.comparison(imported.protocol)
@@ -83,8 +87,8 @@ def save(imported: Imported, store: Store) -> Run:
         options={"split": split},
         split=imported.split,
         method=MethodFacts(
-            name=imported.name,
-            name_given=imported.name_given,
+            name=called,
+            name_given=name is not None,
             family=task.family,
             config={"imported": source},
         ),

@@ -19,6 +19,7 @@ from ..prepare import load_task
 from ..result import Run, StoredTables
 from .result import not_a_fraction
 from .workbench_scores import PROTOCOL, doubts, failed, parse_metadata, scores_of, without_sentinels
+from .workbench_sets import import_sets
 
 DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _MAGIC = b"SQLite format 3\0"
@@ -36,27 +37,29 @@ def is_workbench(path: Path) -> bool:
     return path.suffix == ".csv" and b"true_map_micro" in start.partition(b"\n")[0]
 
 
-def import_workbench(path: Path, store: Store) -> tuple[list[Run], list[str]]:
-    """Import a database or a CSV export; returns the runs and what should be known of them.
-
-    Every experiment becomes up to four runs under protocol `workbench`: ranking, and verification, retrieval
-    and images where they were switched on. A failed experiment stays a failed run. Keypoint sets come along
-    with their keypoints, in the order they were inserted, which is what pairs them.
-    """
+def read_workbench(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """Results of a database or a CSV export, checked, and what should be known of them."""
     if path.suffix == ".csv":
         rows, notes = _csv_rows(path), ["a CSV export has no scenes, so its scores have no intervals"]
     else:
         rows, notes = _database_rows(path)
     for row in rows:
         _check_values(row, path)
-    if path.suffix != ".csv":
-        from .workbench_sets import import_sets
+    return rows, notes
 
-        notes += import_sets(path, store)
+
+def save_workbench(
+    path: Path, rows: Sequence[Mapping[str, Any]], store: Store, *, name: str | None = None
+) -> tuple[list[Run], list[str]]:
+    """Store what was read; returns the runs and what should be known of them.
+
+    Every experiment becomes up to four runs under protocol `workbench`: ranking, and verification, retrieval
+    and images where they were switched on. A failed experiment stays a failed run. Keypoint sets come along
+    with their keypoints, in the order they were inserted, which is what pairs them.
+    """
+    notes = [] if path.suffix == ".csv" else import_sets(path, store)
     source = {"file": path.name, "sha256": hash_file(path)}
-    runs: list[Run] = []
-    for row in rows:
-        runs += _runs(row, source, store)
+    runs = [run for row in rows for run in _runs(row, source, store, name)]
     told = [f"{r.method}: {w}" for r in runs for w in r.warnings]
     return runs, list(dict.fromkeys(notes + told))
 
@@ -81,7 +84,7 @@ def _check_values(row: Mapping[str, Any], path: Path) -> None:
             raise FormatError(path, f"{where}{column}: {wrong}", line=line)
 
 
-def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store) -> list[Run]:
+def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store, name: str | None) -> list[Run]:
     told = doubts(row)
     values = without_sentinels(row)
     reason = failed(row)
@@ -92,7 +95,7 @@ def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store) -> li
         if not scores and not (reason and task == "keypoints/ranking"):
             continue
         run = finished(
-            _manifest(row, task, source, told),
+            _manifest(row, task, source, told, name),
             {PROTOCOL: scores} if scores else {},
             store=store,
             error=reason,
@@ -109,7 +112,9 @@ def _seconds(values: Mapping[str, Any]) -> float | None:
     return None if time_ms is None else float(time_ms) / 1000
 
 
-def _manifest(row: Mapping[str, Any], task: str, source: Mapping[str, Any], told: Sequence[str]) -> Manifest:
+def _manifest(
+    row: Mapping[str, Any], task: str, source: Mapping[str, Any], told: Sequence[str], name: str | None
+) -> Manifest:
     config = {
         "imported": dict(source),
         "experiment_id": row.get("experiment_id"),
@@ -120,7 +125,12 @@ def _manifest(row: Mapping[str, Any], task: str, source: Mapping[str, Any], told
     return Manifest(
         task=task,
         protocols=(PROTOCOL,),
-        method=MethodFacts(name=row["name"], family="keypoints", config=config),
+        method=MethodFacts(
+            name=name or row["name"],
+            name_given=name is not None,
+            family="keypoints",
+            config=config,
+        ),
         dataset=DatasetFacts(
             hash=hash_json(["workbench", dataset]),
             name=Path(dataset).name or dataset,

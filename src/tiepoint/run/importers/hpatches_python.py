@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nested results of the Python reference (dicts by sequence, noise, image …) as records."""
+"""Results of the Python reference of HPatches: its pickles, which are never executed, and JSON.
+
+Pickles are called ``NAME_TASK_SPLIT.p``. They were tried on twelve files of a public fork (matching and
+verification on split full, pickle protocols 3 and 4, written by dill); no retrieval file was at hand, its
+layout is taken from the tool's source. JSON comes in two forms, told apart by their keys: ``{"descriptor",
+"task", "split", "results"}`` as `tiepoint.compat.hpatches_eval` writes it, and collections ``{split:
+{descriptor: results}}``, tried on `matching_ap.json` and `verification.json` that were made from the pickles
+of a fork. The results themselves are nested in the same way everywhere.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,16 +19,92 @@ from typing import Any
 import numpy as np
 
 from ...formats.hpatches.task_csv import read_patches_csv
-from ...model.errors import FormatError
+from ...formats.restricted_pickle import read_plain_pickle
+from ...formats.text_file import read_bytes
+from ...model.errors import FormatError, InputError
 from ...model.records import Records
-from .result import NOISES, OFFICIAL_PAIRS, not_a_fraction, records_of
+from .result import NEGATIVES, NOISES, OFFICIAL_PAIRS, Imported, not_a_fraction, records_of
 
 PROTOCOL = "hpatches-python"
-NEGATIVES = ("inter", "intra")
+TASKS = ("matching", "verification", "retrieval")
+OWN_KEYS = {"descriptor", "task", "split", "results"}
 SAME_AUC = (
     "the balanced AUC was left out: it is the same number for inter and intra negatives, which one fork of "
     "the tool writes by mistake"
 )
+
+
+def read_pickle(path: Path, *, split: str | None, tasks: Path | None) -> list[Imported]:
+    """The results of one pickle."""
+    descriptor, task, named = name_parts(path)
+    table = read_plain_pickle(path)
+    return [_imported(descriptor, task, named, table, path, tasks)]
+
+
+def name_parts(path: Path) -> tuple[str, str, str]:
+    """Descriptor, task and split of a file name.
+
+    >>> name_parts(Path("hardnet+_matching_full.p"))
+    ('hardnet+', 'matching', 'full')
+    """
+    parts = path.stem.rsplit("_", 2)
+    if len(parts) != 3 or parts[1] not in TASKS or not all(parts):
+        raise InputError(
+            f"{path}: expected a name like NAME_TASK_SPLIT{path.suffix} with a task of {', '.join(TASKS)}"
+        )
+    return parts[0], parts[1], parts[2]
+
+
+def read_json(path: Path, *, split: str | None, tasks: Path | None) -> list[Imported]:
+    """All results of one file; of a collection, those of `split` where one is named."""
+    try:
+        raw = json.loads(read_bytes(path))
+    except ValueError as e:
+        raise FormatError(path, f"is not JSON ({e})") from e
+    if not isinstance(raw, Mapping) or not raw:
+        raise FormatError(path, "expected an object of results")
+    if set(raw) >= OWN_KEYS:
+        name, task, own = str(raw["descriptor"]), str(raw["task"]), str(raw["split"])
+        return [_imported(name, task, own, raw["results"], path, tasks)]
+    found = []
+    for part, by_name in raw.items():
+        if split is not None and part != split:
+            continue
+        if not isinstance(by_name, Mapping):
+            raise FormatError(path, f"{part!r}: expected results by descriptor")
+        for descriptor, table in by_name.items():
+            task = _task_of(table, path)
+            found.append(_imported(str(descriptor), task, str(part), table, path, None))
+    if not found:
+        raise FormatError(path, f"has no results of split {split!r}; it has {', '.join(map(str, raw))}")
+    return found
+
+
+def _imported(name: str, task: str, split: str, table: Any, path: Path, tasks: Path | None) -> Imported:
+    """Nested results of one descriptor; `tasks` is a folder that has the lists of retrieval queries."""
+    notes: list[str] = []
+    if task == "matching":
+        records = matching_records(table, path)
+    elif task == "verification":
+        records, notes = verification_records(table, path)
+    elif task == "retrieval":
+        queries = None if tasks is None else tasks / f"retr_queries_split-{split}.csv"
+        records, notes = retrieval_records(table, path, queries)
+    else:
+        raise FormatError(path, f"unknown task {task!r}; verification, matching or retrieval")
+    said = tuple(f"{path.name}: {n}" for n in notes)
+    return Imported(name, f"hpatches/{task}", PROTOCOL, split, records, path, said)
+
+
+def _task_of(table: Any, path: Path) -> str:
+    if isinstance(table, Mapping) and table:
+        if set(table) == {"e", "h", "t"}:
+            return "verification"
+        if all(str(k).isdigit() for k in table):
+            return "retrieval"
+        if all(isinstance(v, Mapping) and set(v) == {"e", "h", "t"} for v in table.values()):
+            return "matching"
+    raise FormatError(path, "these are no verification, matching or retrieval results of the reference tool")
 
 
 def _number(value: Any, where: str, path: Path) -> float:
@@ -117,7 +202,7 @@ def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Rec
                 rows["map"].append(_number(ap, where, path))
     meta: dict[str, Any] = {"pools": pools, "task": "hpatches/retrieval"}
     if queries is None:
-        note = "retrieval results name queries by number: give the task files with --tasks DIR for intervals"
+        note = "retrieval results name queries by number; give the task files (`tasks`) to get intervals"
         return records_of(PROTOCOL, rows, **meta), [note]
     listed = read_patches_csv(queries)
     if len(listed) <= numbers[-1]:
