@@ -25,9 +25,9 @@ import numpy as np
 from tiepoint.datasets.tss import TssDataset
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.mask import write_mask
-from tiepoint.tasks.dense.tss_opened import checked_options, compare_files
+from tiepoint.tasks.dense.tss_opened import TssOptions, compare_files
 
-OPTIONS = checked_options({"missing": "zero"})
+OPTIONS = TssOptions(missing="zero")
 REPEATS = 21
 
 
