@@ -80,6 +80,45 @@ def test_onnx_parameters_have_an_effect(tmp_path, patches):
     np.testing.assert_array_equal(values(f"{spec}&threads=2", patches), unit)
 
 
+def test_onnx_weights_kept_beside_the_model_are_in_the_key(tmp_path, patches):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    write_onnx(tmp_path / "whole.onnx", ["n", 1, 8, 8])
+    model = onnx.load(tmp_path / "whole.onnx")
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    assert b"w.bin" in (tmp_path / "m.onnx").read_bytes()
+    spec, item = f"onnx:{tmp_path}/m.onnx", Item("v_x/ref", "c", 1)
+    first = resolve(spec, family="patches")
+    assert sorted(first.config["weights"]) == ["m.onnx", "w.bin"]
+    np.testing.assert_array_equal(values(spec, patches), values(f"onnx:{tmp_path}/whole.onnx", patches))
+    kept = np.fromfile(tmp_path / "w.bin", np.float32)
+    (-kept).tofile(tmp_path / "w.bin")
+    second = resolve(spec, family="patches")
+    assert second.key(item) != first.key(item)
+    np.testing.assert_array_equal(values(spec, patches), -values(f"onnx:{tmp_path}/whole.onnx", patches))
+
+
+def test_external_data_is_found_in_subgraphs_and_other_bytes_are_harmless():
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    from tiepoint.methods.networks.onnx import external_locations
+
+    h, tensors = onnx.helper, []
+    for name in ("a.bin", "deep/b.bin"):
+        tensor = onnx.TensorProto(name="w", data_type=1, dims=[2], data_location=1)
+        tensor.external_data.add(key="offset", value="64")
+        tensor.external_data.add(key="location", value=name)
+        tensors.append(tensor)
+    inner = h.make_graph([h.make_node("Constant", [], ["c"], value=tensors[1])], "inner", [], [])
+    node = h.make_node("If", ["x"], ["y"], then_branch=inner, else_branch=inner)
+    raw = onnx.TensorProto(name="r", data_type=2, dims=[8], raw_data=b"location")
+    model = h.make_model(h.make_graph([node], "g", [], [], [tensors[0], raw]))
+    assert set(external_locations(model.SerializeToString())) == {"a.bin", "deep/b.bin"}
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        list(external_locations(rng.bytes(40) + b"location" + rng.bytes(40)))
+
+
 def test_onnx_mistakes(tmp_path):
     pytest.importorskip("onnxruntime")
     (tmp_path / "bad.onnx").write_bytes(b"not a model")

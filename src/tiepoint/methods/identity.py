@@ -8,7 +8,7 @@ known by all that can be told about it: source, parameters, attributes, files, l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from ..model.edges import distance_of
 from ..model.hashing import hash_array, hash_json
 from ..model.units import Item
+from .base import nothing_of
 from .names import METHODS
 from .sources import library_versions, sources_of
 from .spec import parameters_of
@@ -116,8 +117,8 @@ def _loaded(modules: Mapping[str, Any]) -> list[Path]:
     return [Path(f) for f in files if f]
 
 
-def of_item(thing: Any, item: Item) -> list[Any]:
-    """What of an item, besides its content, decides what an object gives for it."""
+def item_part(thing: Any) -> Callable[[Item], Sequence[Any]]:
+    """What tells, of an item, all that decides besides its content what an object gives for it."""
     if hasattr(thing, "item_key"):
-        return [thing.item_key(item)]
-    return [item.key, item.count] if hasattr(thing, "lookup_item") else []
+        return lambda item: [thing.item_key(item)]
+    return (lambda item: [item.key, item.count]) if hasattr(thing, "lookup_item") else nothing_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..model.errors import InputError
 from ..model.units import Arrays, Item
 from .base import Method
 from .checks import check_on_bad
-from .identity import config_of, of_item
+from .identity import config_of, item_part
 from .names import METHODS
 from .registry import FAMILIES
 from .spec import FilesSpec, Spec, Stage, built, name_of, parse_spec
@@ -126,17 +126,13 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
     binder = getattr(importlib.import_module(module), attribute)
     extract: Callable[[Item, Any], Arrays] = binder(thing, name=name, distance=distance, on_bad=on_bad)
     config, reason = config_of(thing, distance=distance, device=device, on_bad=on_bad)
-
-    def identified(item: Item) -> Sequence[Any]:
-        return of_item(thing, item)
-
     return Method(
         name=name,
         family=family,
         distance=distance,
         config=config,
         extract=extract,
-        of_item=identified,
+        of_item=item_part(thing),
         spec=spec,
         reads_payload=not (hasattr(thing, "lookup_item") or hasattr(thing, "lookup")),
         check=getattr(thing, "check_items", None),

@@ -229,8 +229,7 @@ class Content:
         if isinstance(value, types.FunctionType):
             cells = [c.cell_contents for c in value.__closure__ or () if _is_filled(c)]
             rest = [list(value.__defaults__ or ()), dict(value.__kwdefaults__ or {}), cells]
-            line = value.__code__.co_firstlineno
-            return {"function": self.code(value, what), "line": line, "with": self.of(rest, what)}
+            return {"function": self.code(value, what), "at": _place(value), "with": self.of(rest, what)}
         if isinstance(value, types.BuiltinFunctionType | np.ufunc | types.MethodWrapperType):
             owner = getattr(value, "__self__", None)
             if owner is not None and not isinstance(owner, types.ModuleType):
@@ -270,6 +269,14 @@ def _is_data(name: str, value: Any) -> bool:
         return False
     code = inspect.isroutine(value) or isinstance(value, property | type | classmethod | staticmethod)
     return not code and not hasattr(type(value), "__get__")
+
+
+def _place(function: types.FunctionType) -> list[int]:
+    """Line and column where the body of a function begins: two functions of one line have one name."""
+    places = [
+        (line, left or 0) for line, _, left, right in function.__code__.co_positions() if line and right
+    ]
+    return [*min(places, default=(function.__code__.co_firstlineno, 0))]
 
 
 def _is_filled(cell: types.CellType) -> bool:

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -46,41 +47,63 @@ class Surroundings:
 
     They are set apart: two files in different folders may each have a ``helpers.py``, and a file that is
     loaded again after an edit sees its helpers as they are now. Inside `active`, also when a method imports
-    something only while it runs, they are what Python finds first; outside they are not there.
+    something only while it runs, they are what Python finds first; outside they are not there. Threads may be
+    inside at the same time; one that needs the surroundings of another file waits.
     """
+
+    _turn = threading.Condition()
+    _now: Surroundings | None = None
+    _inside = 0
+    _here = threading.local()
 
     def __init__(self, file: Path) -> None:
         self.folders = list(dict.fromkeys([file.parent, package_root(file)]))
         self._tops = {_importable(entry) for folder in self.folders for entry in folder.iterdir()}
         self.modules: dict[str, ModuleType] = {}
-        self._is_active = False
+        self._hidden: dict[str, ModuleType] = {}
+        self._before: set[str] = set()
 
     @contextmanager
     def active(self) -> Iterator[None]:
         """Python finds the modules beside the file."""
-        if self._is_active:
+        if getattr(self._here, "is_inside", False):
             yield
             return
-        hidden = self._own(sys.modules)
-        for name in hidden:
-            del sys.modules[name]
-        sys.modules.update(self.modules)
-        before = set(sys.modules)
-        self._is_active = True
-        sys.meta_path.insert(0, self)
+        with self._turn:
+            self._turn.wait_for(lambda: Surroundings._now in (None, self))
+            if Surroundings._now is None:
+                self._enter()
+            Surroundings._now, Surroundings._inside = self, Surroundings._inside + 1
+        self._here.is_inside = True
         try:
             yield
         finally:
-            self._is_active = False
-            sys.meta_path.remove(self)
-            self.modules |= self._own(set(sys.modules) - before)
-            for name in self.modules:
-                sys.modules.pop(name, None)
-            sys.modules.update(hidden)
+            self._here.is_inside = False
+            with self._turn:
+                Surroundings._inside -= 1
+                if not Surroundings._inside:
+                    self._leave()
+                    Surroundings._now = None
+                    self._turn.notify_all()
+
+    def _enter(self) -> None:
+        self._hidden = self._own(sys.modules)
+        for name in self._hidden:
+            del sys.modules[name]
+        sys.modules.update(self.modules)
+        self._before = set(sys.modules)
+        sys.meta_path.insert(0, self)
+
+    def _leave(self) -> None:
+        sys.meta_path.remove(self)
+        self.modules |= self._own(set(sys.modules) - self._before)
+        for name in self.modules:
+            sys.modules.pop(name, None)
+        sys.modules.update(self._hidden)
 
     def _own(self, names: Iterable[str]) -> dict[str, ModuleType]:
         """Imported modules, of these names, that bear the name of something beside the file."""
-        mine = [name for name in names if name.partition(".")[0] in self._tops]
+        mine = [name for name in list(names) if name.partition(".")[0] in self._tops]
         return {name: sys.modules[name] for name in mine if not _shared(sys.modules[name])}
 
     def find_spec(
