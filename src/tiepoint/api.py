@@ -68,18 +68,19 @@ def evaluate(
 def load(
     run: str | None = None, *, task: str | None = None, store: str | Path | None = None
 ) -> list[Run] | Run:
-    """Runs from the store: the one of an id, or all (of a task), oldest first."""
-    from .run.engine import read_records
-    from .run.result import Run
+    """Runs from the store: the one of an id, or all (of a task), oldest first.
+
+    Records and scene values are read when they are looked at.
+    """
+    from .report.runs.stored import run_of
     from .store.runs import load_run, load_runs
     from .store.store import Store
 
     with Store.open(store, mode="read") as opened:
         _warn(opened.notices)
         if run is not None:
-            one = load_run(opened, run)
-            return Run(one, read_records(opened, one))
-        return [Run(r, read_records(opened, r)) for r in load_runs(opened, task=task)]
+            return run_of(load_run(opened, run), opened)
+        return [run_of(r, opened) for r in load_runs(opened, task=task)]
 
 
 def compare(
@@ -91,7 +92,7 @@ def compare(
     protocol: str | None = None,
     split: str | None = None,
     baseline: str | None = None,
-    allow: Sequence[str] = (),
+    allow: str | Sequence[str] = (),
     store: str | Path | None = None,
 ) -> Comparison:
     """Compare methods on the same scenes: differences, intervals, tests, groups that cannot be told apart.
@@ -101,11 +102,12 @@ def compare(
         task: Name of the task.
         metric: Score to compare by; the task's headline score if nothing is said.
         group: Group of the score, e.g. ``noise=hard``.
-        protocol: Protocol; `exact` if nothing is said, for imported results theirs.
+        protocol: Protocol; if nothing is said, `exact` or another that all runs were scored under.
         split: Only runs of this split. Needed where a method has runs on several and the others do not tell
             which is meant.
         baseline: Method the others are compared with; the best one if nothing is said.
-        allow: What may differ between the runs: ``dataset``, ``lists``, ``scenes``, ``split`` …
+        allow: What may differ between the runs: ``dataset``, ``lists``, ``scenes``, ``split`` …, several as a
+            list or separated by commas.
         store: Where named runs are looked up.
 
     Returns:
@@ -113,14 +115,14 @@ def compare(
     """
     from dataclasses import replace
 
-    from .report.compare.runs import compare_runs
-    from .report.runs.select import runs_of
-    from .report.runs.splits import of_split, settled
+    from .report.compare.runs import compare_runs, shared_protocol, under_protocol
+    from .report.runs.select import of_split, runs_of, settled
     from .run.result import Run
     from .store.store import Store
 
     named = [r for r in runs if not isinstance(r, Run)]
     chosen = [r for r in runs if isinstance(r, Run)]
+    allow = allow.split(",") if isinstance(allow, str) else allow
     notes: list[str] = []
     if named or not chosen:
         with Store.open(store, mode="read") as opened:
@@ -131,6 +133,9 @@ def compare(
         chosen = of_split(chosen, split, asked)
     elif asked or not runs:
         chosen, told = settled(chosen, asked, allow)
+        notes += told
+    if not runs:
+        chosen, told = under_protocol(chosen, protocol or shared_protocol(chosen))
         notes += told
     found = compare_runs(
         chosen, metric=metric, group=group, protocol=protocol, baseline=baseline, allow=allow
@@ -153,7 +158,7 @@ def write_report(
     With `split`, only of the runs of that split.
     """
     from .report.export import write
-    from .report.runs.splits import of_split
+    from .report.runs.select import of_split
 
     write(runs if split is None else of_split(runs, split), Path(path), form)
     return Path(path)

@@ -14,7 +14,7 @@ import tiepoint as tp
 from tiepoint.cli.main import run as command
 from tiepoint.model.errors import InputError, UnknownNameError
 from tiepoint.report.export import text
-from tiepoint.report.runs.names import distinct_names, split_of
+from tiepoint.report.runs.names import distinct_names
 from tiepoint.report.runs.select import runs_of
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.importers import import_files
@@ -33,7 +33,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         import_files(make_results(root), opened)
         for method in ("pixels", "meanstd"):
             for task in (MATCHING, VERIFICATION):
-                evaluate(Request(method, task, data, ("exact",), {"split": "full"}), opened)
+                evaluate(Request(method, task, data, ("exact", "hpatches-python"), {"split": "full"}), opened)
+        evaluate(Request("resize", MATCHING, data, ("exact",), {"split": "full"}), opened)
     return root / "store"
 
 
@@ -65,22 +66,25 @@ def test_where_nothing_tells_the_error_names_the_splits(
 ) -> None:
     for task in (MATCHING, VERIFICATION):
         assert call("compare", "sift", "orb", "--task", task, store=store) == 2
-        assert "sift, orb have runs on the splits a, full; choose one with --split" in capsys.readouterr().err
+        assert (
+            "sift, orb have runs on the splits a, full; choose one with --split, e.g. --split full"
+            in capsys.readouterr().err
+        )
 
 
 def test_runs_of_one_method_say_what_differs(store: Path) -> None:
     found = tp.compare(["sift"], task=MATCHING, allow=["split", "scenes"], store=store)
     assert {r.method for r in found.rows} == {"sift (split a)", "sift (split full)"}
-    with pytest.raises(InputError, match=r"choose one split with --split: a \(.*\); full \(.*\)"):
+    with pytest.raises(InputError, match=r"choose one split with `split`: a \(.*\); full \(.*\)"):
         tp.compare(["sift"], task=MATCHING, allow=["split"], store=store)
 
 
 def test_runs_named_by_id_are_taken_as_they_are(store: Path) -> None:
     with Store.open(store) as opened:
-        by = {split_of(r): r.id for r in runs_of(opened, ["sift"], task=MATCHING)}
+        by = {r.manifest.split: r.id for r in runs_of(opened, ["sift"], task=MATCHING)}
     found = tp.compare([by["a"], "net"], task=MATCHING, allow=["scenes"], store=store)
     assert found.n_scenes == 6
-    with pytest.raises(InputError, match=r"--split: a \(sift\); full \(net\)"):
+    with pytest.raises(InputError, match=r"`split`: a \(sift\); full \(net\)"):
         tp.compare([by["a"], "net"], task=MATCHING, store=store)
 
 
@@ -117,7 +121,7 @@ def test_numbers_without_scenes_are_shown_and_not_tested(
     assert by["pixels"].low is not None
     assert {p.first for p in found.pairs} | {p.second for p in found.pairs} == {"pixels", "meanstd"}
     assert [r.value for r in found.rows] == sorted((r.value for r in found.rows), reverse=True)
-    with pytest.raises(InputError, match="net has no scene values"):
+    with pytest.raises(InputError, match="net is not tested"):
         found.between("net", "pixels")
     with pytest.raises(InputError, match="nothing can be tested against it"):
         tp.compare(["net", "pixels"], task=VERIFICATION, baseline="net", store=store)
@@ -147,7 +151,7 @@ def test_reports_take_a_split_and_say_what_differs_in_one_line(store: Path, tmp_
     assert call(*words, store=store) == 0
     whole = out.read_text()
     assert "sift (split a)" in whole
-    assert "No groups: these runs cannot be compared (choose one split with --split: a" in whole
+    assert "No groups: these runs cannot be compared (choose one split with \\`split\\`: a" in whole
     assert "\\n" not in whole
     assert call(*words, "--split", "full", "--task", MATCHING, store=store) == 0
     part = out.read_text()
@@ -172,7 +176,7 @@ def test_a_run_that_named_no_split_is_of_full_or_all(tmp_path: Path) -> None:
         whole = evaluate(Request("pixels", MATCHING, data, ("exact",)), opened)
         (data / "v_made1").rename(data / "v_wall")
         part = evaluate(Request("pixels", MATCHING, data, ("exact",)), opened)
-    assert (split_of(whole), split_of(part)) == ("full", "all")
+    assert (whole.manifest.split, part.manifest.split) == ("full", "all")
     older = [{k: v for k, v in run.manifest.plain().items() if k != "split"} for run in (whole, part)]
     older[0]["warnings"] = []
     older[1]["warnings"] = ["all its 3 sequences are used; name a split with --split"]

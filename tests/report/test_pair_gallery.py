@@ -82,10 +82,10 @@ def test_a_pair_nobody_misses_is_left_out(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_them(runs: list[Run]) -> None:
-    page = render(runs)
+    page = render(runs, title="t")
     assert 'id="failures"' in page
     assert "S/far: right 0.0 %" in page
-    assert page == render(runs)
+    assert page == render(runs, title="t")
 
 
 def test_no_gallery_without_the_dataset(runs: list[Run], tmp_path: Path) -> None:

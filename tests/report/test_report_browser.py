@@ -21,7 +21,7 @@ TABLE = "#hpatches-v1-matching table.leaderboard"
 @pytest.fixture(scope="module")
 def report_file(report_runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(render(report_runs), encoding="utf-8")
+    path.write_text(render(report_runs, title="tiepoint report"), encoding="utf-8")
     return path
 
 

@@ -16,8 +16,8 @@ from tiepoint.cli.main import run as command
 from tiepoint.model.errors import InputError
 from tiepoint.report.page.html import render
 from tiepoint.report.runs.collect import sections
-from tiepoint.report.runs.records import Kept, LazyRecords
 from tiepoint.report.runs.select import runs_of
+from tiepoint.report.runs.stored import Kept, LazyRecords
 from tiepoint.report.tables.conventions import by_protocol, by_step
 from tiepoint.run.engine import Request, evaluate, load_task
 from tiepoint.run.importers import import_files
@@ -41,11 +41,11 @@ class Tags(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page(report_runs: list[Run]) -> str:
-    return render(report_runs)
+    return render(report_runs, title="t")
 
 
 def test_the_page_is_the_same_twice_and_small(report_runs: list[Run], page: str) -> None:
-    assert page == render(list(reversed(report_runs)))
+    assert page == render(list(reversed(report_runs)), title="t")
     assert len(page.encode()) < 2_000_000
 
 
@@ -144,7 +144,7 @@ def test_imported_results_have_a_section_beside_runs_of_another_protocol(tmp_pat
         own, foreign = sections(runs)
         assert {r.method for r in own.runs} == {"pixels", "meanstd"}
         assert {r.method for r in foreign.runs} == {"sift", "orb", "net", "deep", "meanstd"}
-        page = render(runs)
+        page = render(runs, title="t")
     tags = Tags()
     tags.feed(page)
     assert len(tags.ids) == len(set(tags.ids))
@@ -153,8 +153,8 @@ def test_imported_results_have_a_section_beside_runs_of_another_protocol(tmp_pat
 
 
 def test_a_report_of_nothing_says_what_to_do() -> None:
-    with pytest.raises(InputError, match="tiepoint demo"):
-        render([])
+    with pytest.raises(InputError, match="no finished runs"):
+        render([], title="t")
 
 
 def test_conventions_add_up(report_runs: list[Run]) -> None:

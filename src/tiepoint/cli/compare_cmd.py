@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from .common import values
+from .words import as_flags
 
 
 def compare(
@@ -24,7 +25,9 @@ def compare(
         None, "--baseline", help="Method the others are compared with; default the best."
     ),
     allow: list[str] = typer.Option(None, "--allow", help="What may differ: dataset, lists, scenes, split …"),
-    out: Path = typer.Option(None, "--out", help="Write the table here: .md, .tex, .csv or .json."),
+    out: Path = typer.Option(
+        None, "--out", help="Write the table here: .md, .tex, .csv, .json, .parquet or .txt."
+    ),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
@@ -47,9 +50,10 @@ def compare(
         allow=values(allow),
         store=store,
     )
-    if out is not None:
-        print(f"wrote {comparison.save(out)}")
-    elif json_:
-        print(json.dumps(comparison.to_dict(), indent=1))
+    written = {} if out is None else {"file": str(comparison.save(out))}
+    if json_:
+        print(json.dumps(comparison.to_dict() | written, indent=1))
+    elif written:
+        print(f"wrote {written['file']}")
     else:
-        print(comparison)
+        print(as_flags(str(comparison)))

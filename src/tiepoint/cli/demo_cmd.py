@@ -19,15 +19,14 @@ def demo(
 
     Example: `tiepoint demo`
     """
-    from ..report.page.html import render
+    from ..report.export import write
     from ..run.demo import run_demo
     from ..run.machine import cores
-    from .report_cmd import write_text
 
     with progress_bars(not json_) as progress:
         runs, store = run_demo(out, jobs=jobs if jobs > 0 else cores(), progress=progress)
         report = out / "report.html"
-        write_text(report, render(runs, title="tiepoint demo", progress=progress))
+        write(runs, report, "html", title="tiepoint demo", progress=progress)
     if json_:
         print_json([row for r in runs for row in r.rows()], [])
         return

@@ -21,8 +21,14 @@ def list_things(
 
     Example: `tiepoint list methods`
     """
+    from ..store.store import default_store
+
     if what not in _LISTS:
         raise UnknownNameError("list", what, _LISTS)
+    if what in _OF_THE_PACKAGE and store not in (None, default_store()):
+        raise InputError(
+            f"--store has no effect on `list {what}`: {what} come with tiepoint, not with a store"
+        )
     rows = _LISTS[what](store)
     if json_:
         print(json.dumps(rows, indent=1))
@@ -34,7 +40,7 @@ def list_things(
         print(f"no {what} yet")
         return
     table = Table(box=None, header_style="bold")
-    columns = [c for c in rows[0] if c not in _ONLY_JSON]
+    columns = [c for c in rows[0] if c not in _ONLY_JSON.get(what, ())]
     for column in columns:
         table.add_column(column)
     for row in rows:
@@ -42,7 +48,8 @@ def list_things(
     console().print(table)
 
 
-_ONLY_JSON = ("protocols", "licence", "cite")
+_ONLY_JSON = {"tasks": ("protocols", "licence", "cite")}
+"""By list, what a table has no room for."""
 
 
 def _text(value: Any) -> str:
@@ -89,21 +96,27 @@ def _datasets(store: str | None) -> list[dict[str, str | None]]:
 
 
 def _runs(store: str | None) -> list[dict[str, str | None]]:
+    from ..report.runs.names import distinct_names
+    from ..run.result import Run
     from ..store.runs import load_runs
 
     with reading(store) as opened:
+        found = load_runs(opened)
+        names = distinct_names([Run(r) for r in found])
         return [
             {
                 "run": r.id,
                 "method": r.method,
+                "name": name,
                 "task": r.task,
                 "dataset": r.dataset,
                 "status": r.status,
                 "protocols": ",".join(sorted({str(s["protocol"]) for s in r.scores})),
                 "made": r.created_at,
             }
-            for r in load_runs(opened)
+            for r, name in zip(found, names, strict=True)
         ]
 
 
+_OF_THE_PACKAGE = ("methods", "tasks")
 _LISTS = {"methods": _methods, "tasks": _tasks, "datasets": _datasets, "runs": _runs}

@@ -24,9 +24,7 @@ def report(
     """
     from ..model.errors import UnknownNameError
     from ..report.export import SUFFIX, write
-    from ..report.page.html import render
-    from ..report.runs.select import runs_of
-    from ..report.runs.splits import of_split
+    from ..report.runs.select import of_split, runs_of
 
     path = out or Path(f"report.{SUFFIX.get(form, form)}")
     wanted = values(task)
@@ -38,19 +36,5 @@ def report(
         runs = [r for r in runs if not wanted or r.task in wanted]
         if split is not None:
             runs = of_split(runs, split, methods or ())
-        if form == "html":
-            write_text(path, render(runs, progress=progress))
-        else:
-            write(runs, path, form)
+        write(runs, path, form, progress=progress)
     print(f"wrote {path} ({len(runs)} runs)")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file; a refusal of the system is one sentence."""
-    from ..model.errors import InputError
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as e:
-        raise InputError(f"cannot write {path}: {e.strerror or e}") from e

@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from .common import console, reading
+from .words import as_flags
 
 
 def show(
@@ -27,6 +28,7 @@ def show(
 
     Example: `tiepoint show 3f2a --conventions`
     """
+    from ..report.runs.stored import run_of
     from ..report.terminal.conventions import convention_tables, conventions_json, conventions_of
     from ..report.terminal.ranks import histogram_table
     from ..report.terminal.show import (
@@ -38,13 +40,10 @@ def show(
         scores_table,
         write_curves,
     )
-    from ..run.engine import read_records
-    from ..run.result import Run
     from ..store.runs import load_run
 
     with reading(store) as opened:
-        stored = load_run(opened, run)
-        found = Run(stored, read_records(opened, stored), stored.manifest.warnings)
+        found = run_of(load_run(opened, run), opened)
     told = conventions_of(found) if conventions else None
     points = None if curves is None else write_curves(found, curves)
     if json_:
@@ -59,7 +58,7 @@ def show(
 
     def say(kind: str, lines: Sequence[str]) -> None:
         for line in lines:
-            out.print(f"{kind}: {line}", markup=False, highlight=False)
+            out.print(f"{kind}: {as_flags(line)}", markup=False, highlight=False)
 
     if points is not None:
         print(f"wrote {points} points to {curves}")

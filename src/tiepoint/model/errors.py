@@ -18,6 +18,11 @@ class TiepointError(Exception):
 
     exit_code = 1
 
+    @property
+    def brief(self) -> str:
+        """The message as one sentence, where there is no room for a list."""
+        return str(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors travel from worker processes as they are: class, message and attributes."""
         return _restored, (type(self), self.args, self.__dict__)
@@ -87,6 +92,21 @@ class ProblemsError(InputError):
             lines.append(f"  … and {len(problems) - shown} more")
         count = f"{len(problems)} problem" + ("s" if len(problems) != 1 else "")
         super().__init__(f"{where}: {count}\n" + "\n".join(lines))
+
+    @property
+    def brief(self) -> str:
+        """The first problem, and how many more there are."""
+        return brief_list(self.where, self.problems)
+
+
+def brief_list(where: str, problems: Sequence[str]) -> str:
+    """A list of problems in one line.
+
+    >>> brief_list("dataset x", ["a is missing", "b is short"])
+    'dataset x: a is missing; and 1 more'
+    """
+    more = len(problems) - 1
+    return f"{where}: {problems[0]}" + (f"; and {more} more" if more else "")
 
 
 class StoreError(InputError):

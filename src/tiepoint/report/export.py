@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,14 @@ from ..run.result import Run
 from .compare.table import latex_text, markdown_text
 from .figures.figure import short
 from .runs.collect import Section, sections
+from .runs.names import distinct_names
 from .tables.leaderboard import Cell, leaderboard
 
 if TYPE_CHECKING:
     import pandas as pd
 
+TITLE = "tiepoint report"
+Progress = Callable[[str, int, int], None]
 FORMATS = ("html", "md", "latex", "csv", "json", "parquet")
 LATEX_COLUMNS = 4
 """Columns with intervals that fit beside each other on a page; more go into another tabular below."""
@@ -25,8 +28,10 @@ NAME_MOST = 40
 SUFFIX = {"html": "html", "md": "md", "latex": "tex", "csv": "csv", "json": "json", "parquet": "parquet"}
 
 
-def write(runs: Sequence[Run], path: Path, form: str) -> None:
-    """Write the scores of runs to a file in one of `FORMATS`."""
+def write(
+    runs: Sequence[Run], path: Path, form: str, *, title: str = TITLE, progress: Progress | None = None
+) -> None:
+    """Write the scores of runs to a file in one of `FORMATS`; a refusal of the system is one sentence."""
     if form not in FORMATS:
         raise UnknownNameError("format", form, FORMATS)
     try:
@@ -34,43 +39,45 @@ def write(runs: Sequence[Run], path: Path, form: str) -> None:
         if form == "parquet":
             frame(runs).to_parquet(path, index=False)
         else:
-            path.write_text(text(runs, form), encoding="utf-8")
+            path.write_text(text(runs, form, title=title, progress=progress), encoding="utf-8")
     except OSError as e:
         raise InputError(f"cannot write {path}: {e.strerror or e}") from e
 
 
-def text(runs: Sequence[Run], form: str) -> str:
-    """The scores as text in one of the text formats."""
+def text(runs: Sequence[Run], form: str, *, title: str = TITLE, progress: Progress | None = None) -> str:
+    """The scores as text in one of the text formats; the page has a `title`."""
     if form == "csv":
         return str(frame(runs).to_csv(index=False, lineterminator="\n"))
     if form == "json":
-        rows = [row for r in _ordered(runs) for row in r.rows()]
+        rows = [row | {"name": name, "run": r.id} for r, name in _named(runs) for row in r.rows()]
         warnings = sorted({str(w) for r in runs for w in r.manifest.warnings})
         return json.dumps({"scores": rows, "warnings": warnings}, indent=1) + "\n"
     if form == "html":
         from .page.html import render
 
-        return render(runs)
+        return render(runs, title=title, progress=progress)
     make = _markdown if form == "md" else _latex
     return "\n".join(make(s) for s in sections(runs))
 
 
 def frame(runs: Sequence[Run]) -> pd.DataFrame:
-    """Tidy scores of all runs, in a fixed order."""
+    """Tidy scores of all runs, in a fixed order; `name` tells runs of one method apart."""
     import pandas as pd
 
-    frames = [r.scores.assign(run=r.id, dataset=r.stored.dataset) for r in _ordered(runs)]
+    frames = [r.scores.assign(run=r.id, dataset=r.stored.dataset, name=name) for r, name in _named(runs)]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def _ordered(runs: Sequence[Run]) -> list[Run]:
-    return sorted(runs, key=lambda r: (r.task, r.method, r.id))
+def _named(runs: Sequence[Run]) -> list[tuple[Run, str]]:
+    ordered = sorted(runs, key=lambda r: (r.task, r.method, r.id))
+    return list(zip(ordered, distinct_names(ordered), strict=True))
 
 
 def _markdown(section: Section) -> str:
     table = leaderboard(section)
     heads = ["method", "group", *table.headings]
-    lines = [f"## {markdown_text(section.task)} ({markdown_text(section.protocol)})", ""]
+    where = f", on {section.dataset}" if section.dataset else ""
+    lines = [f"## {markdown_text(section.task)} ({markdown_text(section.protocol + where)})", ""]
     lines.append("| " + " | ".join(markdown_text(h) for h in heads) + " |")
     lines.append("|---|---|" + "---:|" * len(table.columns))
     for row in table.rows:
@@ -90,7 +97,8 @@ def _latex(section: Section) -> str:
     table = leaderboard(section)
     step = LATEX_COLUMNS
     pieces = [range(i, min(i + step, len(table.columns))) for i in range(0, len(table.columns), step)]
-    caption = f"{section.task}, protocol {section.protocol}; 95 % intervals by scene."
+    where = f", on {section.dataset}" if section.dataset else ""
+    caption = f"{section.task}, protocol {section.protocol}{where}; 95 % intervals by scene."
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(caption)}}}"]
     for piece in pieces:
         heads = ["method", "", *(table.headings[i] for i in piece)]

@@ -114,7 +114,7 @@ def test_imported_runs_can_be_compared(published):
     runs = [by[n, "full", "matching"] for n in ("sift", "hardnet+", "SOSNet")]
     found = compare_runs(runs, protocol="hpatches-python")
     assert "115 scenes" in str(found)
-    with pytest.raises(InputError, match="use --protocol hpatches-python"):
+    with pytest.raises(InputError, match='use `protocol="hpatches-python"`'):
         compare_runs(runs, protocol="exact")
     with pytest.raises(InputError, match="scenes differ"):
         compare_runs([by["sift", "full", "matching"], by["orb", "a", "matching"]], protocol="hpatches-python")

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ...model.errors import InputError, ProblemsError
+from ...model.errors import InputError, ProblemsError, brief_list
 from ...model.scores import PooledBins, SceneValues
 from ..runs.names import some
 
@@ -55,15 +55,30 @@ def check_metadata(
     ]
 
 
+class DifferingRunsError(ProblemsError):
+    """Runs that differ where they must not: `remedy` is what to do about it, `keys` what could be allowed."""
+
+    def __init__(self, problems: Sequence[str], remedy: str, keys: Sequence[str]) -> None:
+        self.remedy, self.keys = remedy, tuple(keys)
+        accept = f'accept it with `allow="{",".join(keys)}"`'
+        super().__init__(f"these runs cannot be compared ({remedy}, or {accept})", problems)
+
+    @property
+    def brief(self) -> str:
+        """One sentence for a report, in which nothing can be allowed.
+
+        >>> DifferingRunsError(["a", "b"], "repeat them", ["x", "y"]).brief
+        'these runs cannot be compared (repeat them): a; and 1 more'
+        """
+        return brief_list(f"these runs cannot be compared ({self.remedy})", self.problems)
+
+
 def settle(differing: list[tuple[str, str]], allow: Collection[str], remedy: str = REMEDY) -> list[str]:
     """Raise for differences that are not allowed; return notes for those that are."""
     refused = [(k, text) for k, text in differing if k not in allow and "all" not in allow]
     if refused:
-        keys = ",".join(dict.fromkeys(k for k, _ in refused))
-        raise ProblemsError(
-            f"these runs cannot be compared ({remedy}, or accept it with --allow {keys})",
-            [text for _, text in refused],
-        )
+        keys = list(dict.fromkeys(k for k, _ in refused))
+        raise DifferingRunsError([text for _, text in refused], remedy, keys)
     return [f"compared although {text}" for _, text in differing]
 
 

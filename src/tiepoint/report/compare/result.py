@@ -49,7 +49,8 @@ class PairRow:
 class MethodRow:
     """One method: its score, interval, difference to the baseline, letters and range of ranks.
 
-    A method that is not `tested` has a value only: no interval, no letters, no ranks.
+    `method` is its name in the table; `base_name` is the name of the method itself and `run` the id of its
+    run, where rows are runs. A method that is not `tested` has no letters, no ranks and no difference.
     """
 
     method: str
@@ -62,6 +63,8 @@ class MethodRow:
     rank_worst: int | None
     identical_to: str | None = None
     tested: bool = True
+    run: str | None = None
+    base_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ class Comparison:
             if name not in known:
                 raise UnknownNameError("method", name, known)
             if not next(r.tested for r in self.rows if r.method == name):
-                raise InputError(f"{name} has no scene values, so its difference to others cannot be tested")
+                raise InputError(f"{name} is not tested, so nothing is known about its difference to others")
         a, b = known[first], known[second]
         for row in self.pairs:
             if (row.first, row.second) == (a, b):

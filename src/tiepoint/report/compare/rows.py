@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,6 @@ from ...stats.families import Family
 from ...stats.groups import letter_groups, rank_intervals
 from ...stats.paired import Paired
 from ...stats.sample import Sample
-from ..runs.names import some
 from .result import Comparison, MethodRow, PairRow
 
 
@@ -92,49 +91,29 @@ def method_rows(
     ]
 
 
-def value_row(method: str, value: float) -> MethodRow:
-    """A row of a value alone."""
-    return MethodRow(method, value, None, None, None, (), None, None, tested=False)
+def value_row(method: str, value: float, low: float | None = None, high: float | None = None) -> MethodRow:
+    """A row of a method that is not tested: its value and, where it is known, the interval."""
+    return MethodRow(method, value, low, high, None, (), None, None, tested=False)
 
 
-def beside(comparison: Comparison, values: Mapping[str, float]) -> Comparison:
-    """The comparison with methods that have a value but no scene values; a note says why none is tested."""
-    if not values:
-        return comparison
+def beside(comparison: Comparison, untested: Sequence[MethodRow]) -> Comparison:
+    """The comparison with rows of methods that are not tested, in their places."""
     sign = -1.0 if comparison.higher_is_better else 1.0
-    rows = [*comparison.rows, *(value_row(m, v) for m, v in values.items())]
-    rows.sort(key=lambda r: sign * r.value)
-    return replace(comparison, rows=tuple(rows), notes=(*comparison.notes, why_untested(list(values))))
+    rows = sorted([*comparison.rows, *untested], key=lambda r: sign * r.value)
+    return replace(comparison, rows=tuple(rows))
 
 
-def why_untested(names: list[str]) -> str:
-    """The note of methods without scene values.
-
-    >>> why_untested(["sift"])
-    'sift has one number and no scene values (imported as such): shown without interval, no test'
-    """
-    has = "has one number" if len(names) == 1 else "have one number each"
-    return f"{some(names)} {has} and no scene values (imported as such): shown without interval, no test"
-
-
-def values_only(
-    values: Mapping[str, float],
-    *,
-    task: str,
-    metric: str,
-    group: str,
-    protocol: str,
-    higher_is_better: bool,
-    notes: tuple[str, ...] = (),
+def nothing_tested(
+    *, task: str, metric: str, group: str, protocol: str, higher_is_better: bool, percent: bool
 ) -> Comparison:
-    """A comparison of numbers alone: nothing has scene values, so nothing is tested.
+    """A comparison without rows, for methods of which none has scene values to test.
 
-    >>> c = values_only({"a": 0.5, "b": 0.6}, task="t", metric="ap", group="all", protocol="p",
-    ...                 higher_is_better=True)
-    >>> [r.method for r in c.rows], c.pairs, c.n_scenes
+    >>> words = {"task": "t", "metric": "ap", "group": "all", "protocol": "p"}
+    >>> c = nothing_tested(higher_is_better=True, percent=True, **words)
+    >>> [r.method for r in beside(c, [value_row("a", 0.5), value_row("b", 0.6)]).rows], c.pairs, c.n_scenes
     (['b', 'a'], (), 0)
     """
-    empty = Comparison(
+    return Comparison(
         rows=(),
         pairs=(),
         task=task,
@@ -154,8 +133,7 @@ def values_only(
         exact=False,
         smallest_p=1.0,
         higher_is_better=higher_is_better,
-        percent=all(0 <= v <= 1 for v in values.values()),
+        percent=percent,
         pooled=False,
-        notes=notes,
+        notes=(),
     )
-    return beside(empty, values)

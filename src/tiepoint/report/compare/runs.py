@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparing stored runs: scene values from their records, then `compare`."""
+"""Comparing stored runs by the scores and scene values they hold; the one way for tables and reports."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...model.errors import InputError, UnknownNameError
-from ...model.scores import Score
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import Task
-from ..runs.names import distinct_names, is_imported, some
-from ..runs.rescore import scores_of, shared_protocol
-from ..runs.splits import split_words
+from ..runs.collect import Row, is_canary, is_single
+from ..runs.names import distinct_names, some
+from ..runs.select import split_words
+from ..runs.stored import is_older, tables_of
 from .comparable import REMEDY, SCENES, VALUES, WEIGHTS, settle
 from .methods import compare
-from .result import Comparison
-from .rows import beside, values_only
+from .result import Comparison, MethodRow
+from .rows import beside, nothing_tested, value_row
 
 ALLOWED = ("dataset", "lists", "split", SCENES, VALUES, WEIGHTS, "all")
 """What may differ between runs that are compared."""
+
+Scores = dict[tuple[str, str], Row]
 
 
 def compare_runs(
@@ -32,102 +34,176 @@ def compare_runs(
     protocol: str | None = None,
     baseline: str | None = None,
     allow: Collection[str] = (),
-    rescore: Callable[[Run], list[Score]] | None = None,
 ) -> Comparison:
     """Compare runs of one task by a score; the task's headline score if none is named.
 
-    The protocol is `exact`, or that of imported results, which can be scored under no other.
-    Runs whose data or lists differ are refused unless `allow` names what may differ (`ALLOWED`). Runs with
-    one number and no scene values are shown beside the others, without interval and test. `rescore` gives the
-    scores of a run with their scene values, where the caller has them; else they are made from the records.
+    What is printed is what is stored: values come from the scores of the runs, intervals and tests from the
+    scene values behind them. Runs whose data or lists differ are refused unless `allow` names what may differ
+    (`ALLOWED`). Three sorts of runs stand in the table without being tested: canaries (`constant`, `random`,
+    `oracle`; one that is the `baseline` is tested), runs of which one number is known, and runs stored
+    without scene values. They belong to no family, so that no letter, rank or p-value depends on them.
+
+    Raises:
+        InputError: no runs, runs of several tasks, a run without the protocol or the score.
     """
+    runs = list({r.id: r for r in runs}.values())
     if not runs:
-        raise InputError("there are no runs to compare; `tiepoint list runs` shows what the store has")
+        raise InputError("there are no finished runs to compare in this store")
     tasks = sorted({r.task for r in runs})
     if len(tasks) > 1:
         raise InputError(
-            f"runs of different tasks cannot be compared: {', '.join(tasks)}; name one with --task"
+            f"runs of different tasks cannot be compared: {', '.join(tasks)}; name one with `task`"
         )
-    task = stored_task(tasks[0])
-    protocol = protocol or shared_protocol(runs)
     for key in allow:
         if key not in ALLOWED:
             raise UnknownNameError("difference to allow", key, ALLOWED)
-    names = distinct_names(runs)
-    give = rescore or (lambda run: scores_of(run, protocol))
-    scored = {name: give(run) for name, run in zip(names, runs, strict=True)}
-    metric, group = _chosen(task, scored, metric, group)
-    tables: dict[str, Any] = {}
-    values: dict[str, float] = {}
-    for name, found in scored.items():
-        score = next((s for s in found if (s.metric, s.group) == (metric, group)), None)
-        if score is None:
-            known = ", ".join(
-                sorted({f"{s.metric} ({s.group})" for s in found if "scene=" not in s.group})[:20]
-            )
-            raise InputError(f"{name} has no score {metric!r} for {group!r} under {protocol}; it has {known}")
-        table = score.scenes if score.scenes is not None else score.pooled
-        if table is not None:
-            tables[name] = table
-        values[name] = score.value
-    untested = {name: v for name, v in values.items() if name not in tables}
-    remedy = _remedy(names, runs)
-    notes = _unchecked(names, runs, untested, allow, remedy) if untested else []
-    if baseline in untested:
+    protocol = protocol or shared_protocol(runs)
+    task = stored_task(tasks[0])
+    known = {*task.protocols, *(p for r in runs for p in _protocols(r))}
+    if protocol not in known:
+        raise UnknownNameError(f"protocol of {task.name}", protocol, known)
+    named = dict(zip(distinct_names(runs), runs, strict=True))
+    scores = {name: _scores(name, run, protocol) for name, run in named.items()}
+    metric, group = _chosen(task, scores, metric, group)
+    if baseline is not None and baseline not in named:
+        raise UnknownNameError("baseline", baseline, named)
+    sorted_ = _sorted(named, {name: _score(name, s, metric, group) for name, s in scores.items()}, baseline)
+    if baseline is not None and baseline not in sorted_.tables:
         raise InputError(f"{baseline} has no scene values, so nothing can be tested against it")
     words: dict[str, Any] = {
-        "task": tasks[0],
+        "task": task.name,
         "metric": metric,
         "group": group,
         "protocol": protocol,
         "higher_is_better": not task.metric(metric).lower,
     }
-    if not tables:
-        return values_only(untested, notes=tuple(notes), **words)
-    made = compare(
-        tables,
-        baseline=baseline,
-        values={name: values[name] for name in tables},
-        meta={name: _meta(run) for name, run in zip(names, runs, strict=True) if name in tables},
-        allow=allow,
-        remedy=remedy,
-        **words,
-    )
-    return beside(replace(made, notes=(*notes, *made.notes)), untested)
+    remedy = _remedy(list(named), runs)
+    notes = _unchecked(named, sorted_.numbers, allow, remedy) if sorted_.numbers else []
+    if sorted_.tables:
+        made = compare(
+            sorted_.tables,
+            baseline=baseline,
+            values=sorted_.values,
+            meta={name: _meta(named[name]) for name in sorted_.tables},
+            allow=allow,
+            remedy=remedy,
+            **words,
+        )
+    else:
+        made = nothing_tested(percent=all(0 <= r.value <= 1 for r in sorted_.untested), **words)
+    made = beside(made, sorted_.untested)
+    rows = (replace(r, run=named[r.method].id, base_name=named[r.method].method) for r in made.rows)
+    return replace(made, rows=tuple(rows), notes=(*notes, *made.notes, *sorted_.notes()))
 
 
-def _remedy(names: Sequence[str], runs: Sequence[Run]) -> str:
-    """What to do about runs that differ: choose a split, or repeat what can be repeated."""
-    splits = split_words(names, runs)
-    if splits:
-        return f"choose one split with --split: {splits}"
-    if any(is_imported(r) for r in runs):
-        return "imported results cannot be repeated: run the others on the same scenes"
-    return REMEDY
+@dataclass
+class _Sorted:
+    """Runs by what their scores allow: `tables` and `values` of those that are tested, rows of the others."""
+
+    tables: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)
+    untested: list[MethodRow] = field(default_factory=list)
+    canaries: list[str] = field(default_factory=list)
+    numbers: list[str] = field(default_factory=list)
+    older: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
+
+    def notes(self) -> list[str]:
+        """Why runs are not tested."""
+        notes = []
+        if self.canaries:
+            notes.append(f"{some(self.canaries)}: canaries, which show chance or the ceiling, are not tested")
+        if self.numbers:
+            has = "has one number" if len(self.numbers) == 1 else "have one number each"
+            how = "and no scene values (imported as such): shown without interval, no test"
+            notes.append(f"{some(self.numbers)} {has} {how}")
+        if self.older:
+            were = "was" if len(self.older) == 1 else "were"
+            notes.append(
+                f"{some(self.older)} {were} stored by an older version, without the scene values that "
+                "intervals and tests are made from; `store migrate` makes them"
+            )
+        if self.empty:
+            notes.append(f"{some(self.empty)} left out: this score has no value there")
+        return notes
 
 
-def _unchecked(
-    names: Sequence[str], runs: Sequence[Run], untested: Collection[str], allow: Collection[str], remedy: str
-) -> list[str]:
-    """Where there are no scenes only the split can be checked; what else is not known is noted."""
-    splits = split_words(names, runs)
-    notes = settle([("split", f"split differs: {splits}")], allow, remedy) if splits else []
-    if not all(is_imported(r) for r in runs):
-        notes.append(f"dataset and lists of {some(list(untested))} are not known (imported)")
-    return notes
+def _sorted(named: Mapping[str, Run], scores: Mapping[str, Row], baseline: str | None) -> _Sorted:
+    found = _Sorted()
+    for name, run in named.items():
+        score = scores[name]
+        protocol, column = str(score["protocol"]), (str(score["metric"]), str(score["group"]))
+        if score["value"] is None:
+            found.empty.append(name)
+        elif is_canary(run) and name != baseline:
+            found.canaries.append(name)
+            found.untested.append(value_row(name, score["value"], score["low"], score["high"]))
+        elif (table := tables_of(run, protocol).get(column)) is not None:
+            found.tables[name] = table
+            found.values[name] = float(score["value"])
+        else:
+            (found.older if is_older(run, protocol) else found.numbers).append(name)
+            found.untested.append(value_row(name, score["value"]))
+    return found
+
+
+def shared_protocol(runs: Sequence[Run]) -> str:
+    """The protocol runs are compared under if none is named.
+
+    One that all were scored under, `exact` before others. Where there is none it is that of imported results,
+    which can be scored under no other; without any, `exact`, or the one most runs have.
+    """
+    have = [_protocols(r) for r in runs]
+    foreign = [own for own, r in zip(have, runs, strict=True) if r.manifest.imported]
+    every = [p for own in foreign or have for p in own]
+    common = set.intersection(*have) if have else set()
+    return min(common or every, key=lambda p: (p != "exact", -every.count(p), p), default="exact")
+
+
+def under_protocol(runs: Sequence[Run], protocol: str) -> tuple[list[Run], list[str]]:
+    """The runs that were scored under a protocol, and a note that names the others."""
+    kept = [r for r in runs if protocol in _protocols(r)]
+    left = [
+        f"{name} ({', '.join(sorted(_protocols(r)))})"
+        for name, r in zip(distinct_names(runs), runs, strict=True)
+        if protocol not in _protocols(r)
+    ]
+    if not kept or not left:
+        return list(runs), []
+    how = f'run them with `protocol="{protocol}"`'
+    return kept, [f"left out, because they were not scored under {protocol}: {some(left)}; {how}"]
+
+
+def _protocols(run: Run) -> set[str]:
+    return {str(s["protocol"]) for s in run.stored.scores}
+
+
+def _scores(name: str, run: Run, protocol: str) -> Scores:
+    found = {(str(s["metric"]), str(s["group"])): s for s in run.stored.scores if s["protocol"] == protocol}
+    if not found and run.manifest.imported:
+        have = min(_protocols(run), default="")
+        raise InputError(f'{name} is imported and was scored under {have} alone; use `protocol="{have}"`')
+    if not found:
+        raise InputError(
+            f'run {run.id} of {name} was not scored under {protocol}; run it with `protocol="{protocol}"`'
+        )
+    return found
+
+
+def _score(name: str, scores: Scores, metric: str, group: str) -> Row:
+    if (metric, group) not in scores:
+        known = ", ".join(sorted({f"{m} ({g})" for m, g in scores if not is_single(g)})[:20])
+        protocol = next(iter(scores.values()))["protocol"]
+        raise InputError(f"{name} has no score {metric!r} for {group!r} under {protocol}; it has {known}")
+    return scores[metric, group]
 
 
 def _chosen(
-    task: Task, scored: dict[str, list[Score]], metric: str | None, group: str | None
+    task: Task, scores: Mapping[str, Scores], metric: str | None, group: str | None
 ) -> tuple[str, str]:
-    columns = list(
-        dict.fromkeys(
-            (s.metric, s.group) for found in scored.values() for s in found if "scene=" not in s.group
-        )
-    )
+    columns = list(dict.fromkeys(c for own in scores.values() for c in own if not is_single(c[1])))
     if metric is not None:
-        mine = [c for c in columns if c[0] == metric]
-        best = task.headline(mine)
+        best = task.headline([c for c in columns if c[0] == metric])
         return metric, group if group is not None else (best[1] if best else "all")
     best = task.headline([c for c in columns if group in (None, c[1])])
     if best is None:
@@ -135,7 +211,30 @@ def _chosen(
     return best
 
 
+def _remedy(names: Sequence[str], runs: Sequence[Run]) -> str:
+    """What to do about runs that differ: choose a split or a dataset, or repeat what can be repeated."""
+    splits = split_words(names, runs)
+    if splits:
+        return f"choose one split with `split`: {splits}"
+    if len({r.manifest.dataset.hash for r in runs if not r.manifest.imported}) > 1:
+        return "name the runs of one dataset by their ids"
+    if any(r.manifest.imported for r in runs):
+        return "imported results cannot be repeated: run the others on the same scenes"
+    return REMEDY
+
+
+def _unchecked(
+    named: Mapping[str, Run], numbers: Sequence[str], allow: Collection[str], remedy: str
+) -> list[str]:
+    """Where there are no scenes only the split can be checked; what else is not known is noted."""
+    splits = split_words(list(named), list(named.values()))
+    notes = settle([("split", f"split differs: {splits}")], allow, remedy) if splits else []
+    if not all(r.manifest.imported for r in named.values()):
+        notes.append(f"dataset and lists of {some(numbers)} are not known (imported)")
+    return notes
+
+
 def _meta(run: Run) -> dict[str, Any]:
-    if is_imported(run):
+    if run.manifest.imported:
         return {"dataset": None, "lists": None}
     return {"dataset": run.manifest.dataset.hash, "lists": run.manifest.lists}

@@ -168,7 +168,9 @@ def _record(c: Comparison, r: MethodRow) -> dict[str, Any]:
     v = r.versus
     won = None if v is None else v.wins
     return {
-        "method": r.method,
+        "method": r.base_name or r.method,
+        "name": r.method,
+        "run": r.run,
         "value": r.value,
         "low": r.low,
         "high": r.high,

@@ -102,8 +102,8 @@ def _pooled_lines(section: Section) -> Found:
 
 
 def _bins(section: Section, run: Run) -> dict[tuple[str, str], PooledBins]:
-    scores = section.scored(run)
-    return {(s.metric, s.group): s.pooled for s in scores if s.pooled is not None and not s.pooled.also}
+    tables = section.tables(run).items()
+    return {name: t for name, t in tables if isinstance(t, PooledBins) and not t.also}
 
 
 def _on_grid(curve: str, x: Array, y: Array) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...model.scores import SceneValues
 from ...run.result import Run
 from ..runs.collect import Section
 from .figure import Figure, short, shown, to_csv
@@ -26,14 +27,12 @@ def scene_values(section: Section, run: Run) -> dict[str, float]:
     }
     if found:
         return found
-    for score in section.scored(run):
-        if (score.metric, score.group) == (section.metric, section.group) and score.scenes is not None:
-            cells = score.scenes.cells
-            known = np.isfinite(cells)
-            sums, count = np.where(known, cells, 0.0).sum(axis=0), known.sum(axis=0)
-            some = np.flatnonzero(count)
-            return {score.scenes.scenes[i]: float(sums[i] / count[i]) for i in some}
-    return {}
+    table = section.tables(run).get((section.metric, section.group))
+    if not isinstance(table, SceneValues):
+        return {}
+    known = np.isfinite(table.cells)
+    sums, count = np.where(known, table.cells, 0.0).sum(axis=0), known.sum(axis=0)
+    return {table.scenes[i]: float(sums[i] / count[i]) for i in np.flatnonzero(count)}
 
 
 def heat_map(section: Section) -> Figure | None:

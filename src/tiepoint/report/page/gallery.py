@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import io
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ from ...model.errors import TiepointError
 from ...model.hashing import hash_json
 from ...run.result import Run
 from ...tasks import stored_task
+from ...tasks.base import OpenTask
 from ..runs.collect import Section
-from ..runs.rescore import opened_again, records_of
+from ..runs.stored import opened_again, records_of
 
 SHOWN = 12
 SIDE = 65
@@ -36,16 +37,17 @@ def gallery(section: Section) -> dict[str, Any] | None:
         return None
     missed: Counter[tuple[str, str]] = Counter()
     wrong: dict[tuple[str, str], Counter[str]] = {}
+    owner: dict[tuple[str, str], Run] = {}
     for run in runs:
         # A method counts once, however many of its keypoints lie in the same place.
         own = {(q, right): answer for q, right, answer in task.misses(records_of(run, task, "exact"))}
         for key, answer in own.items():
             missed[key] += 1
+            owner.setdefault(key, run)
             wrong.setdefault(key, Counter())[answer] += 1
+    album = Album()
+    missed = Counter({key: n for key, n in missed.items() if album.opened(owner[key]) is not None})
     if not missed:
-        return None
-    picture = _pictures(runs[0])
-    if picture is None:
         return None
     # By the hash among equals: in order of names the first patches of the first scenes would fill the page.
     worst = sorted(missed, key=lambda k: (-missed[k], hash_json(k)))
@@ -55,12 +57,13 @@ def gallery(section: Section) -> dict[str, Any] | None:
         answer = min(wrong[(query, right)], key=lambda a: (-wrong[(query, right)][a], a))
         trio = [("query", query), ("right answer", right), ("most given answer", answer)]
         pictures = [
-            {"label": label, "what": reference, "source": picture(reference)} for label, reference in trio
+            {"label": label, "what": reference, "source": album.cutout(owner[query, right], reference)}
+            for label, reference in trio
         ]
         caption = f"missed by {missed[(query, right)]} of {len(runs)} methods"
         found.append({"pictures": pictures, "caption": caption})
     note = f"{len(missed):,} queries are missed by at least one of {len(runs)} methods; these by most."
-    return {"task": section.task, "note": note, "misses": found}
+    return {"task": section.title, "note": note, "misses": found}
 
 
 def _spread(worst: Sequence[tuple[str, str]], count: int) -> list[tuple[str, str]]:
@@ -80,24 +83,37 @@ def _spread(worst: Sequence[tuple[str, str]], count: int) -> list[tuple[str, str
     return (first + later)[:count]
 
 
-def _pictures(run: Run) -> Callable[[str], str] | None:
-    """A function from picture references to data URIs, None where the dataset is not there any more."""
-    opened = opened_again(run)
-    if opened is None:
-        return None
-    cache: dict[str, NDArray[np.uint8]] = {}
+class Album:
+    """Pictures from the datasets of runs; each dataset is opened once, each image read once."""
 
-    def read(reference: str) -> str:
+    def __init__(self) -> None:
+        self._opened: dict[str, OpenTask | None] = {}
+        self._images: dict[tuple[str, str], NDArray[np.uint8]] = {}
+
+    def opened(self, run: Run) -> OpenTask | None:
+        """The task of a run bound to its own dataset, None where that is gone or has changed."""
+        key = self._key(run)
+        if key not in self._opened:
+            self._opened[key] = opened_again(run)
+        return self._opened[key]
+
+    def cutout(self, run: Run, reference: str) -> str:
+        """The patch, or the part of an image, that a reference names, as a data URI."""
         item, _, place = reference.replace("@", "#").partition("#")
-        if item not in cache:
-            cache[item] = np.asarray(opened.read(item))
-        image = cache[item]
+        key = (self._key(run), item)
+        if key not in self._images:
+            opened = self.opened(run)
+            assert opened is not None, "runs without their dataset are left out before"
+            self._images[key] = np.asarray(opened.read(item))
+        image = self._images[key]
         if "," in place:
             x, y = (round(float(v)) for v in place.split(","))
             return data_uri(crop(image, x, y))
         return data_uri(image[int(place)])
 
-    return read
+    def _key(self, run: Run) -> str:
+        dataset = run.manifest.dataset
+        return hash_json([run.task, dataset.path, dataset.hash, run.manifest.options])
 
 
 def crop(image: NDArray[np.uint8], x: int, y: int, side: int = SIDE) -> NDArray[np.uint8]:
@@ -143,13 +159,12 @@ def pair_gallery(section: Section) -> dict[str, Any] | None:
     found: dict[str, dict[str, list[float]]] = {}
     for run in runs:
         for item, share in task.rights(records_of(run, task, "exact")):
-            found.setdefault(item, {}).setdefault(run.method, []).append(share)
+            found.setdefault(item, {}).setdefault(section.names[run.id], []).append(share)
     means = {item: {m: float(np.mean(v)) for m, v in by.items()} for item, by in found.items()}
     # A pair that one method lacks would stand above or below others for that alone.
-    every = {r.method for r in runs}
-    full = {i: by for i, by in means.items() if len(by) == len(every)}
+    full = {i: by for i, by in means.items() if len(by) == len(runs)}
     missed = {i: by for i, by in full.items() if np.mean(list(by.values())) < EASY}
-    opened = opened_again(runs[0])
+    opened = next((there for run in runs if (there := opened_again(run)) is not None), None)
     if not missed or opened is None:
         return None
     worst = sorted(missed, key=lambda item: (np.mean(list(full[item].values())), item))[:PAIRS_SHOWN]
@@ -166,10 +181,10 @@ def pair_gallery(section: Section) -> dict[str, Any] | None:
         f"The {len(worst)} of {len(full)} pairs with the lowest headline score, the mean over {len(runs)} "
         f"methods, lowest first; pairs above {100 * EASY:.0f} % are left out."
     )
-    return {"task": section.task, "note": note, "misses": shown, "pairs": True}
+    return {"task": section.title, "note": note, "misses": shown, "pairs": True}
 
 
-def _pair_pictures(opened: Any, item: str) -> list[dict[str, str]]:
+def _pair_pictures(opened: OpenTask, item: str) -> list[dict[str, str]]:
     one, two = opened.read(item)
     pictures = [("image 1", one), ("image 2", two)]
     flow = opened.true_flow(item)

@@ -19,6 +19,7 @@ from ..figures.intervals import intervals_figure
 from ..figures.pareto import COSTS, pareto_figure
 from ..runs.card import card_rows
 from ..runs.collect import Section, sections
+from ..runs.names import distinct_names
 from ..tables.conventions import conventions
 from ..tables.leaderboard import Leaderboard, cell, heading, leaderboard
 from .gallery import gallery, pair_gallery
@@ -37,10 +38,10 @@ def anchor(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-") or "x"
 
 
-def render(runs: Sequence[Run], *, title: str = "tiepoint report", progress: Progress | None = None) -> str:
+def render(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> str:
     """The page. Names are escaped wherever they come from; figures are SVG in the page."""
     if not runs:
-        raise InputError("the store has no finished runs; make some with `tiepoint run` or `tiepoint demo`")
+        raise InputError("there are no finished runs to report; run a method on a task first")
     from jinja2 import Environment
 
     found = sections(runs)
@@ -55,7 +56,7 @@ def render(runs: Sequence[Run], *, title: str = "tiepoint report", progress: Pro
         if section.more:
             continue
         if tables := conventions(section):
-            explained.append({"task": section.task, "tables": tables})
+            explained.append({"task": section.title, "tables": tables})
         if (misses := gallery(section) or pair_gallery(section)) is not None:
             missed.append(misses)
     if progress:
@@ -64,6 +65,7 @@ def render(runs: Sequence[Run], *, title: str = "tiepoint report", progress: Pro
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((templates / "report.html").read_text("utf-8"))
     ordered = sorted(runs, key=lambda r: (r.task, r.method, r.id))
+    names = distinct_names(ordered)
     return template.render(
         title=title,
         css=(templates / "report.css").read_text("utf-8"),
@@ -72,7 +74,7 @@ def render(runs: Sequence[Run], *, title: str = "tiepoint report", progress: Pro
         sections=tasks,
         conventions=explained,
         gallery=missed,
-        runs=[_run(r) for r in ordered],
+        runs=[_run(r, name) for r, name in zip(ordered, names, strict=True)],
         method_count=len({r.method for r in runs}),
         task_count=len({s.task for s in found}),
         bibtex="\n\n".join(dict.fromkeys(c for s in found for c in s.definition.info.cite)),
@@ -161,10 +163,11 @@ def _every(section: Section) -> dict[str, Any]:
     return {"methods": [(r.method, short(section.names[r.id], 24)) for r in runs], "rows": rows}
 
 
-def _run(run: Run) -> dict[str, Any]:
+def _run(run: Run, name: str) -> dict[str, Any]:
     return {
         "id": run.id,
         "method": run.method,
+        "name": name,
         "task": run.task,
         "card": card_rows(run),
         "manifest": json.dumps(run.manifest.plain(), indent=1, sort_keys=True),

@@ -9,12 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from ...model.records import Records
-from ...model.scores import Score
-from ...run.result import Run
+from ...run.result import Run, Tables
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
 from .names import distinct_names
-from .rescore import numbers_of, records_of
+from .stored import records_of, tables_of
 
 CANARIES = frozenset({"constant", "random", "oracle"})
 """Methods that are there to show chance and the ceiling."""
@@ -22,12 +21,28 @@ CANARIES = frozenset({"constant", "random", "oracle"})
 Row = Mapping[str, Any]
 
 
+def is_canary(run: Run) -> bool:
+    """Whether a run only shows chance or the ceiling, whatever name it was given."""
+    asked_for = run.manifest.method.spec or run.method
+    return asked_for.partition("?")[0] in CANARIES
+
+
+def is_single(group: str) -> bool:
+    """Whether a group is one scene or one pair of images.
+
+    >>> is_single("noise=hard"), is_single("direction=1,pair=a")
+    (False, True)
+    """
+    return any(part.startswith(("scene=", "pair=")) for part in group.split(","))
+
+
 @dataclass(frozen=True)
 class Section:
     """The runs of one task under one protocol, best first by the headline score.
 
-    `looks` numbers the methods of the whole report, so that one keeps its colour from figure to figure. A
-    section that is `more` has the protocol of runs that the task's first section leaves out.
+    `dataset` names the data where the report has runs of the task on several. `looks` numbers the methods of
+    the whole report, so that one keeps its colour from figure to figure. A section that is `more` has the
+    protocol of runs that the first section of the task and the dataset leaves out.
     """
 
     task: str
@@ -37,11 +52,13 @@ class Section:
     runs: tuple[Run, ...]
     looks: Mapping[str, int] = field(default_factory=dict)
     more: bool = False
+    dataset: str = ""
 
     @property
     def title(self) -> str:
-        """Name of the section, unique in a report: the task, and the protocol where it is not the first."""
-        return f"{self.task} ({self.protocol})" if self.more else self.task
+        """Name of the section, unique in a report: the task, and its dataset and protocol where needed."""
+        parts = [*([f"on {self.dataset}"] if self.dataset else []), *([self.protocol] if self.more else [])]
+        return f"{self.task} ({', '.join(parts)})" if parts else self.task
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -51,7 +68,7 @@ class Section:
     @property
     def methods(self) -> tuple[Run, ...]:
         """The runs without canaries."""
-        return tuple(r for r in self.runs if r.method not in CANARIES)
+        return tuple(r for r in self.runs if not is_canary(r))
 
     @property
     def definition(self) -> Task:
@@ -74,21 +91,13 @@ class Section:
             for r in self.runs
         }
 
-    @cached_property
-    def _scored(self) -> dict[str, list[Score]]:
-        task = self.definition
-        return {
-            r.id: task.score(own, self.protocol) if (own := self.records(r)) else numbers_of(r, self.protocol)
-            for r in self.runs
-        }
-
     def records(self, run: Run) -> list[Records]:
         """Records of a run for this section's protocol."""
         return records_of(run, self.definition, self.protocol)
 
-    def scored(self, run: Run) -> list[Score]:
-        """The scores of a run with their scene values; made from the records once, empty without them."""
-        return self._scored.get(run.id, [])
+    def tables(self, run: Run) -> Tables:
+        """The scene values behind the scores of a run under this section's protocol."""
+        return tables_of(run, self.protocol)
 
     def score(self, run: Run, metric: str | None = None, group: str | None = None) -> Row | None:
         """A score of a run in this section, None where there is none."""
@@ -101,44 +110,64 @@ class Section:
     @cached_property
     def columns(self) -> list[tuple[str, str]]:
         """(metric, group) of every score that is neither of one scene nor of a single pair."""
-        seen = dict.fromkeys(c for rows in self._rows.values() for c in rows if not _single(c[1]))
+        seen = dict.fromkeys(c for rows in self._rows.values() for c in rows if not is_single(c[1]))
         return [c for c in seen if c[0] != "metadata"]
 
     @cached_property
     def oracle(self) -> Run | None:
         """The run of the canary that knows the answers."""
-        return next((r for r in self.runs if r.method == "oracle"), None)
-
-
-def _single(group: str) -> bool:
-    return any(part.startswith(("scene=", "pair=")) for part in group.split(","))
+        return next(
+            (r for r in self.runs if is_canary(r) and "oracle" in (r.method, r.manifest.method.spec)), None
+        )
 
 
 def sections(runs: Sequence[Run], protocol: str = "exact") -> list[Section]:
-    """One section a task, in alphabetical order, and another for runs without the protocol of the first.
+    """One section a task and dataset, in alphabetical order, and another for runs without its protocol.
 
     Runs without the wanted protocol (imported results) take the one most of them have; all runs of the task
-    that were scored under it stand in that section.
+    on the dataset that were scored under it stand in that section. Every run with scores is in a section.
     """
     found: list[Section] = []
     for task in sorted({r.task for r in runs}):
-        mine = [r for r in runs if r.task == task]
-        left = [r for r in mine if r.stored.scores]
-        more = False
-        while left:
-            have = [p for r in left for p in {str(s["protocol"]) for s in r.stored.scores}]
-            chosen = protocol if protocol in have else min(set(have), key=lambda p: (-have.count(p), p))
-            members = [r for r in mine if any(s["protocol"] == chosen for s in r.stored.scores)]
-            left = [r for r in left if r.id not in {m.id for m in members}]
-            ordered = tuple(sorted(members, key=lambda r: (r.method, r.id)))
-            draft = Section(task, chosen, "", "all", ordered, more=more)
-            best = draft.definition.headline(draft.columns)
-            if best is not None:
-                found.append(_in_order(replace(draft, metric=best[0], group=best[1])))
-                more = True
+        for dataset, members in _by_dataset([r for r in runs if r.task == task and r.stored.scores]).items():
+            found += _of_dataset(task, dataset, members, protocol)
     names = dict.fromkeys(n for s in found for r in s.methods for n in [s.names[r.id]])
     looks = {name: i for i, name in enumerate(names)}
     return [replace(s, looks=looks) for s in found]
+
+
+def _by_dataset(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Runs of a task by the name of their dataset, with the start of its hash where two share a name.
+
+    The name is empty where there is only one. Imported results do not say what they were made on: they stand
+    beside the runs of the only dataset, or by themselves where there are several.
+    """
+    names = {r.manifest.dataset.hash: r.manifest.dataset.name for r in runs if not r.manifest.imported}
+    if len(names) < 2:
+        return {"": list(runs)} if runs else {}
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        key, name = run.manifest.dataset.hash, run.manifest.dataset.name
+        alone = list(names.values()).count(name) < 2
+        label = "unknown data (imported)" if run.manifest.imported else name if alone else f"{name} {key[:8]}"
+        found.setdefault(label, []).append(run)
+    return dict(sorted(found.items()))
+
+
+def _of_dataset(task: str, dataset: str, runs: Sequence[Run], protocol: str) -> list[Section]:
+    found: list[Section] = []
+    left = list(runs)
+    while left:
+        have = [p for r in left for p in {str(s["protocol"]) for s in r.stored.scores}]
+        chosen = protocol if protocol in have else min(set(have), key=lambda p: (-have.count(p), p))
+        members = [r for r in runs if any(s["protocol"] == chosen for s in r.stored.scores)]
+        left = [r for r in left if r.id not in {m.id for m in members}]
+        ordered = tuple(sorted(members, key=lambda r: (r.method, r.id)))
+        draft = Section(task, chosen, "", "all", ordered, more=bool(found), dataset=dataset)
+        best = draft.definition.headline(draft.columns)
+        if best is not None:
+            found.append(_in_order(replace(draft, metric=best[0], group=best[1])))
+    return found
 
 
 def _in_order(section: Section) -> Section:

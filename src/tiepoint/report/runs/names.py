@@ -1,73 +1,135 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tells runs of one method apart: split, origin, data, options."""
+"""Names of runs in a table: two different runs never share one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from ...run.importers.result import NOT_KNOWN
 from ...run.result import Run
 
+_HASH = re.compile(r"[0-9a-f]{40,64}")
+_NOT_SHOWN = ("split", "tasks")
+"""Options that say no more than the split and the lists do."""
 
-def is_imported(run: Run) -> bool:
-    """Whether the run holds finished numbers of another tool."""
-    return run.manifest.imported
+_ROOMS = ("params", "parts", "libraries")
+"""Keys of a configuration that only hold others."""
 
+_PLAIN = ("parameter", "option", "split", "origin", "dataset")
+"""Kinds of facts that a reader knows; the others are versions and hashes."""
 
-def split_of(run: Run) -> str | None:
-    """Name of the split a run was made on; None for tasks that have none, and where it is not known."""
-    return run.manifest.split
-
-
-def _split(run: Run) -> str:
-    found = split_of(run)
-    return f"split {NOT_KNOWN if found is None else found}"
-
-
-def _origin(run: Run) -> str:
-    return "imported" if is_imported(run) else "own run"
-
-
-def _dataset(run: Run) -> str:
-    return f"on {run.manifest.dataset.name}"
-
-
-def _data(run: Run) -> str:
-    return f"data {run.manifest.dataset.hash[:8]}"
-
-
-def _options(run: Run) -> str:
-    given = {k: v for k, v in run.manifest.options.items() if k not in ("split", "tasks")}
-    return " ".join(f"{k}={v}" for k, v in sorted(given.items())) or "default options"
-
-
-def _lists(run: Run) -> str:
-    return f"lists {run.manifest.lists[:8]}"
-
-
-_WAYS: tuple[Callable[[Run], str], ...] = (_split, _origin, _dataset, _options, _data, _lists, lambda r: r.id)
+Fact = tuple[str, str]
+"""What may differ (its kind and key), and its value as a reader sees it."""
 
 
 def distinct_names(runs: Sequence[Run]) -> list[str]:
-    """Method names; where runs share one, what differs stands behind it: ``sift (split a)``.
+    """The name of each run: its method, and what tells it from other runs of the method on the task.
 
-    Split, origin (imported or not), dataset, options, data and lists are tried in this order, each only if it
-    tells more of the runs apart; the run's id is the last resort.
+    Tried in this order: parameters, options, split, origin (imported or not), dataset, versions of libraries,
+    source code, lists. The fewest facts that tell the runs apart stand behind the name, as in
+    ``sift (matcher=mutual)``; where none does, the date of the run and at last its id.
     """
     names = [r.method for r in runs]
-    found = list(names)
-    for name in {n for n in names if names.count(n) > 1}:
-        at = [i for i, n in enumerate(names) if n == name]
-        labels: list[tuple[str, ...]] = [() for _ in at]
-        for way in _WAYS:
-            tried = [(*old, way(runs[i])) for old, i in zip(labels, at, strict=True)]
-            if len(set(tried)) > len(set(labels)):
-                labels = tried
-            if len(set(labels)) == len(at):
+    same: dict[tuple[str, str], list[int]] = {}
+    for i, run in enumerate(runs):
+        same.setdefault((run.task, run.method), []).append(i)
+    for at in same.values():
+        if len({runs[i].id for i in at}) > 1:
+            for i, label in zip(at, _labels([runs[i] for i in at]), strict=True):
+                names[i] = f"{names[i]} ({label})"
+    return names
+
+
+def _labels(runs: Sequence[Run]) -> list[str]:
+    """The shortest texts that tell runs of one method apart."""
+    facts = [dict(_facts(run)) for run in runs]
+    keys = dict.fromkeys(key for own in facts for key in own)
+    columns = {key: [own.get(key, _absent(key)) for own in facts] for key in keys}
+    plain = [column for key, column in columns.items() if key[0] in _PLAIN]
+    hashes = [column for key, column in columns.items() if key[0] not in _PLAIN]
+    made = [r.stored.created_at for r in runs]
+    last = ([text[:10] for text in made], made, [r.id for r in runs])
+    goal = len({r.id for r in runs})
+    chosen: list[list[str]] = []
+    for group in (plain, hashes, *([column] for column in last)):
+        group = [column for column in group if len(set(column)) > 1]
+        alone = next((column for column in group if len(set(column)) == goal), None)
+        if alone is not None and not chosen:
+            return alone
+        while group and _told(chosen) < goal:
+            best = max(group, key=lambda column: _told([*chosen, column]))
+            if _told([*chosen, best]) == _told(chosen):
                 break
-        for i, label in zip(at, labels, strict=True):
-            found[i] = f"{name} ({', '.join(label)})"
-    return found
+            chosen.append(best)
+    return [", ".join(parts) for parts in zip(*chosen, strict=True)]
+
+
+def _told(columns: Sequence[Sequence[str]]) -> int:
+    return len(set(zip(*columns, strict=True))) if columns else 1
+
+
+def _facts(run: Run) -> Iterator[tuple[Fact, str]]:
+    """Everything that may differ between two runs of a method, what a reader knows best first."""
+    m = run.manifest
+    kinds = [(_kind(path, value), _key(path), value) for path, value in _leaves(m.method.config)]
+    for key, value in [("distance", m.method.distance), *((k, v) for kind, k, v in kinds if kind == "given")]:
+        if value is not None:
+            yield ("parameter", key), f"{key}={value}"
+    for key, value in sorted(m.options.items()):
+        if key not in _NOT_SHOWN:
+            yield ("option", key), f"{key}={value}"
+    yield ("split", ""), f"split {'not known' if m.split is None else m.split}"
+    yield ("origin", ""), "imported" if m.imported else "own run"
+    yield ("dataset", ""), f"on {m.dataset.name}"
+    yield ("data", ""), f"data {m.dataset.hash[:8]}"
+    for kind, key, value in kinds:
+        if kind == "library":
+            yield (kind, key), f"{key} {value}"
+    for fit in m.method.fitted:
+        yield ("fitted", str(fit["transform"])), f"{fit['transform']} {str(fit['hash'])[:8]}"
+    for kind, key, value in kinds:
+        if kind == "source":
+            yield (kind, key), f"{key} {value[:8] if _HASH.fullmatch(value) else value}"
+    yield ("lists", ""), f"lists {m.lists[:8]}"
+
+
+def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Values of a nested configuration with their places in it.
+
+    >>> list(_leaves({"class": "Sift", "params": {"sigma": 1.6}}))
+    [(('class',), 'Sift'), (('params', 'sigma'), '1.6')]
+    """
+    for key, value in sorted(config.items()):
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*path, key))
+        else:
+            yield (*path, key), str(value)
+
+
+def _key(path: Sequence[str]) -> str:
+    return ".".join(part for part in path if part not in _ROOMS)
+
+
+def _kind(path: Sequence[str], value: str) -> str:
+    """What a part of a configuration is: `given` by the user, the version of a `library`, or `source`.
+
+    >>> _kind(("params", "sigma"), "1.6"), _kind(("libraries", "cv2"), "5.0.0"), _kind(("revision",), "2")
+    ('given', 'library', 'source')
+    """
+    if "libraries" in path:
+        return "library"
+    made = path[-1] in ("source", "revision") or path[0] in ("imported", "results")
+    return "source" if made or _HASH.fullmatch(value) else "given"
+
+
+def _absent(key: Fact) -> str:
+    """The label of a run that lacks what others have: it was made with the default.
+
+    >>> _absent(("option", "matcher")), _absent(("library", "cv2"))
+    ('default matcher', 'without cv2')
+    """
+    return f"{'default' if key[0] in ('parameter', 'option') else 'without'} {key[1]}"
 
 
 def some(names: Sequence[str], shown: int = 4) -> str:

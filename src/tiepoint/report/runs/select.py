@@ -1,43 +1,102 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choosing runs of a store by method name or id."""
+"""Choosing runs of a store: by method name, by id, by split."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from ...model.errors import UnknownNameError
+from ...model.errors import InputError, UnknownNameError
 from ...run.result import Run
 from ...store.runs import StoredRun, load_runs
 from ...store.store import Store
-from .records import Kept, LazyRecords
+from .names import some
+from .stored import Kept, run_of
 
 
-def runs_of(store: Store, wanted: Sequence[str] | None, *, task: str | None = None) -> list[Run]:
-    """Finished runs of a task, all or those named by method or (abbreviated) run id; newest of a kind only.
+def runs_of(store: Store, wanted: Sequence[str] | None = None, *, task: str | None = None) -> list[Run]:
+    """The finished runs of a store, of one task or of all: every one, or those named by method or run id.
 
-    A method that ran several times on the same data with the same lists appears once, as its newest run.
+    Ids may be abbreviated. A run that two names fit is there once.
     """
     found = [r for r in load_runs(store, task=task) if r.status == "done"]
     if wanted:
-        chosen: list[StoredRun] = []
+        chosen: dict[str, StoredRun] = {}
         for name in wanted:
             match = [r for r in found if r.method == name] or [r for r in found if r.id.startswith(name)]
             if not match:
                 raise UnknownNameError("method or run in the store", name, {r.method for r in found})
-            chosen += match
-        found = chosen
-    newest: dict[tuple[object, ...], StoredRun] = {}
-    for r in found:
-        m = r.manifest
-        # Where the lists lie does not matter, only what is in them.
-        options = {k: v for k, v in m.options.items() if k != "tasks"}
-        newest[(r.task, r.method, m.dataset.hash, m.lists, str(options))] = r
+            chosen.update({r.id: r for r in match})
+        found = list(chosen.values())
     kept = Kept(store.records)
-    return [
-        Run(
-            r,
-            {unit: LazyRecords(by, kept) for unit, by in r.manifest.units.items()},
-            r.manifest.warnings,
+    return [run_of(r, store, kept) for r in found]
+
+
+def of_split(runs: Sequence[Run], split: str, asked: Collection[str] = ()) -> list[Run]:
+    """The runs of a split; an error where there is none, or none of a method that was asked for by name."""
+    kept = [r for r in runs if r.manifest.split == split]
+    if not kept:
+        known = {s for r in runs if (s := r.manifest.split) is not None}
+        if not known:
+            raise InputError(f'`split="{split}"` has no effect: the runs chosen are of tasks without splits')
+        raise UnknownNameError("split with runs", split, known)
+    for name in asked:
+        own = {r.manifest.split for r in runs if name == r.method or r.id.startswith(name)}
+        if own and split not in own:
+            have = ", ".join(sorted(s or "one that is not known" for s in own))
+            raise InputError(f"{name} has no run of split {split!r}; it has {have}")
+    return kept
+
+
+def settled(
+    runs: Sequence[Run], asked: Collection[str] = (), allow: Collection[str] = ()
+) -> tuple[list[Run], list[str]]:
+    """One split for methods that have several, if the other methods tell which; returns notes, too.
+
+    Args:
+        runs: to be compared.
+        asked: names the user gave, none for all. A run that was named by its id is wanted as it is.
+        allow: what may differ; `split` keeps all runs.
+
+    A run whose split is not known stays.
+
+    Raises:
+        InputError: several splits fit, or none.
+    """
+    if {"split", "all"} & set(allow):
+        return list(runs), []
+    splits: dict[str, dict[str, None]] = {}
+    for r in runs:
+        splits.setdefault(r.method, {}).update({s: None for s in (r.manifest.split,) if s is not None})
+    unsettled = {m: own for m, own in splits.items() if len(own) > 1 and (not asked or m in asked)}
+    if not unsettled:
+        return list(runs), []
+    shared = set.intersection(*(set(own) for own in unsettled.values()))
+    told = {s for m, own in splits.items() if m not in unsettled for s in own}
+    fit = shared & told if told else shared
+    who = some(list(unsettled))
+    if len(fit) != 1:
+        every = sorted({s for own in unsettled.values() for s in own})
+        have = "has runs" if len(unsettled) == 1 else "have runs"
+        raise InputError(
+            f"{who} {have} on the splits {', '.join(every)}; choose one with `split`, "
+            f'e.g. `split="{every[-1]}"`, or name runs by their ids'
         )
-        for r in newest.values()
-    ]
+    (split,) = fit
+    others = sorted({s for own in unsettled.values() for s in own if s != split})
+    why = "the only split that all methods have" if told <= {split} else "a split the others have"
+    notes = [f'of {who} the runs on split {split} are taken, {why}; `split="{others[0]}"` takes others']
+    return [r for r in runs if r.method not in unsettled or r.manifest.split in (split, None)], notes
+
+
+def split_words(names: Sequence[str], runs: Sequence[Run]) -> str:
+    """Which runs are of which split; empty where they do not differ.
+
+    ``a (orb); full (sift, rootsift)``.
+    """
+    holders: dict[str, list[str]] = {}
+    for name, run in zip(names, runs, strict=True):
+        if (split := run.manifest.split) is not None:
+            holders.setdefault(split, []).append(name)
+    if len(holders) < 2:
+        return ""
+    return "; ".join(f"{split} ({some(who)})" for split, who in sorted(holders.items()))

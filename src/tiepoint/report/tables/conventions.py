@@ -13,7 +13,7 @@ from ...model.errors import InputError
 from ...run.result import Run
 from ...tasks.base import MetricInfo
 from ..runs.collect import Section
-from ..runs.rescore import records_of
+from ..runs.stored import records_of
 
 MOST_RECORDS = 200_000
 MOST_METHODS = 6

@@ -3,19 +3,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...model.errors import InputError, ProblemsError
+from ...model.errors import InputError
 from ...run.result import Run
+from ...stats.groups import join_letters
 from ...tasks import stored_task
 from ...tasks.base import Column, MetricInfo, Task
 from ..compare.result import Comparison
 from ..compare.runs import compare_runs
 from ..compare.table import rank_range
-from ..runs.collect import CANARIES, Section
+from ..runs.collect import Section, is_canary
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One run."""
+    """One run; a `canary` only shows chance or the ceiling."""
 
     name: str
     method: str
@@ -38,11 +38,7 @@ class Row:
     letters: str
     rank: str
     cells: tuple[Cell, ...]
-
-    @property
-    def canary(self) -> bool:
-        """Whether the run only shows chance or the ceiling."""
-        return self.method in CANARIES
+    canary: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ class Leaderboard:
         return any(r.letters for r in self.rows)
 
 
-def heading(task: Task, metric: str, group: str) -> str:
+def heading(task: Task, metric: str, group: str, *, between: str = " ") -> str:
     """Name of a column, with the threshold that the name of the metric leaves out.
 
     >>> tss = stored_task("tss")
@@ -78,7 +74,7 @@ def heading(task: Task, metric: str, group: str) -> str:
     unit = task.metric(metric).scale[1]
     full = task.full_name(metric, group)
     name = full if unit in ("%", "") else f"{full.removesuffix('_' + unit)} ({unit})"
-    return name if group == "all" else f"{name} {group}"
+    return name if group == "all" else f"{name}{between}{group}"
 
 
 def leaderboard(section: Section) -> Leaderboard:
@@ -101,12 +97,13 @@ def leaderboard(section: Section) -> Leaderboard:
                 name,
                 run.method,
                 run.id,
-                "" if row is None else " ".join(row.letters),
+                "" if row is None else join_letters(row.letters),
                 "" if row is None else rank_range(row),
                 tuple(
-                    cell(task.metric(c[0]), section.score(run, *c), b, run.method)
+                    cell(task.metric(c[0]), section.score(run, *c), None if is_canary(run) else b)
                     for c, b in zip(columns, best, strict=True)
                 ),
+                is_canary(run),
             )
         )
     chance = tuple(chance_text(section, *c) for c in columns)
@@ -120,35 +117,15 @@ def spelled_out(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> l
 
 
 def compared(section: Section) -> tuple[Comparison | None, list[str]]:
-    """The methods of a section compared by its headline score; without one, why."""
+    """The runs of a section compared by its headline score; without a comparison, why."""
     if len(section.methods) < 2:
         return None, []
+    words = {"metric": section.metric, "group": section.group, "protocol": section.protocol}
     try:
-        found = compare_runs(
-            section.methods,
-            metric=section.metric,
-            group=section.group,
-            protocol=section.protocol,
-            rescore=section.scored,
-        )
+        found = compare_runs(section.runs, **words)
     except InputError as e:
-        return None, [f"No groups: {one_line(e)}"]
+        return None, [f"No groups: {e.brief}"]
     return found, list(found.notes)
-
-
-def one_line(error: InputError) -> str:
-    """An error as one sentence; of a list of problems, the first and how many more there are.
-
-    A report has no `--allow`, so that part of the advice is left out.
-
-    >>> one_line(ProblemsError("runs differ (repeat them, or accept it with --allow x,y)", ["a", "b"]))
-    'runs differ (repeat them): a; and 1 more'
-    """
-    if not isinstance(error, ProblemsError):
-        return str(error)
-    more = len(error.problems) - 1
-    where = re.sub(r", or accept it with --allow [\w,]+", "", error.where)
-    return f"{where}: {error.problems[0]}" + (f"; and {more} more" if more else "")
 
 
 def _grouped(comparison: Comparison) -> bool:
@@ -168,8 +145,8 @@ def _wording(comparison: Comparison | None) -> str:
     return text
 
 
-def cell(info: MetricInfo, score: Any, best: float | None = None, method: str = "") -> Cell:
-    """A stored score as text."""
+def cell(info: MetricInfo, score: Any, best: float | None = None) -> Cell:
+    """A stored score as text; marked where it is the best of its column."""
     if score is None or score["value"] is None:
         return Cell("" if score is None else "–", "", None, False)
     factor, unit = info.scale
@@ -178,7 +155,7 @@ def cell(info: MetricInfo, score: Any, best: float | None = None, method: str = 
     if score["low"] is not None and score["high"] is not None:
         interval = f"{factor * score['low']:.{digits}f} – {factor * score['high']:.{digits}f}"
     value = float(score["value"])
-    return Cell(f"{factor * value:.{digits}f}", interval, value, value == best and method not in CANARIES)
+    return Cell(f"{factor * value:.{digits}f}", interval, value, value == best)
 
 
 def best_value(section: Section, metric: str, group: str) -> float | None:

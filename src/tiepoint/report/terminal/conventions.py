@@ -12,7 +12,7 @@ from ...model.errors import InputError
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, StepTable, Task
-from ..runs.rescore import records_of
+from ..runs.stored import records_of
 from ..tables.leaderboard import heading
 
 Row = dict[str, Any]

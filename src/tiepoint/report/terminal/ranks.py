@@ -11,7 +11,7 @@ import numpy as np
 from ...model.records import Records
 from ...run.result import Run
 from ...tasks import stored_task
-from ..runs.rescore import records_of
+from ..runs.stored import records_of
 
 BAR = 40
 EDGES = (1, 2, 3, 4, 5, 10, 20, 50, 100, 1000)

@@ -17,7 +17,7 @@ from ..figures.curves import AXES
 from ..figures.heat_map import scene_values
 from ..runs.card import card_rows
 from ..runs.collect import sections
-from ..runs.rescore import records_of
+from ..runs.stored import records_of
 from ..tables.leaderboard import heading
 from .ranks import rank_histogram
 from .text import cell

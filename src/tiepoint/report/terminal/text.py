@@ -3,23 +3,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
-from ..tables.leaderboard import spelled_out
+from ..runs.collect import is_single
+from ..runs.names import distinct_names
+from ..tables.leaderboard import heading, spelled_out
 from .tss_tables import subset_table
 
 
 def shown_columns(runs: Sequence[Run], task: Task, protocol: str) -> list[tuple[str, str]]:
     """The (metric, group) columns of a table of one task and protocol."""
     scores = [s for run in runs for s in run.stored.scores if s["protocol"] == protocol]
-    seen = dict.fromkeys(
-        (s["metric"], s["group"]) for s in scores if "scene=" not in s["group"] and "pair=" not in s["group"]
-    )
+    seen = dict.fromkeys((s["metric"], s["group"]) for s in scores if not is_single(s["group"]))
     return spelled_out(task, task.table_columns(list(seen)), runs)
 
 
@@ -51,10 +50,12 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
             columns = shown_columns(mine, task, protocol)
             title = f"{name}, protocol {protocol} (percent unless a unit is given, 95 % interval)"
             title += f"; {task.info.table_note}" if task.info.table_note else ""
+            names = dict(zip((r.id for r in mine), distinct_names(mine), strict=True))
             table = Table(title=title, title_justify="left")
             table.add_column("method")
             for metric, group in columns:
-                table.add_column(_heading(task, metric, group), justify="right")
+                head = heading(task, metric, group, between="\n")
+                table.add_column(head, justify="right", overflow="fold")
             by = {
                 (r.id, s["metric"], s["group"]): s
                 for r in mine
@@ -62,29 +63,16 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
                 if s["protocol"] == protocol
             }
             for r in mine:
-                table.add_row(
-                    Text(r.method), *(Text(cell(by.get((r.id, m, g)), task.metric(m))) for m, g in columns)
-                )
+                cells = (Text(cell(by.get((r.id, m, g)), task.metric(m))) for m, g in columns)
+                table.add_row(Text(names[r.id]), *cells)
             chance = [_chance([by.get((r.id, m, g)) for r in mine], task.metric(m)) for m, g in columns]
             if any(chance):
                 table.add_section()
                 table.add_row("chance", *chance, style="dim")
             tables.append(table)
             if name == "tss":
-                tables.append(subset_table(mine, protocol))
+                tables.append(subset_table(mine, names, protocol))
     return tables
-
-
-def _heading(task: Task, metric: str, group: str) -> str:
-    unit = task.metric(metric).scale[1]
-    full = task.full_name(metric, group)
-    name = full if unit in ("%", "") else f"{full.removesuffix('_' + unit)} ({unit})"
-    name = name.replace("_by_scene", "").replace("_including_zeros", "_with_zeros")
-    if (
-        sys.stdout.isatty()
-    ):  # where a line may break; in a file or a pipe it would hide the name from a search
-        name = name.replace("_", "_\u200b")
-    return name if group == "all" else f"{name}\n{group}"
 
 
 def _chance(scores: Sequence[Any], info: MetricInfo) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...run.result import Run
+from ..runs.names import distinct_names
 
 MEASURES = (("T5", "flow_accuracy", ""), ("T10", "flow_accuracy", "threshold=10"), ("IoU", "iou", ""))
 """Name, metric and what its group adds to that of the subset."""
@@ -16,8 +17,11 @@ ALL = (("all: mean of the subsets", ""), ("all: mean over the pairs", "weighting
 Scores = Mapping[tuple[str, str], Any]
 
 
-def subset_table(runs: Sequence[Run], protocol: str) -> Any:
-    """A row a method and subset, then the two means over all, each with `Average` and `w/o flip`."""
+def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -> Any:
+    """A row a method and subset, then the two means over all, each with `Average` and `w/o flip`.
+
+    `names` has the name of each run by its id.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -45,7 +49,7 @@ def subset_table(runs: Sequence[Run], protocol: str) -> Any:
                 for flip in ("", "flip=0")
                 for _, metric, extra in MEASURES
             ]
-            own = [Text(run.method if k == 0 else "")] if len(runs) > 1 else []
+            own = [Text(names[run.id] if k == 0 else "")] if len(runs) > 1 else []
             n = "" if first is None else str(first["n"])
             table.add_row(*own, Text(label), n, *cells, end_section=k in (len(subsets) - 1, len(rows) - 1))
     return table
@@ -57,17 +61,17 @@ def pair_tables(runs: Sequence[Run]) -> list[Any]:
     from rich.text import Text
 
     tables = []
-    for run in runs:
+    for run, name in zip(runs, distinct_names(runs), strict=True):
         flips = {k: r.meta.get("flip") for k, by in run.unit_records.items() for r in by.values()}
         for protocol in dict.fromkeys(str(s["protocol"]) for s in run.stored.scores):
             scores = _scores(run, protocol)
             groups = [g for m, g in scores if m == "iou" and g.startswith("direction=")]
-            title = Text(f"tss, protocol {protocol}, {run.method}: the pairs, percent")
+            title = Text(f"tss, protocol {protocol}, {name}: the pairs, percent")
             table = Table(title=title, title_justify="left")
-            for name in ("pair", "direction", "flip"):
-                table.add_column(name)
-            for name in ("T5", "IoU"):
-                table.add_column(name, justify="right")
+            for column in ("pair", "direction", "flip"):
+                table.add_column(column)
+            for column in ("T5", "IoU"):
+                table.add_column(column, justify="right")
             for group in groups:
                 direction, _, pair = group.removeprefix("direction=").partition(",pair=")
                 cells = [_percent(scores.get((metric, group))) for metric in ("flow_accuracy", "iou")]

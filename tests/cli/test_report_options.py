@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options of `compare`, `report`, `show` and `list`: each has an effect or is refused, and defaults pass."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tiepoint.cli.main import run as command
+
+TASK = "hpatches-v1/matching"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two methods on three scenes, under two protocols."""
+    root = tmp_path_factory.mktemp("options")
+    rng = np.random.default_rng(0)
+    lines = []
+    for scene in ("i_a", "v_b", "v_c"):
+        (root / "patches" / scene).mkdir(parents=True)
+        base = rng.uniform(0, 255, (8, 16, 16))
+        for name, noise in (("ref", 0), ("e1", 60)):
+            strip = np.clip(base + rng.normal(0, noise, base.shape), 0, 255).astype(np.uint8)
+            Image.fromarray(strip.reshape(-1, 16)).save(root / "patches" / scene / f"{name}.png")
+        lines.append(f"{scene}.ref,{scene}.e1")
+    (root / "matching").mkdir()
+    (root / "matching" / "all.benchmark").write_text("\n".join(lines) + "\n")
+    words = [
+        "run",
+        "pixels",
+        "meanstd",
+        "--task",
+        TASK,
+        "--data",
+        str(root / "patches"),
+        "--tasks",
+        str(root),
+    ]
+    assert command([*words, "--protocol", "exact,hbench-2016", "--store", str(root / "store")]) == 0
+    return root / "store"
+
+
+@pytest.fixture
+def call(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> object:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TIEPOINT_STORE", str(store))
+    capsys.readouterr()
+
+    def run(*words: str) -> tuple[int, str]:
+        code = command(list(words))
+        return code, capsys.readouterr().out
+
+    return run
+
+
+COMPARE = ("compare", "--task", TASK)
+
+
+@pytest.mark.parametrize(
+    ("plain", "option"),
+    [
+        (COMPARE, ("--json",)),
+        (COMPARE, ("--out", "c.md")),
+        ((*COMPARE, "--out", "c.md"), ("--json",)),
+        (COMPARE, ("--metric", "success_rate")),
+        (COMPARE, ("--group", "benchmark=all")),
+        (COMPARE, ("--protocol", "hbench-2016")),
+        (COMPARE, ("--baseline", "meanstd")),
+        (("list", "runs"), ("--json",)),
+        (("list", "methods"), ("--json",)),
+    ],
+)
+def test_an_option_changes_what_is_printed(call, plain: tuple[str, ...], option: tuple[str, ...]) -> None:
+    before, after = call(*plain), call(*plain, *option)
+    assert before[0] == after[0] == 0
+    assert before[1] != after[1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*COMPARE, "--split", "full"),
+        (*COMPARE, "--allow", "nothing"),
+        (*COMPARE, "--protocol", "workbench"),
+        ("report", "--split", "full"),
+        ("report", "--task", "tss"),
+        ("report", "--format", "pdf"),
+        ("list", "methods", "--store", "elsewhere"),
+        ("list", "tasks", "--store", "elsewhere"),
+    ],
+)
+def test_an_option_without_effect_is_an_error(call, words: tuple[str, ...]) -> None:
+    assert call(*words)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "default"),
+    [
+        (COMPARE, ("--protocol", "exact")),
+        (COMPARE, ("--metric", "ap", "--group", "all")),
+        (COMPARE, ("--store", "STORE")),
+        (("report", "--out", "r.html"), ("--format", "html")),
+        (("report", "--format", "md"), ("--out", "report.md")),
+        (("list", "methods"), ("--store", "STORE")),
+        (("list", "runs"), ("--store", "STORE")),
+    ],
+)
+def test_a_default_may_be_given(call, store: Path, words: tuple[str, ...], default: tuple[str, ...]) -> None:
+    given = [str(store) if w == "STORE" else w for w in default]
+    assert call(*words) == call(*words, *given)
+    assert call(*words)[0] == 0
+
+
+def test_compare_writes_and_prints_json(call) -> None:
+    code, out = call(*COMPARE, "--out", "c.tex", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["file"] == "c.tex"
+    assert [m["name"] for m in found["methods"]] == ["pixels", "meanstd"]
+    assert Path("c.tex").read_text().startswith("\\begin{tabular}")
+
+
+def test_show_takes_all_its_options_at_once(call) -> None:
+    run = json.loads(call("list", "runs", "--json")[1])[0]["run"]
+    code, out = call("show", run, "--conventions", "--curves", "c.csv", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["curves"]["points"] == len(Path("c.csv").read_text().splitlines()) - 1
+    assert {s["protocol"] for s in found["conventions"]["protocols"]} == {"exact", "hbench-2016"}
+
+
+def test_names_of_metrics_can_be_pasted_from_a_terminal(
+    call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tiepoint.report.runs.select import runs_of
+    from tiepoint.report.terminal.text import score_tables
+    from tiepoint.store.store import Store
+
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    with Store.open(None) as opened:
+        tables = score_tables(runs_of(opened))
+    headings = [str(c.header) for t in tables for c in t.columns][1:]
+    assert "success_rate" in headings
+    assert not any("\u200b" in h for h in headings)
+    capsys.readouterr()
+    for name in ("success_rate", "map_query"):
+        assert name in headings
+        assert call(*COMPARE, "--metric", name)[0] == 0
