@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.formats.text.matrices import read_homography, write_homography
-from tiepoint.model.errors import FormatError
+from tiepoint.formats.text.matrices import read_homography, write_frames, write_homography
+from tiepoint.model.errors import FormatError, InputError
 
 EXPECTED = [[0.5, -1.5e-4, 2.0], [0.0, 1.0, -3.0], [1e-6, 0.0, 1.0]]
 
@@ -54,3 +54,13 @@ def test_round_trip_keeps_every_bit(tmp_path, delimiter):
     h = np.random.default_rng(0).normal(size=(3, 3)) * [[1e3], [1], [1e-7]]
     write_homography(tmp_path / "H", h, delimiter=delimiter)
     assert np.array_equal(read_homography(tmp_path / "H"), h)
+
+
+def test_a_line_of_frames_is_centre_then_columns(tmp_path):
+    write_frames(tmp_path / "f", np.array([[[1.0, 2, 10], [3, 4, 20]]]))
+    assert (tmp_path / "f").read_text() == "10.000000,20.000000,1.000000,3.000000,2.000000,4.000000\n"
+
+
+def test_frames_of_another_shape_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"\(n, 2, 3\)"):
+        write_frames(tmp_path / "f", np.zeros((2, 6)))

@@ -12,7 +12,7 @@ import pytest
 from tiepoint.formats.keypoints.pf_willow import read_mat5_matrix, read_pf_keypoints
 from tiepoint.model.errors import FormatError
 
-DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
+DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
 
 @pytest.mark.parametrize("compressed", [False, True])

@@ -17,7 +17,7 @@ from tiepoint.formats.hpatches.task_csv import patches_csv_chunks, read_patches_
 from tiepoint.formats.text_file import write_bytes
 from tiepoint.model.errors import FormatError
 
-DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
+DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 V1, V2 = DATA / "hpatches_v1", DATA / "hpatches_tasks"
 
 pytestmark = pytest.mark.skipif(

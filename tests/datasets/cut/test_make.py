@@ -18,10 +18,7 @@ from tiepoint.geometry.render import render
 from tiepoint.geometry.sampling import sample_patches
 from tiepoint.model.errors import InputError
 
-REAL = (
-    Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
-    / "sequences"
-)
+REAL = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data")) / "sequences"
 NAMES = ["ref", *(f"{n}{k}" for n in "eht" for k in (1, 2))]
 
 

@@ -16,7 +16,7 @@ from tiepoint.datasets.hpatches.strips import HPatchesDataset
 from tiepoint.formats.hpatches.patch_strip import read_strip, write_strip
 from tiepoint.model.errors import FormatError, InputError, ProblemsError
 
-DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
+DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 IMAGES = ("ref", "e1", "e2", "h1", "h2")
 LENGTHS = {"i_a": 4, "v_b": 6}
 

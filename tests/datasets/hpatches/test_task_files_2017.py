@@ -39,7 +39,7 @@ from tiepoint.formats.hpatches.task_csv import (
 )
 from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
 
-DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
+DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 TASKS = DATA / "hpatches_tasks"
 needs_tasks = pytest.mark.skipif(not TASKS.is_dir(), reason="the published task files are not here")
 
