@@ -1,4 +1,4 @@
-"""The layers of the package, the sizes of its files, the weight of its import."""
+"""The layers of the package and of its rooms, the sizes of its files, the weight of its import."""
 
 from __future__ import annotations
 
@@ -7,35 +7,54 @@ import re
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent / "src" / "tiepoint"
+TESTS = Path(__file__).parent
 LAYERS = [
     "model", "formats", "geometry", "kernels", "metrics", "stats", "methods",
     "datasets", "tasks", "store", "run", "report", "compat", "cli",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))
+MODULES = {tuple(p.relative_to(SOURCE).with_suffix("").parts): p for p in FILES}
+MODULES |= {name[:-1]: path for name, path in MODULES.items() if name[-1] == "__init__"}
+Name = tuple[str, ...]
 
 
-def imports_of(path: Path) -> set[tuple[str, ...]]:
+def short(path: Path) -> str:
+    return str(path.relative_to(SOURCE))
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+@cache
+def imports_of(path: Path) -> frozenset[Name]:
     """Names below tiepoint that a module imports, anywhere in it: ("kernels", "nearest"), …"""
-    tree = ast.parse(path.read_text())
-    parts = ("tiepoint", *path.relative_to(SOURCE).with_suffix("").parts)
-    package = parts[:-1]
-    found = set()
-    for node in ast.walk(tree):
-        names: list[tuple[str, ...]] = []
+    package = ("tiepoint", *path.relative_to(SOURCE).parts[:-1])
+    found: set[Name] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names: list[Name] = []
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = tuple(node.module.split(".")) if node.module else ()
-            full = base + module
-            names = [(*full, alias.name) for alias in node.names]
+            names = [(*base, *module, alias.name) for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [tuple(alias.name.split(".")) for alias in node.names]
-        for name in names:
-            if name[0] == "tiepoint" and len(name) > 1:
-                found.add(name[1:])
-    return found
+        found |= {name[1:] for name in names if name[0] == "tiepoint" and len(name) > 1}
+    return frozenset(found)
+
+
+def imported_modules(path: Path) -> Iterator[Name]:
+    """The modules of tiepoint a module imports from."""
+    for name in imports_of(path):
+        while name and name not in MODULES:
+            name = name[:-1]
+        if name:
+            yield name
 
 
 def test_a_module_imports_only_from_its_package_and_those_above() -> None:
@@ -45,14 +64,58 @@ def test_a_module_imports_only_from_its_package_and_those_above() -> None:
         if package in LAYERS:
             below = set(LAYERS[LAYERS.index(package) + 1 :])
             found = {name[0] for name in imports_of(path)} & below
-            offenders += [f"{path.relative_to(SOURCE)} imports {name}" for name in sorted(found)]
+            offenders += [f"{short(path)} imports {name}" for name in sorted(found)]
     assert not offenders
+
+
+def test_rooms_of_a_package_do_not_import_each_other_in_a_circle() -> None:
+    """In every folder, its modules and sub-folders form layers as well; imports inside functions count."""
+    offenders = []
+    for folder in sorted({p.parent for p in FILES} - {SOURCE}):
+        place = folder.relative_to(SOURCE).parts
+        edges: dict[str, set[str]] = {}
+        for path in folder.rglob("*.py"):
+            parts = path.relative_to(folder).with_suffix("").parts
+            for name in imported_modules(path):
+                if name[: len(place)] == place and len(name) > len(place) and name[len(place)] != parts[0]:
+                    edges.setdefault(parts[0], set()).add(name[len(place)])
+        rooms = {p.name for p in folder.iterdir() if p.is_dir()}
+        offenders += ["/".join(place) + ": " + " -> ".join(c) for c in circles(edges) if rooms & set(c)]
+    assert not offenders
+
+
+def circles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """One circle for every member that is on any."""
+    found = []
+    for start in sorted(edges):
+        before: dict[str, str] = {}
+        todo = [start]
+        while todo:
+            here = todo.pop()
+            for there in sorted(edges.get(here, ())):
+                if there == start:
+                    way = [start]
+                    while here != start:
+                        way.insert(0, here)
+                        here = before[here]
+                    found.append([start, *way])
+                    todo = []
+                    break
+                if there not in before:
+                    before[there] = here
+                    todo.append(there)
+    return found
+
+
+def test_circles_are_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "d": {"a"}}) == []
+    assert circles({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}})[0] == ["a", "b", "c", "a"]
 
 
 def test_other_packages_import_kernels_and_none_of_its_modules() -> None:
     modules = {p.stem for p in (SOURCE / "kernels").glob("*.py")}
     offenders = [
-        f"{path.relative_to(SOURCE)} imports {'.'.join(name)}"
+        f"{short(path)} imports {'.'.join(name)}"
         for path in FILES
         if path.parent.name != "kernels"
         for name in sorted(imports_of(path))
@@ -65,27 +128,36 @@ def test_geometry_and_metrics_name_no_protocol() -> None:
     """Rules come as values; the protocol that needs them is a matter of `tasks/`."""
     names = re.compile(r"hbench|hpatches|workbench|bojanic|tss|loftr|d2net|[\"']exact[\"']", re.IGNORECASE)
     offenders = [
-        f"{path.relative_to(SOURCE)}, line {number}: {line.strip()}"
+        f"{short(path)}, line {number}: {line.strip()}"
         for path in FILES
         if path.relative_to(SOURCE).parts[0] in ("geometry", "metrics")
-        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        for number, line in enumerate(lines_of(path), start=1)
         if names.search(line)
     ]
     assert not offenders
 
 
 def test_no_file_is_longer_than_400_lines() -> None:
-    lengths = {str(p.relative_to(SOURCE)): len(p.read_text().splitlines()) for p in FILES}
-    assert not {name: n for name, n in lengths.items() if n > 400}
+    assert not {short(p): n for p in FILES if (n := len(lines_of(p))) > 400}
 
 
 def test_the_median_file_is_shorter_than_120_lines() -> None:
-    assert statistics.median(len(p.read_text().splitlines()) for p in FILES) < 120
+    assert statistics.median(len(lines_of(p)) for p in FILES) < 120
+
+
+def test_a_file_is_not_named_after_its_folder() -> None:
+    offenders = [
+        short(path)
+        for path in FILES
+        for folder in (path.parent.name, path.parent.name.removesuffix("s"))
+        if path.parent != SOURCE and path.stem.lstrip("_").startswith(f"{folder}_")
+    ]
+    assert not offenders
 
 
 def test_every_file_names_its_licence() -> None:
     heads = ("# SPDX-License-Identifier: BSD-3-Clause\n", "__version__")
-    assert not [str(p.relative_to(SOURCE)) for p in FILES if not p.read_text().startswith(heads)]
+    assert not [short(p) for p in FILES if not p.read_text().startswith(heads)]
 
 
 def test_importing_tiepoint_imports_nothing_heavy() -> None:
