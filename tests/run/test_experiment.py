@@ -333,7 +333,7 @@ def test_files_that_are_no_experiment(tmp_path, capsys):
     with pytest.raises(InputError, match="cannot read"):
         read_experiment(tmp_path / "missing.yaml")
     assert tiepoint(["run", "sift", "--config", str(bad)]) == 2
-    assert "--config alone" in capsys.readouterr().err
+    assert "METHOD has no effect with --config" in capsys.readouterr().err
 
 
 def test_the_example_of_the_docs_can_be_planned() -> None:

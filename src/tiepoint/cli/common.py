@@ -6,10 +6,10 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..model.errors import InputError
+from ..model.errors import InputError, TiepointError
 from .words import as_flags
 
 if TYPE_CHECKING:
@@ -37,6 +37,40 @@ def reading(where: str | None) -> Iterator[Store]:
         yield opened
 
 
+class Interrupted(TiepointError):
+    """Ctrl-C or a signal stopped a command; the message says what becomes of the work."""
+
+    exit_code = 130
+
+
+RESUMABLE = "Interrupted. Finished work is saved; rerun the command to resume."
+
+
+@contextlib.contextmanager
+def resumable() -> Iterator[None]:
+    """Work that goes on from where it was when the command is run again."""
+    try:
+        yield
+    except KeyboardInterrupt as e:
+        raise Interrupted(RESUMABLE) from e
+
+
+def without_effect(context: Any, names: Iterable[str], why: str) -> None:
+    """Refuse options that have no effect here, all at once; one that has its default value is no mistake."""
+    wanted = set(names)
+    found = []
+    for parameter in context.command.params:
+        if parameter.name not in wanted:
+            continue
+        value, usual = context.params.get(parameter.name), parameter.get_default(context)
+        if value not in (None, [], ()) and value != usual:
+            flag = next((f for f in parameter.opts if f.startswith("--")), parameter.opts[0])
+            found.append(flag if flag.startswith("-") else (parameter.metavar or flag).strip("[]."))
+    if found:
+        has, them = ("has", "it") if len(found) == 1 else ("have", "them")
+        raise InputError(f"{', '.join(found)} {has} no effect {why}; leave {them} out")
+
+
 def values(given: Sequence[str] | None) -> list[str]:
     """Values of an option that may be repeated or comma-separated.
 
@@ -57,10 +91,29 @@ def key_values(given: Sequence[str] | None) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise InputError(f"option {text!r} is not of the form key=value")
-        try:
-            found[key.replace("-", "_")] = json.loads(value)
-        except ValueError:
-            found[key.replace("-", "_")] = value
+        name, read = key.replace("-", "_"), _read(value)
+        if found.setdefault(name, read) != read:
+            raise InputError(f"option {name} is given twice, as {found[name]!r} and as {read!r}")
+    return found
+
+
+def _read(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def task_options(option: Sequence[str] | None, **flags: Any) -> dict[str, Any]:
+    """Options of a task from ``-o key=value`` and from flags of their own, where these are given."""
+    found = key_values(option)
+    for name, value in flags.items():
+        if value is None:
+            continue
+        if name in found:
+            flag = "--" + name.replace("_", "-")
+            raise InputError(f"option {name} is given twice, with -o and with {flag}")
+        found[name] = value
     return found
 
 

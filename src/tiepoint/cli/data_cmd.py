@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from ..model.errors import InputError, UnknownNameError
-from .common import progress_bars, values
+from .common import progress_bars, values, without_effect
 
 app = typer.Typer(help="Datasets: make, cut, task files, check.", no_args_is_help=True)
 
@@ -20,7 +20,7 @@ def make(
     out: Path = typer.Argument(Path("tiepoint-demo"), help="Folder to write to."),
     width: int = typer.Option(320, help="Image width in pixels."),
     height: int = typer.Option(240, help="Image height in pixels."),
-    seed: int = typer.Option(0, help="Another seed gives other cameras, light and noise."),
+    seed: int = typer.Option(0, help="Seed for cameras, light and noise."),
 ) -> None:
     """Make the demo set from photographs inside scikit-image: no data and no network needed.
 
@@ -38,9 +38,13 @@ def cut(
     out: Path = typer.Option(..., "--out", help="Folder for the patch strips."),
     max_patches: int = typer.Option(2000, "--max-patches", help="At most this many patches a sequence."),
     side: int = typer.Option(65, "--side", help="Patch side in pixels."),
-    magnification: float = typer.Option(5.0, "--magnification", help="Support over detected region."),
+    magnification: float = typer.Option(
+        5.0, "--magnification", help="Patch size as a multiple of the region."
+    ),
     seed: int = typer.Option(0, "--seed", help="Seed of the jitter."),
-    jobs: int = typer.Option(0, "--jobs", help="Sequences at the same time; 0 means one per core."),
+    jobs: int = typer.Option(
+        0, "--jobs", min=0, help="At most this many sequences at the same time; 0 means one per core."
+    ),
 ) -> None:
     """Cut patches from image sequences into the HPatches layout; prints the measured overlaps.
 
@@ -56,7 +60,7 @@ def cut(
             data,
             out,
             options=options,
-            jobs=jobs if jobs > 0 else cores(),
+            jobs=jobs or cores(),
             progress=lambda done, total: progress("patches", done, total),
         )
     print(result)
@@ -66,11 +70,12 @@ def cut(
 
 @app.command("tasks")
 def tasks(
+    context: typer.Context,
     suite: str = typer.Option(..., "--suite", help="hpatches-v1 (2016) or hpatches (2017)."),
     data: Path = typer.Option(..., "--data", help="Folder of patch strips, or a JSON file of lengths."),
     out: Path = typer.Option(..., "--out", help="Folder for the task files."),
-    seed: int = typer.Option(None, "--seed", help="Other draws of hpatches-v1 or of clean lists; default 0."),
-    lists: str = typer.Option(None, "--lists", help="hpatches: official (default), or clean."),
+    seed: int = typer.Option(0, "--seed", help="Seed for the draws of hpatches-v1 and of clean lists."),
+    lists: str = typer.Option("official", "--lists", help="hpatches: official or clean."),
     split: list[str] = typer.Option(None, "--split", help="hpatches: splits to write; default all that fit."),
     given: Path = typer.Option(None, "--tasks", help="hpatches: folder with splits.json or retrieval files."),
 ) -> None:
@@ -83,21 +88,17 @@ def tasks(
     from .task_files import write_v1, write_v2
 
     if suite == "hpatches-v1":
-        only_v2 = {"--lists": lists, "--split": split, "--tasks": given}
-        for option in (name for name, value in only_v2.items() if value):
-            raise InputError(f"{option} has no effect on the suite hpatches-v1; leave it out")
-        print(write_v1(data, out, seed=seed or 0))
+        without_effect(context, ("lists", "split", "given"), "on the suite hpatches-v1")
+        print(write_v1(data, out, seed=seed))
         return
-    if seed is not None and lists != "clean":
-        raise InputError(
-            "--seed has no effect on the official lists, whose recipe has its own; leave it out, or draw "
-            "--lists clean"
-        )
-    print(write_v2(data, out, lists=lists or "official", names=values(split), given=given, seed=seed or 0))
+    if lists != "clean":
+        without_effect(context, ("seed",), "on the official lists, whose recipe has its own")
+    print(write_v2(data, out, lists=lists, names=values(split), given=given, seed=seed))
 
 
 @app.command("check")
 def check(
+    context: typer.Context,
     data: Path = typer.Option(None, "--data", help="Dataset to check: patches, sequences or TSS pairs."),
     store: str = typer.Option(
         None, "--store", help="Store to verify; its database is rebuilt from the files."
@@ -110,6 +111,8 @@ def check(
     """
     if data is None and store is None:
         raise InputError("check needs --data DIR or --store STORE")
+    if data is None:
+        without_effect(context, ("fast",), "on a store, whose files are all read")
     code = 0
     if data is not None:
         from ..datasets.check import check_dataset

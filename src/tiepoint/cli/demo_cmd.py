@@ -7,12 +7,14 @@ from pathlib import Path
 
 import typer
 
-from .common import print_json, print_tables, progress_bars
+from .common import print_json, print_tables, progress_bars, resumable
 
 
 def demo(
     out: Path = typer.Option(Path("tiepoint-demo"), "--out", help="Folder for data, store and report."),
-    jobs: int = typer.Option(0, "--jobs", help="Worker processes; 0 means one per core."),
+    jobs: int = typer.Option(
+        0, "--jobs", min=0, help="At most this many worker processes; 0 means one per core."
+    ),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Make a small real-photo set, run all families on it, print tables, write a report.
@@ -23,8 +25,8 @@ def demo(
     from ..run.demo import run_demo
     from ..run.machine import cores
 
-    with progress_bars(not json_) as progress:
-        runs, store = run_demo(out, jobs=jobs if jobs > 0 else cores(), progress=progress)
+    with progress_bars(not json_) as progress, resumable():
+        runs, store = run_demo(out, jobs=jobs or cores(), progress=progress)
         report = out / "report.html"
         write(runs, report, "html", title="tiepoint demo", progress=progress)
     if json_:

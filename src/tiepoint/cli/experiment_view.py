@@ -3,27 +3,35 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .common import console, error, print_json, progress_bars, told
+from .common import console, error, notice, print_json, progress_bars, resumable, told
 
 
-def run_config(config: Path, store: str | None, *, dry_run: bool, as_json: bool) -> int:
-    """Run an experiment file; the exit code is 0 if all of it was done."""
+def run_config(
+    config: Path, store: str | None, performance: Mapping[str, Any], *, dry_run: bool, as_json: bool
+) -> int:
+    """Run an experiment file; the exit code is 0 if all of it was done.
+
+    Values of `performance` that are not None replace those of the file.
+    """
     from ..run.experiment.config import read_experiment
     from ..run.experiment.plan import plan
     from ..run.experiment.run import run_experiment, store_of
     from ..store.store import Store
 
-    experiment = read_experiment(config)
+    experiment = read_experiment(config, {k: v for k, v in performance.items() if v is not None})
     if dry_run:
-        return _plan(experiment, plan(experiment))
+        return _plan(experiment, plan(experiment), as_json)
     outcomes: list[Any] = []
     live = not as_json and sys.stdout.isatty()
     where = store_of(experiment, config, store)
-    with Store.open(where) as opened, progress_bars(not as_json and not live) as progress:
+    bars = progress_bars(not as_json and not live)
+    with Store.open(where) as opened, bars as progress, resumable():
         if live:
             _live(experiment, opened, outcomes)
         else:
@@ -35,7 +43,10 @@ def run_config(config: Path, store: str | None, *, dry_run: bool, as_json: bool)
     warnings = told(runs)
     if as_json:
         print_json([row for r in runs for row in r.rows()], warnings)
-    elif not live:
+        return 1 if failed else 0
+    for warning in warnings:
+        notice(warning)
+    if not live:
         console().print(table(outcomes))
     return 1 if failed else 0
 
@@ -92,21 +103,36 @@ def _value(score: Any) -> str:
     return f"{100 * score['value']:.2f}{interval}"
 
 
-def _plan(experiment: Any, cells: list[Any]) -> int:
+def _plan(experiment: Any, cells: list[Any], as_json: bool) -> int:
     """What would be run, with sizes."""
     from ..methods.keypoints.spec import split_detector
     from ..run.experiment.run import sizes
 
-    made = sorted({c.make for c in cells if c.make is not None})
-    for detector in made:
-        print(f"keypoint set: {detector} in image 1 of every scene, projected into the others")
+    sets = sorted({c.make for c in cells if c.make is not None})
+    found = []
     for cell in cells:
         images, units = sizes(cell, experiment)
+        found.append(
+            {
+                "method": cell.name,
+                "spec": cell.spec,
+                "task": cell.task,
+                "items": images,
+                "units": units,
+                "protocols": list(cell.protocols),
+            }
+        )
+    if as_json:
+        print(json.dumps({"plan": found, "keypoint_sets": sets}, indent=1))
+        return 0
+    for detector in sets:
+        print(f"keypoint set: {detector} in image 1 of every scene, projected into the others")
+    for one in found:
         print(
-            f"{cell.name} on {cell.task}: {cell.spec}, {images} images, {units} scenes, "
-            f"protocols {', '.join(cell.protocols)}"
+            f"{one['method']} on {one['task']}: {one['spec']}, {one['items']} images, {one['units']} scenes, "
+            f"protocols {', '.join(one['protocols'])}"
         )
     extractions = {(c.spec, split_detector(c.spec).detector) for c in cells}
-    images = max(sizes(c, experiment)[0] for c in cells)
+    images = max(one["items"] for one in found)
     print(f"{len(cells)} runs, {len(extractions)} feature extractions of {images} images each")
     return 0

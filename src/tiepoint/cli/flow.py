@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ..model.errors import FormatError, InputError
-from .common import notice, progress_bars
+from .common import notice, progress_bars, without_effect
 
 app = typer.Typer(help="Flow files: pictures, conversion, warping.", no_args_is_help=True)
 
@@ -29,6 +29,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 @app.command("show")
 def show(
+    context: typer.Context,
     flow: Path = typer.Argument(None, help="Flow file: .flo, KITTI .png, .npy or .npz."),
     out: Path = typer.Option(None, "--out", help="Picture to write; default FLOW.color.png."),
     truth: Path = typer.Option(None, "--truth", help="True flow: adds an error map, sets the colour scale."),
@@ -61,10 +62,15 @@ def show(
     if results is not None:
         if flow is not None or data is None:
             raise InputError("--results needs --data and no FLOW; see tiepoint flow show --help")
+        alone = ("out", "truth", "image1", "image2", "mask")
+        without_effect(context, alone, "with --results, whose pictures are drawn as the TSS kit draws them")
         _show_results(results, data, vis_dir, colours)
         return
     if flow is None:
         raise InputError("show needs a FLOW file, or --results and --data; see tiepoint flow show --help")
+    without_effect(context, ("data", "vis_dir"), "without --results")
+    if image2 is None and (mask is None or image1 is None):
+        without_effect(context, ("bg_color",), "without --image2, or --image1 and --mask")
     _show_one(flow, out, truth, image1, image2, mask, colours)
 
 

@@ -9,10 +9,13 @@ from typing import Any
 import typer
 
 from ..model.errors import InputError
-from .common import progress_bars
+from .common import progress_bars, without_effect
 
 app = typer.Typer(help="Keypoint sets: make, intersect, subset, import, export.", no_args_is_help=True)
 STORE = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store.")
+SAID_BY_THE_RECIPE = (
+    "mode", "max_features", "min_distance_px", "min_size_px", "max_size_px", "device",
+)  # fmt: skip
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace a set of the same name.")
 
 
@@ -40,12 +43,13 @@ def _loaded(store: str | None, *names: str) -> list[Any]:
 
 @app.command("make")
 def make(
+    context: typer.Context,
     name: str = typer.Argument(..., help="Name of the set, or of a recipe: sift_surf_intersection."),
     data: Path = typer.Option(..., "--data", help="Folder of image sequences."),
     detector: str = typer.Option(None, "--detector", help="Detector, e.g. sift or surf?threshold=0.001."),
     mode: str = typer.Option("independent", "--mode", help="independent, or projected from image 1."),
     max_features: int = typer.Option(
-        2000, "--max-features", help="Strongest kept in each image; 0 keeps all."
+        2000, "--max-features", min=0, help="Strongest kept in each image; 0 keeps all."
     ),
     border_px: float = typer.Option(40.0, "--border-px", help="Margin to every edge of every image."),
     min_distance_px: float = typer.Option(
@@ -67,6 +71,7 @@ def make(
     sequences = ImageSequences(data)
     with progress_bars() as progress:
         if detector is None and name in RECIPES:
+            without_effect(context, SAID_BY_THE_RECIPE, f"on the recipe {name}, which says this itself")
             sets = make_recipe(
                 sequences, name, border_px=border_px, progress=lambda d, t: progress(name, d, t)
             )
@@ -103,6 +108,7 @@ def intersect(
 
 @app.command("subset")
 def subset(
+    context: typer.Context,
     source: str = typer.Argument(..., metavar="SET", help="Keypoint set."),
     out: str = typer.Option(..., "--out", help="Name of the new set."),
     count: int = typer.Option(None, "--count", help="How many to keep."),
@@ -125,6 +131,10 @@ def subset(
 
     if all(v is None for v in (count, min_size_px, max_size_px, min_distance_px)):
         raise InputError("say what to keep: --count, --min-size-px, --max-size-px or --min-distance-px")
+    if count is None:
+        without_effect(context, ("scope", "by", "seed"), "without --count")
+    elif by != "random":
+        without_effect(context, ("seed",), "without --by random")
     made = part_of(
         _loaded(store, source)[0], out, count=count, scope=scope, by=by, seed=seed,
         min_size_px=min_size_px, max_size_px=max_size_px, min_distance_px=min_distance_px,

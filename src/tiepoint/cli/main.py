@@ -113,7 +113,7 @@ def _code(arguments: list[str], debug: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except TiepointError as e:
-        if debug:
+        if debug and e.exit_code != STOPPED:
             raise
         error(str(e))
         return e.exit_code
@@ -127,5 +127,5 @@ def _code(arguments: list[str], debug: bool) -> int:
 
 
 def _stopped() -> int:
-    error("stopped; what was finished is kept, the same command goes on from there")
+    error("Interrupted.")
     return STOPPED

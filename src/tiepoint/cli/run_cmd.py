@@ -3,34 +3,63 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..model.errors import InputError, StoreError, TiepointError
-from .common import error, key_values, print_json, print_tables, progress_bars, told, values
+from .common import (
+    RESUMABLE,
+    Interrupted,
+    error,
+    print_json,
+    print_tables,
+    progress_bars,
+    task_options,
+    told,
+    values,
+    without_effect,
+)
 from .experiment_view import run_config
+
+if TYPE_CHECKING:
+    from ..run.engine import Shared
+    from ..run.prepare import Prepared, Progress
+    from ..run.result import Run
+    from ..store.store import Store
+
+SAID_BY_THE_FILE = (
+    "methods", "task", "data", "tasks", "benchmark", "protocol", "split", "fit_on", "write_results", "option",
+    "name",
+)  # fmt: skip
+"""What an experiment file says itself, or has no use for."""
 
 
 def run(
+    context: typer.Context,
     methods: list[str] = typer.Argument(
         None, metavar="METHOD...", help="Names, files:DIR, onnx:FILE, my.py:Class …"
     ),
     task: list[str] = typer.Option(None, "--task", help="Task, repeated or comma-separated."),
     data: Path = typer.Option(None, "--data", help="Folder of the dataset."),
-    tasks: Path = typer.Option(None, "--tasks", help="Folder with definition files, splits, task lists."),
+    tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
     benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use; NAME or NAME*."),
     protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; default exact."),
     split: str = typer.Option(None, "--split", help="Split of the task (HPatches 2017)."),
-    jobs: int = typer.Option(0, "--jobs", help="Worker processes; 0 means one per core."),
-    store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
-    on_bad: str = typer.Option(
-        "error", "--on-bad", help="NaN, inf, zero descriptors: error, miss, keep-zeros."
+    jobs: int = typer.Option(
+        None, "--jobs", min=0, help="At most this many worker processes; default 0, one per core."
     ),
-    device: str = typer.Option("cpu", "--device", help="Device of learned methods."),
+    store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
+    name: str = typer.Option(None, "--name", help="What to call the run; for a single method."),
+    on_bad: str = typer.Option(
+        None, "--on-bad", help="How to treat invalid descriptors: error (default), miss or keep-zeros."
+    ),
+    device: str = typer.Option(None, "--device", help="Device of learned methods; default cpu."),
     fit_on: Path = typer.Option(
-        None, "--fit-on", help="Dataset to fit +pca, +zca … on instead of the split's train sequences."
+        None, "--fit-on", help="Dataset to fit +pca, +zca … on instead of the split's training sequences."
     ),
     write_results: Path = typer.Option(
         None, "--write-results", help="Also write result files of the task here."
@@ -42,6 +71,9 @@ def run(
 ) -> int:
     """Run methods on tasks and print their scores.
 
+    With `--config` an experiment file says what to run; `--jobs`, `--device` and `--on-bad` then replace what
+    it says about performance, and `--store` its database.
+
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
     from ..run.engine import Shared
@@ -50,34 +82,27 @@ def run(
     from ..run.prepare import Request, prepare_all
     from ..store.store import Store, store_root
 
-    names = values(task)
     if config is not None:
-        if methods or names or data is not None:
-            raise InputError("an experiment file names methods, tasks and data itself; give --config alone")
-        return run_config(config, store, dry_run=dry_run, as_json=json_)
+        without_effect(context, SAID_BY_THE_FILE, "with --config: the experiment file says what to run")
+        asked = {"num_threads": jobs, "device": device, "on_bad": on_bad}
+        return run_config(config, store, asked, dry_run=dry_run, as_json=json_)
+    names = values(task)
     if not methods or not names or data is None:
         raise InputError("run needs at least one METHOD, --task and --data; see tiepoint run --help")
-    options: dict[str, Any] = key_values(option)
-    given = {"tasks": tasks, "split": split, "benchmark": values(benchmark) or None}
-    options |= {k: v for k, v in given.items() if v is not None}
-    protocols = tuple(values(protocol))
+    if name is not None and len(methods) > 1:
+        raise InputError(f"--name is for a single method, and there are {len(methods)}: {', '.join(methods)}")
+    options = task_options(option, tasks=tasks, split=split, benchmark=values(benchmark) or None)
+    chosen = {"on_bad": on_bad or "error", "device": device or "cpu"}
     requests = [
         Request(
-            method,
-            name,
-            data,
-            protocols,
-            options,
-            {"on_bad": on_bad, "device": device},
-            jobs if jobs > 0 else cores(),
-            fit_on,
+            method, one, data, tuple(values(protocol)), options, chosen, jobs or cores(), fit_on, name=name
         )
-        for name in names
+        for one in names
         for method in methods
     ]
     check = has_result_files if write_results is not None else None
     if dry_run:
-        return _plan(prepare_all(requests, store_root(store), check=check))
+        return print_plan(_plan(prepare_all(requests, store_root(store), check=check)), json_)
     with Store.open(store) as opened, progress_bars(not json_) as progress:
         prepared = prepare_all(requests, opened.root, progress, check=check)
         with Shared(opened.root) as shared:
@@ -91,14 +116,14 @@ def run(
 
 
 def _evaluate(
-    prepared: list[Any], store: Any, shared: Any, progress: Any, out: Path | None
-) -> tuple[list[Any], int]:
+    prepared: list[Prepared], store: Store, shared: Shared, progress: Progress, out: Path | None
+) -> tuple[list[Run], int]:
     """Run what was made ready, one after the other; a failure is told at once and the rest goes on."""
-    from ..run.engine import evaluate_prepared
+    from ..run.engine import evaluate_prepared, is_kept
     from ..run.foreign_results import write_result_files
 
     alone = len(prepared) == 1
-    runs: list[Any] = []
+    runs: list[Run] = []
     errors: dict[str, int] = {}
     while prepared:
         one = prepared.pop(0)  # lets the open task go after its last method
@@ -106,6 +131,10 @@ def _evaluate(
             runs.append(evaluate_prepared(one, store, shared, progress))
             if out is not None:
                 write_result_files(one, runs[-1], store, shared, out)
+        except KeyboardInterrupt as e:
+            again = {p.method.name for p in (one, *prepared) if not is_kept(p)}
+            lost = "".join(f" The features of {n} are not cached and will be computed again." for n in again)
+            raise Interrupted(RESUMABLE + lost) from e
         except StoreError:
             raise
         except TiepointError as e:
@@ -117,12 +146,30 @@ def _evaluate(
     return runs, max(errors.values(), default=0)
 
 
-def _plan(prepared: list[Any]) -> int:
-    for one in prepared:
-        rows = sum(i.count or 0 for i in one.opened.items)
-        size = f", {rows:,} rows" if rows else ""
+def _plan(prepared: Sequence[Prepared]) -> list[dict[str, Any]]:
+    """What would be run, with sizes."""
+    return [
+        {
+            "method": one.method.name,
+            "task": one.task.name,
+            "items": len(one.opened.items),
+            "rows": sum(i.count or 0 for i in one.opened.items) or None,
+            "units": len(one.opened.units),
+            "protocols": list(one.protocols),
+        }
+        for one in prepared
+    ]
+
+
+def print_plan(plan: Sequence[dict[str, Any]], as_json: bool) -> int:
+    """The plan of ``--dry-run``, as text or as one JSON object."""
+    if as_json:
+        print(json.dumps({"plan": list(plan)}, indent=1))
+        return 0
+    for one in plan:
+        size = f", {one['rows']:,} rows" if one["rows"] else ""
         print(
-            f"{one.method.name} on {one.task.name}: {len(one.opened.items)} items{size}, "
-            f"{len(one.opened.units)} units, protocols {', '.join(one.protocols)}"
+            f"{one['method']} on {one['task']}: {one['items']} items{size}, {one['units']} units, "
+            f"protocols {', '.join(one['protocols'])}"
         )
     return 0

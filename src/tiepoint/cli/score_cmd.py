@@ -9,27 +9,38 @@ from typing import Any
 
 import typer
 
-from ..model.errors import InputError
-from .common import console, key_values, notice, print_json, print_tables, progress_bars, values
+from .common import (
+    console,
+    notice,
+    print_json,
+    print_tables,
+    progress_bars,
+    resumable,
+    task_options,
+    values,
+    without_effect,
+)
 
 FEW_PAIRS = 20
 """With at most so many pairs their rows are printed without being asked for."""
 
 
 def score(
+    context: typer.Context,
     task: str = typer.Argument(..., metavar="TASK", help="Task, e.g. hpatches-v1/matching or tss."),
     results: Path = typer.Option(..., "--results", help="Folder with result files."),
     data: Path = typer.Option(..., "--data", help="Folder of the dataset."),
-    tasks: Path = typer.Option(None, "--tasks", help="Folder with definition files."),
+    tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
     benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use; NAME or NAME*."),
     protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; default exact."),
+    name: str = typer.Option(None, "--name", help="What to call the run; for results of one method."),
     on_bad: str = typer.Option(None, "--on-bad", help="NaN distances: error or miss; not for flows."),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
     auto_flip: bool = typer.Option(
-        False, "--auto-flip", help="tss: swap mask labels where that scores more."
+        False, "--auto-flip", help="tss: invert both masks when that raises the score."
     ),
     use_prec: bool = typer.Option(
-        False, "--use-prec", help="tss: pixel accuracy instead of IoU in scores.csv."
+        False, "--use-prec", help="tss: pixel accuracy instead of IoU in scores.csv and for --auto-flip."
     ),
     missing: str = typer.Option(
         None, "--missing", help="tss and dense tasks: error, skip or zero for missing files."
@@ -38,11 +49,13 @@ def score(
     pairs: bool = typer.Option(
         None, "--pairs/--no-pairs", help="tss: print both rows of every pair; default with 20 pairs or fewer."
     ),
-    jobs: int = typer.Option(0, "--jobs", help="Worker processes; 0 means one per core."),
+    jobs: int = typer.Option(
+        0, "--jobs", min=0, help="At most this many worker processes; 0 means one per core."
+    ),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Score files that another program made: any dissimilarity, any language.
+    """Score result files written by any program.
 
     Example: `tiepoint score hpatches-v1/matching --results results --data hpatches-release`
     """
@@ -51,20 +64,21 @@ def score(
     from ..store.store import Store
 
     if task != "tss":
-        for name, asked in (("--scores-csv", scores_csv), ("--pairs", pairs is not None)):
-            if asked:
-                raise InputError(f"{name} is for the task tss only; {task} has no such rows, use --json")
-    options: dict[str, Any] = key_values(option)
-    given = {
-        "tasks": tasks,
-        "benchmark": values(benchmark) or None,
-        "on_bad": on_bad,
-        "auto_flip": auto_flip or None,
-        "use_prec": use_prec or None,
-        "missing": missing,
-    }
-    options |= {k: v for k, v in given.items() if v is not None}
-    with Store.open(store) as opened, progress_bars(not json_) as progress:
+        without_effect(context, ("scores_csv", "pairs"), f"on {task}, which has no rows for pairs")
+    if json_:
+        without_effect(context, ("pairs",), "with --json, which prints no tables")
+    if not scores_csv and not auto_flip:
+        without_effect(context, ("use_prec",), "without --scores-csv or --auto-flip")
+    options = task_options(
+        option,
+        tasks=tasks,
+        benchmark=values(benchmark) or None,
+        on_bad=on_bad,
+        auto_flip=auto_flip or None,
+        use_prec=use_prec or None,
+        missing=missing,
+    )
+    with Store.open(store) as opened, progress_bars(not json_) as progress, resumable():
         runs = score_results(
             task,
             results,
@@ -72,7 +86,8 @@ def score(
             opened,
             protocols=values(protocol),
             options=options,
-            jobs=jobs if jobs > 0 else cores(),
+            jobs=jobs or cores(),
+            name=name,
             progress=progress,
         )
     if scores_csv:

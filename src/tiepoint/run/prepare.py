@@ -122,6 +122,7 @@ def prepare_all(
         progress("input", done, len(stages))
         desk.resolve(request)
         done += 1
+    desk.check_settings(requests)
     desk.check_items()
     if stages:
         progress("input", len(stages), len(stages))
@@ -182,9 +183,26 @@ class _Desk:
     def _ready(self, request: Request, task: Task, opened: OpenTask | None) -> _Ready:
         fit = Fitting(opened, self.root, fit_on=request.fit_on, earnest=False)
         method = _resolve(request, task, self.root, fit)
-        if request.fit_on is not None and not fit.log:
-            raise InputError(f"`fit_on` has no effect: {method.name} has no transform that is fitted")
         return _Ready(method, fit)
+
+    def check_settings(self, requests: Sequence[Request]) -> None:
+        """Refuse settings that none of the methods has a use for, once all of these are known."""
+        if any(request.jobs < 1 for request in requests):
+            self.checks.errors.append(InputError("`jobs` must be at least 1"))
+        if self.checks.errors:
+            return
+        ready = [self.ready[_task_key(r), method_key(r)] for r in requests]
+        names = list(dict.fromkeys(r.method.name for r in ready))
+        has, runs = ("has", "runs") if len(names) == 1 else ("have", "run")
+        if any(r.fit_on is not None for r in requests) and not any(r.fit.log for r in ready):
+            self.checks.errors.append(
+                InputError(f"`fit_on` has no effect: {', '.join(names)} {has} no transform that is fitted")
+            )
+        devices = {str(r.method_options.get("device", "cpu")) for r in requests}
+        if devices - {"cpu"} and not any(_takes_device(r.method.config) for r in ready):
+            self.checks.errors.append(
+                InputError(f"`device` has no effect: {', '.join(names)} always {runs} on the CPU")
+            )
 
     def _items(self, request: Request, task: Task, opened: OpenTask | None, method: Method) -> Sequence[Item]:
         if method.check is None:
@@ -239,6 +257,13 @@ def _resolve(request: Request, task: Task, root: Path, fit: Callable[..., Any]) 
     spec = located(request.method, root)
     method: Method = resolve(spec, family=task.family, fit=fit, **request.method_options)
     return method
+
+
+def _takes_device(config: Any) -> bool:
+    """Whether a device is part of what determines the output of a method, or of one that it is made of."""
+    if isinstance(config, Mapping):
+        return "device" in config or any(_takes_device(part) for part in config.values())
+    return isinstance(config, list | tuple) and any(_takes_device(part) for part in config)
 
 
 def _task_key(request: Request) -> str:

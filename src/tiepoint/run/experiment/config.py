@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -223,8 +224,11 @@ class Experiment(Section):
     performance: Performance = Performance()
 
 
-def read_experiment(path: Path) -> Experiment:
-    """Read an experiment file; every problem is one sentence with the place in the file."""
+def read_experiment(path: Path, performance: Mapping[str, Any] | None = None) -> Experiment:
+    """Read an experiment file; every problem is one sentence with the place in the file.
+
+    Values of `performance` take the place of those in the file.
+    """
     import yaml
 
     try:
@@ -237,6 +241,8 @@ def read_experiment(path: Path) -> Experiment:
         raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}", line=line) from e
     if not isinstance(found, dict):
         raise FormatError(path, "an experiment file has the sections experiment, dataset, descriptors …")
+    if performance:
+        found = found | {"performance": {**(found.get("performance") or {}), **performance}}
     return parse_experiment(found, str(path))
 
 
