@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.methods.patches.write import write_descriptors
+from tiepoint.methods.patches.files import write_descriptors
 from tiepoint.methods.resolve import resolve
 from tiepoint.model.errors import InputError, ProblemsError
 from tiepoint.model.units import Item

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from tiepoint.methods.names import METHODS
-from tiepoint.methods.registry import MethodRegistry
+from tiepoint.methods.names import METHODS, MethodRegistry
 from tiepoint.model.errors import InputError, UnknownNameError
 
 

@@ -161,11 +161,8 @@ def test_a_dropped_keypoint_is_a_miss_in_its_own_row(patches):
     class Fussy(OneKeypoint):
         name, distance, dimension = "fussy", "hamming", 4
 
-        def extractor(self, side):
-            return Dropping()
-
-        def keypoint(self, side):
-            return cv2.KeyPoint(32, 32, 9)
+        def tools(self, side):
+            return Dropping(), cv2.KeyPoint(32, 32, 9)
 
     levels = np.array([10, 200, 30, 220, 50], np.uint8)
     values, valid = Fussy().describe(np.broadcast_to(levels[:, None, None], (5, 65, 65)))

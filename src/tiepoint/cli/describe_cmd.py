@@ -29,7 +29,7 @@ def describe(
     Example: `tiepoint describe rootsift --data hpatches-release --out descriptors/rootsift`
     """
     from ..datasets.hpatches.strips import HPatchesDataset
-    from ..methods.patches.write import write_descriptors
+    from ..methods.patches.files import write_descriptors
     from ..methods.resolve import resolve
 
     dataset = HPatchesDataset(data)

@@ -133,7 +133,7 @@ def _wh(array: Any) -> str:
 
 def _show_results(results: Path, data: Path, vis_dir: str, colours: tuple[Any, Any]) -> None:
     from ..datasets.tss import TssDataset
-    from ..methods.dense.layout import check_folders, pair_folder
+    from ..methods.dense.files import check_folders, pair_folder
 
     place = Path(vis_dir)
     if ".." in place.parts:

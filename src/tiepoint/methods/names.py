@@ -1,164 +1,194 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Methods: the things under test. `METHODS` knows their names, `resolve` makes them ready to run."""
+"""Methods: the things under test. `METHODS` knows their names; one name may stand for one in each family."""
 
 from __future__ import annotations
 
-from .registry import FAMILIES, MethodRegistry
+from ..model.errors import InputError, UnknownNameError
+from ..model.registry import PLUGGED, Entry, Registry
+
+FAMILIES = ("patches", "keypoints", "dense")
+
+
+class MethodRegistry(Registry):
+    """Names by family: `sift` describes patches in one family and keypoints in another.
+
+    Internally an entry is known as ``family/name``; that full form is accepted wherever a name is. A
+    plug-in (entry point) belongs to every family: whether its object fits is seen when it is resolved.
+
+    >>> r = MethodRegistry("method")
+    >>> r.add("pi", "math:pi", "3.14…", family="patches")
+    >>> r.add("pi", "math:tau", "6.28…", family="dense")
+    >>> round(r.load("pi", family="dense"), 2), r.names("patches")
+    (6.28, ['pi'])
+    """
+
+    def _key(self, name: str, family: str) -> str:
+        """A name can be taken once in each family."""
+        return f"{family}/{name}"
+
+    def names(self, family: str | None = None) -> list[str]:
+        """Known names, of one family (and the plug-ins) or of all."""
+        return sorted({e.name for e in self if family in (None, e.family) or e.family == PLUGGED})
+
+    def __contains__(self, name: str) -> bool:
+        self._plug()
+        return name in self._entries or any(e.name == name for e in self._entries.values())
+
+    def entry(self, name: str, *, family: str | None = None) -> Entry:
+        """The entry of `name` in `family`.
+
+        Without a family the first of patches, keypoints, dense, plug-in that has the name. A name that
+        exists only in another family is an error that says so.
+        """
+        self._plug()
+        if name in self._entries:
+            return self._entries[name]
+        for wanted in (*FAMILIES, PLUGGED):
+            if family in (None, wanted) or wanted == PLUGGED:
+                found = self._entries.get(f"{wanted}/{name}")
+                if found is not None:
+                    return found
+        elsewhere = sorted({e.family for e in self._entries.values() if e.name == name})
+        if elsewhere:
+            raise InputError(
+                f"{self.what} {name!r} is for {' and '.join(elsewhere)}, and this task is for {family}; "
+                f"known for {family}: {', '.join(self.names(family)) or 'none'}"
+            )
+        raise UnknownNameError(self.what, name, self.names(family))
+
+    def load(self, name: str, *, family: str | None = None) -> object:
+        """Import and return the object registered as `name` in `family`."""
+        return self.imported(self.entry(name, family=family))
+
+    def identity(self, cls: type) -> str:
+        """What a class of this package is called in keys, wherever its file lies: ``patches/sift``.
+
+        Its first registered name, in alphabetical order; what it says itself as `identity`, where it is not
+        registered.
+
+        >>> from tiepoint.methods.names import METHODS
+        >>> METHODS.identity(METHODS.load("sift", family="patches"))
+        'patches/sift'
+        """
+        target = f"{cls.__module__}:{cls.__qualname__}"
+        names = sorted(key for key, entry in self._entries.items() if entry.target == target)
+        return names[0] if names else str(getattr(cls, "identity", target))
+
 
 METHODS = MethodRegistry("method", group="tiepoint.methods")
 
-_OWN = "tiepoint.methods"
-_add = METHODS.add
+_CV, _TORCH, _ONNX = "opencv", "learned", "onnx"
+"""Extras of this package that a method needs."""
 
-_P = f"{_OWN}.patches"
-_KEYPOINTS = f"{_OWN}.keypoints"
 
-_add("constant", f"{_P}.canaries:Constant", "canary: the same for every patch", family="patches")
-_add("random", f"{_P}.canaries:Random", "canary: noise, seeded by the patch-image", family="patches")
-_add("oracle", f"{_P}.canaries:Oracle", "canary: knows the answer", family="patches")
-_add(
-    "meanstd",
-    f"{_P}.intensity:MeanStd",
-    "mean and standard deviation of the patch",
-    family="patches",
+def _register(family: str, package: str, *rows: tuple[str, str, str | None, str]) -> None:
+    """Add methods of a family: name, module and class below `package`, extra, one line about it."""
+    for name, target, needs, summary in rows:
+        METHODS.add(name, f"tiepoint.methods.{package}.{target}", summary, family=family, needs=needs)
+
+
+_register(
+    "patches",
+    "patches",
+    ("constant", "canaries:Constant", None, "canary: the same for every patch"),
+    ("random", "canaries:Random", None, "canary: noise, seeded by the patch-image"),
+    ("oracle", "canaries:Oracle", None, "canary: knows the answer"),
+    ("meanstd", "intensity:MeanStd", None, "mean and standard deviation of the patch"),
+    ("resize", "intensity:Resize", None, "z-scored patch at 4 x 4 (v1: 6 x 6)"),
+    ("pixels", "intensity:Pixels", None, "z-scored raw patch"),
+    ("vlfeat-sift", "vlfeat_sift:VLFeatSift", None, "SIFT as VLFeat computes it"),
+    ("sift", "opencv:Sift", _CV, "SIFT of OpenCV"),
+    ("rootsift", "opencv:RootSift", _CV, "square root of l1-normalised SIFT"),
+    ("orb", "opencv:Orb", _CV, "rotated BRIEF, 256 bits, upright"),
+    ("brief", "opencv:Brief", _CV, "256 intensity comparisons"),
+    ("brisk", "opencv:Brisk", _CV, "512 comparisons on rings, upright"),
+    ("freak", "opencv:Freak", _CV, "512 comparisons on a retina, upright"),
+    ("latch", "opencv:Latch", _CV, "256 comparisons of patch triplets"),
+    ("akaze", "opencv:Akaze", _CV, "M-LDB in a nonlinear scale space"),
+    ("daisy", "opencv:Daisy", _CV, "orientation histograms on rings"),
+    ("vgg", "opencv:Vgg", _CV, "learned pooling and projection, 120-d"),
+    ("boostdesc", "opencv:BoostDesc", _CV, "BinBoost, 256 boosted bits"),
+    ("beblid", "opencv:Beblid", _CV, "512 boosted box comparisons"),
+    ("teblid", "opencv:Teblid", _CV, "256 triplet-trained box comparisons"),
+    ("files", "files:DescriptorFiles", None, "files:DIR, what another program wrote"),
 )
-_add("resize", f"{_P}.intensity:Resize", "z-scored patch at 4 x 4 (v1: 6 x 6)", family="patches")
-_add("pixels", f"{_P}.intensity:Pixels", "z-scored raw patch", family="patches")
-_add("vlfeat-sift", f"{_P}.vlfeat_sift:VLFeatSift", "SIFT as VLFeat computes it", family="patches")
-
-_CV = f"{_P}.opencv"
-_add("sift", f"{_CV}:Sift", "SIFT of OpenCV", family="patches", needs="opencv")
-_add("rootsift", f"{_CV}:RootSift", "square root of l1-normalised SIFT", family="patches", needs="opencv")
-_add("orb", f"{_CV}_binary:Orb", "rotated BRIEF, 256 bits, upright", family="patches", needs="opencv")
-_add("brief", f"{_CV}_binary:Brief", "256 intensity comparisons", family="patches", needs="opencv")
-_add("brisk", f"{_CV}_binary:Brisk", "512 comparisons on rings, upright", family="patches", needs="opencv")
-_add("freak", f"{_CV}_binary:Freak", "512 comparisons on a retina, upright", family="patches", needs="opencv")
-_add("latch", f"{_CV}_binary:Latch", "256 comparisons of patch triplets", family="patches", needs="opencv")
-_add("akaze", f"{_CV}_binary:Akaze", "M-LDB in a nonlinear scale space", family="patches", needs="opencv")
-_add("daisy", f"{_CV}_trained:Daisy", "orientation histograms on rings", family="patches", needs="opencv")
-_add("vgg", f"{_CV}_trained:Vgg", "learned pooling and projection, 120-d", family="patches", needs="opencv")
-_add("boostdesc", f"{_CV}_trained:BoostDesc", "BinBoost, 256 boosted bits", family="patches", needs="opencv")
-_add("beblid", f"{_CV}_trained:Beblid", "512 boosted box comparisons", family="patches", needs="opencv")
-_add(
-    "teblid", f"{_CV}_trained:Teblid", "256 triplet-trained box comparisons", family="patches", needs="opencv"
+_register(
+    "patches",
+    "networks",
+    ("onnx", "onnx:Onnx", _ONNX, "onnx:FILE, a patch network"),
+    ("torchscript", "torchscript:TorchScript", _TORCH, "torchscript:FILE"),
+    ("kornia", "kornia:Kornia", _TORCH, "kornia:NAME?weights=FILE"),
 )
-
-_NET = f"{_OWN}.networks"
-_add(
-    "files",
-    f"{_P}.files:DescriptorFiles",
-    "files:DIR, what another program wrote",
-    family="patches",
+_register(
+    "detectors",
+    "keypoints",
+    ("sift", "detect.opencv:Sift", _CV, "differences of Gaussians, with orientations"),
+    ("orb", "detect.opencv:Orb", _CV, "FAST in a pyramid, Harris score"),
+    ("akaze", "detect.opencv:Akaze", _CV, "nonlinear scale space, fast"),
+    ("kaze", "detect.opencv:Kaze", _CV, "nonlinear scale space"),
+    ("brisk", "detect.opencv:Brisk", _CV, "AGAST in a scale space"),
+    ("fast", "detect.opencv:Fast", _CV, "segment-test corners, one scale"),
+    ("agast", "detect.opencv:Agast", _CV, "segment-test corners, one scale"),
+    ("gftt", "detect.opencv:Gftt", _CV, "smaller eigenvalue, one scale"),
+    ("mser", "detect.opencv:Mser", _CV, "maximally stable regions"),
+    ("surf", "surf:Detector", None, "fast Hessian on an integral image"),
+    ("harris", "detect.harris:Harris", None, "Harris corners, scale by the Laplacian"),
+    ("grid", "detect.plain:Grid", None, "a regular grid"),
+    ("random", "detect.plain:Random", None, "random points, seeded by the image"),
+    ("keynet", "detect.keynet:KeyNet", _TORCH, "keynet?weights=FILE, Key.Net through kornia"),
+    ("files", "detect.files:KeypointFiles", None, "files:DIR, keypoint CSVs"),
+    ("set", "detect.files:KeypointSetPlaces", None, "set:NAME, a stored keypoint set"),
+    ("xfeat", "xfeat:Detector", _ONNX, "xfeat?weights=FILE, reliable cells"),
 )
-_add("onnx", f"{_NET}.onnx:Onnx", "onnx:FILE, a patch network", family="patches", needs="onnx")
-_add("torchscript", f"{_NET}.torchscript:TorchScript", "torchscript:FILE", family="patches", needs="learned")
-_add("kornia", f"{_NET}.kornia:Kornia", "kornia:NAME?weights=FILE", family="patches", needs="learned")
-
-_D = f"{_KEYPOINTS}.detect"
-
-
-def _detector(name: str, target: str, summary: str, needs: str | None = "opencv") -> None:
-    _add(name, f"{_D}.{target}", summary, family="detectors", needs=needs)
-
-
-_detector("sift", "opencv:Sift", "differences of Gaussians, with orientations")
-_detector("orb", "opencv:Orb", "FAST in a pyramid, Harris score")
-_detector("akaze", "opencv:Akaze", "nonlinear scale space, fast")
-_detector("kaze", "opencv:Kaze", "nonlinear scale space")
-_detector("brisk", "opencv:Brisk", "AGAST in a scale space")
-_detector("fast", "opencv:Fast", "segment-test corners, one scale")
-_detector("agast", "opencv:Agast", "segment-test corners, one scale")
-_detector("gftt", "opencv:Gftt", "smaller eigenvalue, one scale")
-_detector("mser", "opencv:Mser", "maximally stable regions")
-_detector("surf", "surf:Surf", "fast Hessian on an integral image", None)
-_detector("harris", "harris:Harris", "Harris corners, scale by the Laplacian", None)
-_detector("grid", "plain:Grid", "a regular grid", None)
-_detector("random", "plain:Random", "random points, seeded by the image", None)
-_detector("keynet", "keynet:KeyNet", "keynet?weights=FILE, Key.Net through kornia", "learned")
-_detector("files", "files:KeypointFiles", "files:DIR, keypoint CSVs", None)
-_detector("set", "files:KeypointSetPlaces", "set:NAME, a stored keypoint set", None)
-_add(
-    "xfeat",
-    f"{_KEYPOINTS}.xfeat:Detector",
-    "xfeat?weights=FILE, reliable cells",
-    family="detectors",
-    needs="onnx",
+_register(
+    "keypoints",
+    "keypoints",
+    ("constant", "describe.canaries:Constant", None, "canary: the same at every keypoint"),
+    ("random", "describe.canaries:Random", None, "canary: noise, seeded by the image"),
+    ("oracle", "describe.canaries:Oracle", None, "canary: oracle@set:NAME, knows projected points"),
+    ("sift", "describe.sift:Sift", _CV, "SIFT of OpenCV, level by size"),
+    ("rootsift", "describe.sift:RootSift", _CV, "square root of l1-normalised SIFT"),
+    ("rgbsift", "describe.sift:RgbSift", _CV, "SIFT of each colour channel, 384-d"),
+    ("rgbsift_channel_avg", "describe.sift:RgbSiftChannelAverage", _CV, "mean of the channels of rgbsift"),
+    ("orb", "describe.opencv:Orb", _CV, "rotated BRIEF, 256 bits"),
+    ("brief", "describe.opencv:Brief", _CV, "256 intensity comparisons"),
+    ("brisk", "describe.opencv:Brisk", _CV, "512 comparisons on rings"),
+    ("freak", "describe.opencv:Freak", _CV, "512 comparisons on a retina"),
+    ("latch", "describe.opencv:Latch", _CV, "256 comparisons of patch triplets"),
+    ("daisy", "describe.opencv:Daisy", _CV, "orientation histograms on rings"),
+    ("vgg", "describe.opencv:Vgg", _CV, "learned pooling and projection, 120-d"),
+    ("boostdesc", "describe.opencv:BoostDesc", _CV, "BinBoost, 256 boosted bits"),
+    ("beblid", "describe.opencv:Beblid", _CV, "512 boosted box comparisons"),
+    ("teblid", "describe.opencv:Teblid", _CV, "256 triplet-trained box comparisons"),
+    ("akaze", "describe.kaze:Akaze", _CV, "M-LDB in a nonlinear scale space"),
+    ("kaze", "describe.kaze:Kaze", _CV, "M-SURF in a nonlinear scale space"),
+    ("surf", "surf:Descriptor", None, "Haar responses, 64-d or extended 128-d"),
+    ("honc", "describe.honc:Honc", None, "histograms of normalised colours, 128-d"),
+    ("patch", "describe.patches:PatchMethod", None, "patch:NAME, a patch descriptor on squares"),
+    ("kornia", "describe.patches:KorniaNetwork", _TORCH, "kornia:NAME?weights=FILE, on squares"),
+    ("onnx", "describe.patches:OnnxNetwork", _ONNX, "onnx:FILE, a patch network on squares"),
+    ("torchscript", "describe.patches:TorchScriptNetwork", _TORCH, "torchscript:FILE, on squares"),
+    ("xfeat", "xfeat:Descriptor", _ONNX, "xfeat?weights=FILE, dense maps"),
+    ("files", "detect.files:FeatureFiles", None, "files:DIR, keypoints and descriptors"),
+    ("dsp", "pooling:DomainSizePooling", None, "dsp:DESCRIPTOR, pooled over sizes"),
+    ("dspsift", "pooling:DomainSizePooling", _CV, "sift pooled over sizes of the keypoint"),
+    ("dsprgbsift", "pooling:DomainSizePooling", _CV, "rgbsift pooled over sizes of the keypoint"),
+    ("dsphonc", "pooling:DomainSizePooling", _CV, "honc pooled over sizes of the keypoint"),
+    ("fuse", "fusion:Fusion", None, "fuse:A,B: several descriptors as one"),
 )
-
-_K = f"{_KEYPOINTS}.describe"
-
-
-def _descriptor(name: str, target: str, summary: str, needs: str | None = "opencv") -> None:
-    _add(name, f"{_K}.{target}", summary, family="keypoints", needs=needs)
-
-
-_descriptor("constant", "canaries:Constant", "canary: the same at every keypoint", None)
-_descriptor("random", "canaries:Random", "canary: noise, seeded by the image", None)
-_descriptor("oracle", "canaries:Oracle", "canary: oracle@set:NAME, knows projected points", None)
-_descriptor("sift", "sift:Sift", "SIFT of OpenCV, level by size")
-_descriptor("rootsift", "sift:RootSift", "square root of l1-normalised SIFT")
-_descriptor("rgbsift", "sift:RgbSift", "SIFT of each colour channel, 384-d")
-_descriptor("rgbsift_channel_avg", "sift:RgbSiftChannelAverage", "mean of the channels of rgbsift")
-_descriptor("orb", "opencv:Orb", "rotated BRIEF, 256 bits")
-_descriptor("brief", "opencv:Brief", "256 intensity comparisons")
-_descriptor("brisk", "opencv:Brisk", "512 comparisons on rings")
-_descriptor("freak", "opencv:Freak", "512 comparisons on a retina")
-_descriptor("latch", "opencv:Latch", "256 comparisons of patch triplets")
-_descriptor("daisy", "opencv:Daisy", "orientation histograms on rings")
-_descriptor("vgg", "opencv:Vgg", "learned pooling and projection, 120-d")
-_descriptor("boostdesc", "opencv:BoostDesc", "BinBoost, 256 boosted bits")
-_descriptor("beblid", "opencv:Beblid", "512 boosted box comparisons")
-_descriptor("teblid", "opencv:Teblid", "256 triplet-trained box comparisons")
-_descriptor("akaze", "kaze:Akaze", "M-LDB in a nonlinear scale space")
-_descriptor("kaze", "kaze:Kaze", "M-SURF in a nonlinear scale space")
-_descriptor("surf", "surf:Surf", "Haar responses, 64-d or extended 128-d", None)
-_descriptor("honc", "honc:Honc", "histograms of normalised colours, 128-d", None)
-_descriptor("patch", "patches:PatchMethod", "patch:NAME, a patch descriptor on squares", None)
-_descriptor("kornia", "patches:KorniaNetwork", "kornia:NAME?weights=FILE, on squares", "learned")
-_descriptor("onnx", "patches:OnnxNetwork", "onnx:FILE, a patch network on squares", "onnx")
-_descriptor("torchscript", "patches:TorchScriptNetwork", "torchscript:FILE, on squares", "learned")
-_add(
-    "xfeat",
-    f"{_KEYPOINTS}.xfeat:Descriptor",
-    "xfeat?weights=FILE, dense maps",
-    family="keypoints",
-    needs="onnx",
+_register(
+    "dense",
+    "dense",
+    ("zero", "bind:Zero", None, "canary: nothing moves"),
+    ("files", "files:DenseFiles", None, "files:DIR, flows and masks in the TSS layout"),
+    ("dense-sift", "sift:DenseSift", None, "coarse-to-fine dense SIFT, masks by consistency"),
+    ("homography", "opencv:Homography", _CV, "SIFT + MAGSAC"),
+    ("sparse", "sparse:Sparse", _CV, "matched keypoints, interpolated"),
+    ("dis", "opencv:Dis", _CV, "dense inverse search flow"),
+    ("farneback", "opencv:Farneback", _CV, "polynomial expansion flow"),
+    ("tvl1", "opencv:TVL1", _CV, "dual TV-L1 flow"),
+    ("deepflow", "opencv:DeepFlow", _CV, "DeepFlow without matches"),
+    ("pcaflow", "opencv:PCAFlow", _CV, "PCA-Flow without a prior"),
+    ("rlof", "opencv:Rlof", _CV, "robust local flow, interpolated"),
+    ("sparse-to-dense", "opencv:SparseToDense", _CV, "Lucas-Kanade on a grid"),
 )
-_add("files", f"{_D}.files:FeatureFiles", "files:DIR, keypoints and descriptors", family="keypoints")
-for _name, _base in (("dspsift", "sift"), ("dsprgbsift", "rgbsift"), ("dsphonc", "honc")):
-    _summary = f"{_base} pooled over sizes of the keypoint"
-    _add(_name, f"{_KEYPOINTS}.pooling:DomainSizePooling", _summary, family="keypoints", needs="opencv")
-_add(
-    "dsp",
-    f"{_KEYPOINTS}.pooling:DomainSizePooling",
-    "dsp:DESCRIPTOR, pooled over sizes",
-    family="keypoints",
-)
-_add("fuse", f"{_KEYPOINTS}.fusion:Fusion", "fuse:A,B: several descriptors as one", family="keypoints")
-
-_DENSE = f"{_OWN}.dense"
-_add("zero", f"{_DENSE}.zero:Zero", "canary: nothing moves", family="dense")
-_add("files", f"{_DENSE}.files:DenseFiles", "files:DIR, flows and masks in the TSS layout", family="dense")
-_add(
-    "dense-sift",
-    f"{_DENSE}.sift:DenseSift",
-    "coarse-to-fine dense SIFT, masks by consistency",
-    family="dense",
-)
-_add("homography", f"{_DENSE}.homography:Homography", "SIFT + MAGSAC", family="dense", needs="opencv")
-_add("sparse", f"{_DENSE}.sparse:Sparse", "matched keypoints, interpolated", family="dense", needs="opencv")
-_add("dis", f"{_DENSE}.opencv:Dis", "dense inverse search flow", family="dense", needs="opencv")
-_add("farneback", f"{_DENSE}.opencv:Farneback", "polynomial expansion flow", family="dense", needs="opencv")
-_add("tvl1", f"{_DENSE}.opencv:TVL1", "dual TV-L1 flow", family="dense", needs="opencv")
-_add("deepflow", f"{_DENSE}.opencv:DeepFlow", "DeepFlow without matches", family="dense", needs="opencv")
-_add("pcaflow", f"{_DENSE}.opencv:PCAFlow", "PCA-Flow without a prior", family="dense", needs="opencv")
-_add("rlof", f"{_DENSE}.opencv:Rlof", "robust local flow, interpolated", family="dense", needs="opencv")
-_add(
-    "sparse-to-dense",
-    f"{_DENSE}.opencv:SparseToDense",
-    "Lucas-Kanade on a grid",
-    family="dense",
-    needs="opencv",
-)
-
-__all__ = ["FAMILIES", "METHODS", "MethodRegistry"]

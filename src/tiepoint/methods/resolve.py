@@ -15,8 +15,7 @@ from ..model.units import Arrays, Item
 from .base import Method
 from .checks import check_on_bad
 from .identity import config_of, item_part
-from .names import METHODS
-from .registry import FAMILIES
+from .names import FAMILIES, METHODS
 from .spec import FilesSpec, Spec, Stage, built, name_of, parse_spec
 from .user_code import load_from_file
 

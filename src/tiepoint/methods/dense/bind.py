@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dense methods: an object with ``match(image1, image2)`` becomes flows both ways."""
+"""Dense methods: an object with ``match(image1, image2)`` becomes flows both ways. And `zero`."""
 
 from __future__ import annotations
 
@@ -100,3 +100,20 @@ def _mask(values: NDArray[Any]) -> NDArray[np.uint8]:
     if values.dtype == np.uint8:
         return values
     return np.where(values > 0, 255, 0).astype(np.uint8)
+
+
+class Zero:
+    """Flow 0 everywhere; everything is foreground.
+
+    >>> Zero().match(np.zeros((2, 3, 3), np.uint8), np.zeros((2, 3, 3), np.uint8))[0].shape
+    (2, 3, 2)
+    """
+
+    name = "zero"
+
+    def match(
+        self, image1: NDArray[np.uint8], image2: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Flow and mask on image 1."""
+        size = image1.shape[:2]
+        return np.zeros((*size, 2), np.float32), np.ones(size, bool)

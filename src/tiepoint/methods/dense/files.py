@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`files:DIR` for dense tasks: flows and masks that another program wrote, in the layout of the TSS kit."""
+"""`files:DIR` for dense tasks: flows and masks that another program wrote, in the layout of the TSS kit.
+
+The results of a pair are in the folder of its subset, or alone where there is one subset only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,105 @@ from ...formats.flow.tss_results import read_pair_result
 from ...model.errors import InputError
 from ...model.hashing import hash_file, hash_json
 from ...model.units import Arrays, Item
-from .layout import check_layout, pair_folder
+
+NO_FOLDER = "no results folder"
+SHOWN = 3
+
+
+def pair_folder(root: str | Path, key: str) -> Path:
+    """Where the results of a pair ``SUBSET/PAIR`` are: ``ROOT/SUBSET/PAIR``, or ``ROOT/PAIR`` of one subset.
+
+    The second holds only where ``ROOT/SUBSET`` has no folder in it and ``ROOT/PAIR`` is there. Whose pair
+    that is nobody can tell from the folder: call `check_layout` first.
+
+    >>> pair_folder("out", "JODS/car_01_02").as_posix()
+    'out/JODS/car_01_02'
+    """
+    subset, _, pair = key.partition("/")
+    base = Path(root)
+    if pair and (base / pair).is_dir() and not _has_folders(base / subset):
+        return base / pair
+    return base / key
+
+
+def stands_alone(root: str | Path, keys: Iterable[str]) -> bool:
+    """Whether a pair of these has its results directly below the root."""
+    return any(pair_folder(root, key) != Path(root) / key for key in keys)
+
+
+def check_layout(root: str | Path, keys: Sequence[str], subsets: Iterable[str] = ()) -> None:
+    """Refuse pairs directly below the root where there are several subsets they could be of.
+
+    `subsets` are those of the dataset, by default those of the keys. Two subsets may have pairs of one name,
+    so that one's results would be scored as the other's.
+
+    Raises:
+        InputError: if it cannot be told whose the results are.
+    """
+    names = sorted(set(subsets) or {key.partition("/")[0] for key in keys})
+    if len(names) > 1 and stands_alone(root, keys):
+        key = next(k for k in keys if stands_alone(root, [k]))
+        raise InputError(
+            f"{root} has the pair {key.partition('/')[2]} directly below it, and it could be of any of the "
+            f"subsets {_some(names)}; move it into {root}/SUBSET, or score one subset alone"
+        )
+
+
+def check_folders(root: str | Path, keys: Sequence[str], subsets: Iterable[str] = ()) -> list[str]:
+    """The keys that have a results folder.
+
+    Raises:
+        InputError: if the root is no folder, if none of the keys has one, or as `check_layout` says.
+    """
+    base = Path(root)
+    if not base.is_dir():
+        raise InputError(f"{base} is not a folder; expected results as SUBSET/PAIR/flow1.flo, flow2.flo, …")
+    check_layout(base, keys, subsets)
+    there = [key for key in keys if pair_folder(base, key).is_dir()]
+    if not there:
+        raise InputError(
+            f"{base} has no folder for any of the {len(keys)} pairs; expected for example {sorted(keys)[0]}"
+        )
+    return there
+
+
+def extra_folders(root: str | Path, known: Iterable[str], subsets: Sequence[str]) -> list[str]:
+    """Results folders without ground truth, of these subsets, in words: one sentence for all of them."""
+    base, keys = Path(root), set(known)
+    inside = {"/".join(key.split("/")[:n]) for key in keys for n in range(1, key.count("/") + 2)}
+    found = [f"{s}/{name}" for s in subsets for name in _folders(base / s) if f"{s}/{name}" not in inside]
+    if len(subsets) == 1 and stands_alone(base, keys):
+        own = subsets[0]
+        found += [n for n in _folders(base) if n != own and f"{own}/{n}" not in inside]
+    if not found:
+        return []
+    if len(found) == 1:
+        return [f"results folder {found[0]} has no ground truth and is not scored"]
+    return [f"{len(found)} results folders have no ground truth and are not scored: {_some(found)}"]
+
+
+def absent_words(keys: Sequence[str], total: int) -> str:
+    """What to say about pairs without a results folder.
+
+    >>> absent_words(["A/p", "A/q"], 9)
+    'no results folder: 2 of 9 pairs (A/p, A/q)'
+    """
+    return f"{NO_FOLDER}: {len(keys)} of {total} pairs ({_some(keys)})"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+
+
+def _folders(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        return []
+    return sorted(e.name for e in os.scandir(folder) if e.is_dir() and not e.name.startswith("."))
+
+
+def _has_folders(folder: Path) -> bool:
+    return bool(_folders(folder))
+
 
 _FILES = ("flow1.flo", "flow2.flo", "mask1.png", "mask2.png")
 

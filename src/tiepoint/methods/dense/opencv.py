@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Optical flow from OpenCV: DIS, Farnebäck, and the contrib module's where the installed wheel has them."""
+"""Dense methods by OpenCV: its optical flows, where the installed wheel has them, and a homography."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from ...formats.image.read import to_grey
 from ...geometry.flow.interpolation import resize_u8
+from ...geometry.flow.rules import UNKNOWN
+from ...geometry.flow.warp import homography_flow, lands_inside
 from ...model.errors import InputError
 
 Image = NDArray[np.uint8]
@@ -43,10 +46,10 @@ class _OpenCVFlow:
         """Flow on image 1."""
         pair = [image1, image2] if self.colour else [to_grey(image1), to_grey(image2)]
         second = resize_u8(pair[1], *image1.shape[:2])
-        flow = self.flow(np.ascontiguousarray(pair[0]), np.ascontiguousarray(second))
+        flow = self._flow(np.ascontiguousarray(pair[0]), np.ascontiguousarray(second))
         return rescaled(np.asarray(flow, np.float32), (image2.shape[0], image2.shape[1]))
 
-    def flow(self, first: Image, second: Image) -> Any:
+    def _flow(self, first: Image, second: Image) -> Any:
         """Flow between two images of one size."""
         raise NotImplementedError
 
@@ -67,21 +70,20 @@ class Dis(_OpenCVFlow):
         self.preset = preset
         self._code = presets[preset]
 
-    def flow(self, first: Image, second: Image) -> Any:
-        """Flow between two images of one size."""
+    def _flow(self, first: Image, second: Image) -> Any:
         return cv2.DISOpticalFlow.create(self._code).calc(first, second, None)
 
 
+@dataclass(eq=False)
 class Farneback(_OpenCVFlow):
     """Polynomial expansion over a pyramid of `levels` halvings."""
 
     name = "farneback"
+    levels: int = 5
+    window: int = 21
+    iterations: int = 5
 
-    def __init__(self, levels: int = 5, window: int = 21, iterations: int = 5) -> None:
-        self.levels, self.window, self.iterations = levels, window, iterations
-
-    def flow(self, first: Image, second: Image) -> Any:
-        """Flow between two images of one size."""
+    def _flow(self, first: Image, second: Image) -> Any:
         return cv2.calcOpticalFlowFarneback(
             first, second, None, 0.5, self.levels, self.window, self.iterations, 7, 1.5, 0
         )
@@ -94,16 +96,15 @@ def _contrib(name: str) -> Any:
     return getattr(module, name)
 
 
+@dataclass(eq=False)
 class TVL1(_OpenCVFlow):
     """Dual TV-L1 of the contrib module; its own defaults (`warps` 5, `iterations` 10) take minutes a pair."""
 
     name = "tvl1"
+    warps: int = 2
+    iterations: int = 3
 
-    def __init__(self, warps: int = 2, iterations: int = 3) -> None:
-        self.warps, self.iterations = warps, iterations
-
-    def flow(self, first: Image, second: Image) -> Any:
-        """Flow between two images of one size."""
+    def _flow(self, first: Image, second: Image) -> Any:
         solver = _contrib("createOptFlow_DualTVL1")()
         solver.setWarpingsNumber(self.warps)
         solver.setOuterIterations(self.iterations)
@@ -116,8 +117,7 @@ class DeepFlow(_OpenCVFlow):
 
     name = "deepflow"
 
-    def flow(self, first: Image, second: Image) -> Any:
-        """Flow between two images of one size."""
+    def _flow(self, first: Image, second: Image) -> Any:
         return _contrib("createOptFlow_DeepFlow")().calc(first, second, None)
 
 
@@ -126,8 +126,7 @@ class PCAFlow(_OpenCVFlow):
 
     name = "pcaflow"
 
-    def flow(self, first: Image, second: Image) -> Any:
-        """Flow between two images of one size."""
+    def _flow(self, first: Image, second: Image) -> Any:
         return _contrib("createOptFlow_PCAFlow")().calc(first, second, None)
 
 
@@ -136,8 +135,7 @@ class SparseToDense(_OpenCVFlow):
 
     name = "sparse-to-dense"
 
-    def flow(self, first: Image, second: Image) -> Any:
-        """Flow between two images of one size."""
+    def _flow(self, first: Image, second: Image) -> Any:
         return _contrib("calcOpticalFlowSparseToDense")(first, second)
 
 
@@ -147,6 +145,69 @@ class Rlof(_OpenCVFlow):
     name = "rlof"
     colour = True
 
-    def flow(self, first: Image, second: Image) -> Any:
-        """Flow between two images of one size."""
+    def _flow(self, first: Image, second: Image) -> Any:
         return _contrib("calcOpticalFlowDenseRLOF")(first, second, None)
+
+
+_FEWEST = 4
+
+
+@dataclass(eq=False)
+class Homography:
+    """SIFT, mutual ratio matches, MAGSAC with a fixed seed; without a homography the flow is unknown.
+
+    The mask of an image is where the homography lands inside the other image.
+    """
+
+    name, libraries = "homography", ("cv2", "numpy")
+    ratio: float = 0.85
+    threshold_px: float = 3.0
+    seed: int = 0
+
+    def match_both(self, image1: Image, image2: Image) -> dict[str, Any]:
+        """Flows and masks of both images."""
+        h = self.estimate(image1, image2)
+        back = None if h is None or abs(np.linalg.det(h)) < 1e-12 else np.linalg.inv(h).astype(np.float64)
+        size1, size2 = ((int(image.shape[0]), int(image.shape[1])) for image in (image1, image2))
+        flow1, flow2 = _flow(h, size1), _flow(back, size2)
+        masks = {"mask1": lands_inside(flow1, size2), "mask2": lands_inside(flow2, size1)}
+        return {"flow1": flow1, "flow2": flow2, **masks}
+
+    def estimate(self, image1: Image, image2: Image) -> NDArray[np.float64] | None:
+        """Homography from image 1 to image 2, None where fewer than four matches agree."""
+        points1, points2 = sift_matches(image1, image2, ratio=self.ratio)
+        if len(points1) < _FEWEST:
+            return None
+        params = cv2.UsacParams()
+        params.threshold = self.threshold_px
+        params.maxIterations = 5000
+        params.confidence = 0.999
+        params.randomGeneratorState = self.seed
+        params.score = cv2.SCORE_METHOD_MAGSAC
+        params.sampler = cv2.SAMPLING_UNIFORM
+        params.loMethod = cv2.LOCAL_OPTIM_SIGMA
+        h, _ = cv2.findHomography(points1, points2, params)
+        return None if h is None else np.asarray(h, np.float64)
+
+
+def sift_matches(
+    image1: Image, image2: Image, *, ratio: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Positions (n, 2) in both images of SIFT matches that are mutual and pass the ratio test."""
+    sift = cv2.SIFT.create(nfeatures=4000)
+    (k1, d1), (k2, d2) = (sift.detectAndCompute(to_grey(i), None) for i in (image1, image2))
+    if d1 is None or d2 is None or len(k1) < 2 or len(k2) < 2:
+        return np.empty((0, 2)), np.empty((0, 2))
+    matcher = cv2.BFMatcher(cv2.NORM_L2)
+    forward = {
+        m.queryIdx: m.trainIdx for m, n in matcher.knnMatch(d1, d2, k=2) if m.distance < ratio * n.distance
+    }
+    backward = {m.queryIdx: m.trainIdx for (m,) in matcher.knnMatch(d2, d1, k=1)}
+    kept = [(i, j) for i, j in forward.items() if backward.get(j) == i]
+    points1 = np.array([k1[i].pt for i, _ in kept], np.float64).reshape(-1, 2)
+    points2 = np.array([k2[j].pt for _, j in kept], np.float64).reshape(-1, 2)
+    return points1, points2
+
+
+def _flow(h: NDArray[np.float64] | None, size: tuple[int, int]) -> NDArray[np.float64]:
+    return np.full((*size, 2), UNKNOWN) if h is None else homography_flow(h, size)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ _ORIENTATIONS = 8
 _OFFSETS = (-1.5, -0.5, 0.5, 1.5)
 
 
+@dataclass(eq=False)
 class DenseSift:
     """Dense SIFT matching over a pyramid, with smooth flow by belief propagation.
 
@@ -31,21 +33,17 @@ class DenseSift:
     """
 
     name, libraries = "dense-sift", ("numba", "numpy", "scipy")
+    side: int = 200
+    coarsest: int = 25
+    radius: int = 2
+    smooth: float = 0.2
+    cut: float = 4.0
+    rounds: int = 5
+    still: float = 0.001
 
-    def __init__(
-        self,
-        side: int = 200,
-        coarsest: int = 25,
-        radius: int = 2,
-        smooth: float = 0.2,
-        cut: float = 4.0,
-        rounds: int = 5,
-        still: float = 0.001,
-    ) -> None:
-        if coarsest < 8 or side < coarsest or radius < 1:
+    def __post_init__(self) -> None:
+        if self.coarsest < 8 or self.side < self.coarsest or self.radius < 1:
             raise InputError("dense-sift: needs side >= coarsest >= 8 and radius >= 1")
-        self.side, self.coarsest, self.radius = side, coarsest, radius
-        self.smooth, self.cut, self.rounds, self.still = smooth, cut, rounds, still
 
     def match_both(self, image1: Image, image2: Image) -> dict[str, Any]:
         """Flows and masks of both images at their own size."""

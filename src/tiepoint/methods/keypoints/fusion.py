@@ -14,8 +14,8 @@ from ...model.errors import InputError, UnknownNameError
 from ...model.keypoints import Keypoints
 from ...model.units import Item
 from ..transforms import l2_normalised
-from .aggregate import AGGREGATIONS, aggregated, numbers, plugged
 from .bind import detected
+from .pooling import AGGREGATIONS, aggregated, numbers, plugged
 
 Image = NDArray[np.uint8]
 Array = NDArray[Any]

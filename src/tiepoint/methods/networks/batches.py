@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ...model.edges import DISTANCES
 from ...model.errors import InputError
-from ..patches.intensity import z_scored
-from ..patches.resample import resized
+from ..patches.intensity import resized, z_scored
 
 Array = NDArray[Any]
 INTENSITIES: dict[str, Callable[[Array], Array]] = {

@@ -50,22 +50,18 @@ class OneKeypoint:
     work_side: int | None = None
     libraries = ("cv2", "numpy")
 
-    def extractor(self, side: int) -> Any:
-        """OpenCV's object for patches of a side."""
-        raise NotImplementedError
-
-    def keypoint(self, side: int) -> Any:
-        """The keypoint for patches of a side; angle 0 keeps the patch upright."""
+    def tools(self, side: int) -> tuple[Any, Any]:
+        """OpenCV's object for patches of a side, and the keypoint; angle 0 keeps the patch upright."""
         raise NotImplementedError
 
     def describe(self, patches: Array) -> tuple[Array, NDArray[np.bool_]]:
         """(n, s, s) -> (n, dimension) and which patches OpenCV described."""
         side = self.work_side or patches.shape[1]
-        extractor, keypoints = self.extractor(side), [self.keypoint(side)]
+        extractor, keypoint = self.tools(side)
         values = np.zeros((len(patches), self.dimension), self.dtype)
         valid = np.zeros(len(patches), bool)
         for i, patch in enumerate(patches):
-            _, found = extractor.compute(np.ascontiguousarray(resized(patch, side)), keypoints)
+            _, found = extractor.compute(np.ascontiguousarray(resized(patch, side)), [keypoint])
             if found is not None and len(found) == 1:
                 values[i], valid[i] = found[0], True
         return values, valid
@@ -81,13 +77,9 @@ class Sift(OneKeypoint):
 
     name, distance, dimension, dtype = "sift", "l2", 128, np.uint8
 
-    def extractor(self, side: int) -> Any:
-        """SIFT with the default blur of 1.6."""
-        return opencv("SIFT_create")()
-
-    def keypoint(self, side: int) -> Any:
-        """Size s/5.303 at (s/2, s/2); OpenCV rounds half to even, so 32.5 is pixel 32, the centre."""
-        return cv2.KeyPoint(side / 2, side / 2, side / 5.303)
+    def tools(self, side: int) -> tuple[Any, Any]:
+        """The default blur of 1.6; OpenCV rounds half to even, so 32.5 is pixel 32, the centre."""
+        return opencv("SIFT_create")(), cv2.KeyPoint(side / 2, side / 2, side / 5.303)
 
 
 class RootSift(Sift):
@@ -99,3 +91,150 @@ class RootSift(Sift):
         """(n, s, s) -> (n, 128), rows of length 1."""
         values, valid = super().describe(patches)
         return rootsift(values), valid
+
+
+class Orb(OneKeypoint):
+    """ORB's 256 learned comparisons on the patch resized to 31 x 31, the pattern's own size, upright.
+
+    The pattern reaches 13 px from the centre and reads an image blurred by 7 x 7, hence 16 px: the whole
+    resized patch. `patchSize` stays 31, because any other value makes OpenCV draw a random pattern.
+    """
+
+    name, work_side = "orb", 31
+
+    def tools(self, side: int) -> tuple[Any, Any]:
+        """One pyramid level, no border in which keypoints are dropped (OpenCV mirrors), the middle pixel."""
+        made = opencv("ORB_create")(nlevels=1, edgeThreshold=0, patchSize=31)
+        return made, cv2.KeyPoint(15, 15, 31, 0)
+
+
+class Brief(OneKeypoint):
+    """BRIEF's 256 comparisons on the patch resized to 57 x 57, upright.
+
+    The pattern reaches 24 px and compares sums over 9 x 9 boxes (4 px more): 2 · 28 + 1 = 57.
+    """
+
+    name, work_side = "brief", 57
+
+    def tools(self, side: int) -> tuple[Any, Any]:
+        """32 bytes, no orientation; the middle pixel, the only one OpenCV does not drop."""
+        return opencv("BriefDescriptorExtractor_create")(32, False), cv2.KeyPoint(28, 28, 57, 0)
+
+
+class Brisk(OneKeypoint):
+    """BRISK's 512 comparisons, upright, on the patch at 65 x 65 with a keypoint of size 20.
+
+    Size 20 is the largest that OpenCV does not drop there: its rings and their smoothing read 61 of the 65
+    pixels (pixels 2 to 62 in both directions). BRISK knows discrete scales 5.5 % apart, so another side is
+    resized to 65 rather than the keypoint changed. OpenCV's BRISK ignores a keypoint's angle and finds its
+    own from long pairs of its pattern. The patch is oriented already, so the standard pattern is given with
+    no pair long enough: the same 512 comparisons, upright.
+    """
+
+    name, dimension, work_side = "brisk", 64, 65
+
+    def tools(self, side: int) -> tuple[Any, Any]:
+        """The standard rings and short pairs; long pairs (for the angle) begin beyond the pattern."""
+        radii = [0.85 * r for r in (0.0, 2.9, 4.9, 7.4, 10.8)]
+        made = opencv("BRISK_create")(radii, [1, 10, 14, 15, 20], dMax=5.85, dMin=1e6)
+        return made, cv2.KeyPoint(32, 32, 20, 0)
+
+
+class Freak(OneKeypoint):
+    """FREAK's 512 comparisons, upright, on the patch at 65 x 65 with a keypoint of size 9.6.
+
+    The largest that OpenCV does not drop: the outer receptive fields read 61 x 55 of the 65 x 65 pixels.
+    Discrete scales again, so another side is resized to 65.
+    """
+
+    name, dimension, work_side = "freak", 64, 65
+
+    def tools(self, side: int) -> tuple[Any, Any]:
+        """FREAK without orientation; the middle pixel."""
+        return opencv("FREAK_create")(False), cv2.KeyPoint(32, 32, 9.6, 0)
+
+
+class Latch(OneKeypoint):
+    """LATCH's 256 triplet comparisons on the patch resized to 55 x 55, upright.
+
+    The pattern reaches 24 px and compares 7 x 7 windows (3 px more): 2 · 27 + 1 = 55.
+    """
+
+    name, work_side = "latch", 55
+
+    def tools(self, side: int) -> tuple[Any, Any]:
+        """32 bytes, no orientation, windows of 7 x 7, blur 2; the only pixel that OpenCV does not drop."""
+        return opencv("LATCH_create")(32, False, 3, 2.0), cv2.KeyPoint(27, 27, 55, 0)
+
+
+class Akaze(OneKeypoint):
+    """AKAZE's 486 bits (M-LDB), upright, on the patch at 65 x 65, as a keypoint of the scale space's level 1.
+
+    M-LDB samples 10 steps to each side, a step being half the keypoint's size in whole pixels: 3 px reach 30
+    of 32. Level 1 (blur 1.9) has keypoints of size 5.71, whose step is 3. The nonlinear scale space is
+    built for each patch, with its own contrast.
+    """
+
+    name, dimension, work_side = "akaze", 61, 65
+
+    def tools(self, side: int) -> tuple[Any, Any]:
+        """M-LDB without orientation, full size; OpenCV reads the level from class_id."""
+        made = opencv("AKAZE_create")(opencv("AKAZE_DESCRIPTOR_MLDB_UPRIGHT"), nOctaves=1)
+        return made, cv2.KeyPoint(32, 32, 2 * 1.5 * 1.6 * 2**0.25, 0, 0, 0, 1)
+
+
+class Daisy(OneKeypoint):
+    """DAISY: 25 histograms of 8 directions on three rings, each normalised; radius s/3.
+
+    The outer ring has a blur of half the radius, so radius s/3 reaches s/2 at one standard deviation.
+    Normalised histogram by histogram as its authors do; OpenCV's default would not normalise at all.
+    """
+
+    name, distance, dimension, dtype = "daisy", "l2", 200, np.float32
+
+    def tools(self, side: int) -> tuple[Any, Any]:
+        """Radius s/3, three rings of eight, eight directions; at the centre, where size has no effect."""
+        made = opencv("DAISY_create")(side / 3, 3, 8, 8, opencv("DAISY_NRM_PARTIAL"))
+        return made, cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side, 0)
+
+
+class Vgg(OneKeypoint):
+    """VGG's learned pooling regions and projection, 120 numbers; support 6.25 · size = s."""
+
+    name, distance, dimension, dtype = "vgg", "l2", 120, np.float32
+
+    def tools(self, side: int) -> tuple[Any, Any]:
+        """The 120-dimensional model, trained on Liberty, scale factor 6.25; size s/6.25 covers the patch."""
+        return opencv("VGG_create")(), cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side / 6.25, 0)
+
+
+class BoostDesc(OneKeypoint):
+    """BinBoost, 256 bits; support 6.25 · size = s."""
+
+    name = "boostdesc"
+
+    def tools(self, side: int) -> tuple[Any, Any]:
+        """The BinBoost model of 256 bits, scale factor 6.25; size s/6.25 covers the patch."""
+        return opencv("BoostDesc_create")(), cv2.KeyPoint((side - 1) / 2, (side - 1) / 2, side / 6.25, 0)
+
+
+class Beblid(OneKeypoint):
+    """BEBLID, 512 bits; scale factor 1, so the support is the keypoint's size, s."""
+
+    name, dimension = "beblid", 64
+
+    def tools(self, side: int) -> tuple[Any, Any]:
+        """512 bits; size s at the centre (s/2, s/2)."""
+        made = opencv("BEBLID_create")(1.0, opencv("BEBLID_SIZE_512_BITS"))
+        return made, cv2.KeyPoint(side / 2, side / 2, side, 0)
+
+
+class Teblid(OneKeypoint):
+    """TEBLID, 256 bits; scale factor 1, so the support is the keypoint's size, s."""
+
+    name = "teblid"
+
+    def tools(self, side: int) -> tuple[Any, Any]:
+        """256 bits; size s at the centre (s/2, s/2)."""
+        made = opencv("TEBLID_create")(1.0, opencv("TEBLID_SIZE_256_BITS"))
+        return made, cv2.KeyPoint(side / 2, side / 2, side, 0)

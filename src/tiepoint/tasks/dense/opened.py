@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...datasets.dense_pairs import BrokenPair, DensePair, find_pairs
 from ...formats.flow.tss_results import PairResult
 from ...geometry.flow.resize import resize_flow_pair
-from ...methods.dense.layout import absent_words, check_folders, extra_folders
+from ...methods.dense.files import absent_words, check_folders, extra_folders
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...model.hashing import hash_json
 from ...model.records import Records

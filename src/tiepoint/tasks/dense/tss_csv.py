@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formats.flow.tss_text import THRESHOLDS, ScoreRow, write_scores
-from ...methods.dense.layout import stands_alone
+from ...methods.dense.files import stands_alone
 from ...model.errors import InputError
 from ...model.records import Records
 from .tss_table import KIT, PairTable, Values, pair_table

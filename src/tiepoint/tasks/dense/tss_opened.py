@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...datasets.tss import PairTruth, TssDataset, TssPair
 from ...formats.flow.flo import read_flo
 from ...formats.flow.tss_results import PairResult, read_pair_result
-from ...methods.dense.layout import NO_FOLDER
+from ...methods.dense.files import NO_FOLDER
 from ...metrics.dense.masks import between
 from ...model.errors import FormatError, InputError, ProblemsError, Together, UnknownNameError
 from ...model.hashing import hash_json

@@ -12,7 +12,7 @@ import numpy as np
 from ...formats.flow.tss_results import read_pair_result, write_pair_result
 from ...geometry.flow.consistency import consistency_masks
 from ...geometry.flow.resize import resize_flow_pair
-from ...methods.dense.layout import absent_words, check_folders, extra_folders, pair_folder
+from ...methods.dense.files import absent_words, check_folders, extra_folders, pair_folder
 from ...model.errors import ProblemsError
 from ...model.records import Records
 from ...model.units import Arrays

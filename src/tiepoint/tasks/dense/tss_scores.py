@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...methods.dense.layout import NO_FOLDER, absent_words
+from ...methods.dense.files import NO_FOLDER, absent_words
 from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
@@ -21,6 +22,7 @@ _SMALLEST = (80, 40)
 """AKAZE builds no octave narrower or lower than this, in pixels."""
 
 
+@dataclass(eq=False)
 class Akaze:
     """M-LDB, 486 bits, at the level of AKAZE's scale space whose keypoints have the nearest size.
 
@@ -28,9 +30,9 @@ class Akaze:
     """
 
     name, distance, dimension, libraries = "akaze", "hamming", 61, ("cv2", "numpy")
-
-    def __init__(self, n_octaves: int = 4, n_octave_layers: int = 4, upright: bool = False) -> None:
-        self.n_octaves, self.n_octave_layers, self.upright = n_octaves, n_octave_layers, upright
+    n_octaves: int = 4
+    n_octave_layers: int = 4
+    upright: bool = False
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
         """(n, 61) packed bits; none fail."""
@@ -83,6 +85,7 @@ class KazeFeatures:
         return kept, rows, np.asarray(rows.any(axis=1))
 
 
+@dataclass(eq=False)
 class Kaze:
     """M-SURF in KAZE's scale space, 64 numbers, at the level whose keypoints have the nearest size.
 
@@ -92,12 +95,10 @@ class Kaze:
 
     name, distance, libraries = "kaze", "l2", ("cv2", "numpy")
     native = KazeFeatures
-
-    def __init__(
-        self, n_octaves: int = 4, n_octave_layers: int = 4, extended: bool = False, upright: bool = False
-    ) -> None:
-        self.n_octaves, self.n_octave_layers = n_octaves, n_octave_layers
-        self.extended, self.upright = extended, upright
+    n_octaves: int = 4
+    n_octave_layers: int = 4
+    extended: bool = False
+    upright: bool = False
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
         """(n, 64), or (n, 128) extended, and which rows are not blank."""

@@ -8,6 +8,7 @@ keypoint without orientation is described upright (angle 0; OpenCV's unset angle
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
@@ -69,11 +70,13 @@ class OpenCVDescriptor:
         return computed(self.extractor(), to_grey(image), self.points(keypoints), self.dimension, self.dtype)
 
 
+@dataclass(eq=False)
 class Orb(OpenCVDescriptor):
     """Rotated BRIEF, 256 bits, at the pyramid level whose 31-px patch is nearest to the keypoint's size."""
 
-    def __init__(self, scale_factor: float = 1.2, n_levels: int = 8, edge_threshold: int = 31) -> None:
-        self.scale_factor, self.n_levels, self.edge_threshold = scale_factor, n_levels, edge_threshold
+    scale_factor: float = 1.2
+    n_levels: int = 8
+    edge_threshold: int = 31
 
     def extractor(self) -> Any:
         """ORB; keypoints nearer to the edge than the threshold fail."""
@@ -85,11 +88,11 @@ class Orb(OpenCVDescriptor):
         return cv_keypoints(keypoints, np.clip(level, 0, self.n_levels - 1).astype(np.int64))
 
 
+@dataclass(eq=False)
 class Brief(OpenCVDescriptor):
     """256 intensity comparisons in 48 px at one scale, rotated with the keypoint if `rotate`."""
 
-    def __init__(self, rotate: bool = False) -> None:
-        self.rotate = rotate
+    rotate: bool = False
 
     def extractor(self) -> Any:
         """BRIEF-32; the size of a keypoint has no effect."""
@@ -106,37 +109,40 @@ class Brisk(OpenCVDescriptor):
         return opencv("BRISK_create")()
 
 
+@dataclass(eq=False)
 class Freak(OpenCVDescriptor):
     """512 comparisons on a retina; `pattern_scale` 22 px at the smallest scale, its own orientation."""
 
     dimension = 64
-
-    def __init__(self, orientation: bool = True, pattern_scale: float = 22.0, n_octaves: int = 4) -> None:
-        self.orientation, self.pattern_scale, self.n_octaves = orientation, pattern_scale, n_octaves
+    orientation: bool = True
+    pattern_scale: float = 22.0
+    n_octaves: int = 4
 
     def extractor(self) -> Any:
         """FREAK."""
         return opencv("FREAK_create")(self.orientation, True, self.pattern_scale, self.n_octaves)
 
 
+@dataclass(eq=False)
 class Latch(OpenCVDescriptor):
     """256 comparisons of patch triplets in 48 px at one scale, rotated with the keypoint if `rotate`."""
 
-    def __init__(self, rotate: bool = True, half_window_px: int = 3, sigma: float = 2.0) -> None:
-        self.rotate, self.half_window_px, self.sigma = rotate, half_window_px, sigma
+    rotate: bool = True
+    half_window_px: int = 3
+    sigma: float = 2.0
 
     def extractor(self) -> Any:
         """LATCH-32."""
         return opencv("LATCH_create")(32, self.rotate, self.half_window_px, self.sigma)
 
 
+@dataclass(eq=False)
 class Daisy(OpenCVDescriptor):
     """25 histograms of 8 directions on three rings within `radius_px`, each normalised, at one scale."""
 
     distance, dimension, dtype = "l2", 200, np.float32
-
-    def __init__(self, radius_px: float = 15.0, rotate: bool = True) -> None:
-        self.radius_px, self.rotate = radius_px, rotate
+    radius_px: float = 15.0
+    rotate: bool = True
 
     def extractor(self) -> Any:
         """DAISY, interpolated, rotated with the keypoint."""
@@ -146,48 +152,50 @@ class Daisy(OpenCVDescriptor):
         )
 
 
-class Vgg(OpenCVDescriptor):
-    """Learned pooling and projection, 120 numbers, on `magnification` times the keypoint's size."""
+@dataclass(eq=False)
+class Magnified(OpenCVDescriptor):
+    """What describes `magnification` times the keypoint's size."""
+
+    magnification: float = 6.25
+
+    def __post_init__(self) -> None:
+        self.magnification = float(self.magnification)
+
+
+class Vgg(Magnified):
+    """Learned pooling and projection, 120 numbers."""
 
     distance, dimension, dtype = "l2", 120, np.float32
-
-    def __init__(self, magnification: float = 6.25) -> None:
-        self.magnification = float(magnification)
 
     def extractor(self) -> Any:
         """VGG trained on Liberty."""
         return opencv("VGG_create")(scale_factor=self.magnification)
 
 
-class BoostDesc(OpenCVDescriptor):
-    """BinBoost, 256 bits, on `magnification` times the keypoint's size."""
-
-    def __init__(self, magnification: float = 6.25) -> None:
-        self.magnification = float(magnification)
+class BoostDesc(Magnified):
+    """BinBoost, 256 bits."""
 
     def extractor(self) -> Any:
         """BinBoost-256."""
         return opencv("BoostDesc_create")(scale_factor=self.magnification)
 
 
-class Beblid(OpenCVDescriptor):
+@dataclass(eq=False)
+class Beblid(Magnified):
     """512 boosted box comparisons; `magnification` 6.75 suits SIFT, 6.25 SURF and KAZE, 5 FAST, 1 ORB."""
 
     dimension = 64
-
-    def __init__(self, magnification: float = 6.75) -> None:
-        self.magnification = float(magnification)
+    magnification: float = 6.75
 
     def extractor(self) -> Any:
         """BEBLID-512."""
         return opencv("BEBLID_create")(self.magnification, opencv("BEBLID_SIZE_512_BITS"))
 
 
-class Teblid(OpenCVDescriptor):
+class Teblid(Beblid):
     """256 triplet-trained box comparisons; magnification as for `beblid`."""
 
-    def __init__(self, magnification: float = 6.75) -> None:
-        self.magnification = float(magnification)
+    dimension = 32
 
     def extractor(self) -> Any:
         """TEBLID-256."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +17,7 @@ Image = NDArray[np.uint8]
 Plane = NDArray[np.float32]
 
 
+@dataclass(eq=False)
 class Harris:
     """Harris-Laplace: det - k trace² of the scale-normalised structure tensor, scale by |Laplacian|.
 
@@ -25,20 +28,17 @@ class Harris:
     """
 
     name, libraries = "harris", ("numpy", "scipy")
+    max_features: int | None = MAX_FEATURES
+    border_px: float = 0.0
+    threshold: float = 1e-6
+    k: float = 0.04
+    sigma: float = 1.6
+    n_scales: int = 12
 
-    def __init__(
-        self,
-        max_features: int | None = MAX_FEATURES,
-        border_px: float = 0.0,
-        threshold: float = 1e-6,
-        k: float = 0.04,
-        sigma: float = 1.6,
-        n_scales: int = 12,
-    ) -> None:
-        if n_scales < 3:
-            raise InputError(f"n_scales is at least 3, a scale needs two neighbours; found {n_scales}")
-        self.max_features, self.border_px = max_features, float(border_px)
-        self.threshold, self.k, self.sigma, self.n_scales = threshold, k, sigma, n_scales
+    def __post_init__(self) -> None:
+        if self.n_scales < 3:
+            raise InputError(f"n_scales is at least 3, a scale needs two neighbours; found {self.n_scales}")
+        self.border_px = float(self.border_px)
 
     def detect(self, image: Image) -> Keypoints:
         """Corners of an image, strongest first."""

@@ -2,12 +2,13 @@
 """OpenCV's detectors: thresholds are theirs, the cap and the order are ours.
 
 Every class finds all keypoints its thresholds allow, then keeps the `max_features` strongest off the border
-(`detect_order.limited`). Only ORB is asked for the number beforehand, because it shares it out between the
+(`order.limited`). Only ORB is asked for the number beforehand, because it shares it out between the
 levels of its pyramid.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
@@ -23,6 +24,7 @@ Image = NDArray[np.uint8]
 _ALL = 1_000_000
 
 
+@dataclass(eq=False)
 class OpenCVDetector:
     """Detects on the grey image; subclasses make OpenCV's object."""
 
@@ -30,8 +32,11 @@ class OpenCVDetector:
     oriented = True
     """Whether the angles mean something; an unset or constant one becomes NaN."""
 
-    def __init__(self, max_features: int | None = MAX_FEATURES, border_px: float = 0.0) -> None:
-        self.max_features, self.border_px = max_features, float(border_px)
+    max_features: int | None = MAX_FEATURES
+    border_px: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.border_px = float(self.border_px)
 
     def detector(self) -> Any:
         """OpenCV's object."""
@@ -48,21 +53,14 @@ class OpenCVDetector:
         return limited(found, image, max_features=self.max_features, border_px=self.border_px)
 
 
+@dataclass(eq=False)
 class Sift(OpenCVDetector):
     """Extrema of differences of Gaussians; one keypoint for every strong orientation."""
 
-    def __init__(
-        self,
-        max_features: int | None = MAX_FEATURES,
-        border_px: float = 0.0,
-        contrast_threshold: float = 0.04,
-        edge_threshold: float = 10.0,
-        sigma: float = 1.6,
-        n_octave_layers: int = 3,
-    ) -> None:
-        super().__init__(max_features, border_px)
-        self.contrast_threshold, self.edge_threshold = contrast_threshold, edge_threshold
-        self.sigma, self.n_octave_layers = sigma, n_octave_layers
+    contrast_threshold: float = 0.04
+    edge_threshold: float = 10.0
+    sigma: float = 1.6
+    n_octave_layers: int = 3
 
     def detector(self) -> Any:
         """SIFT without its own cap."""
@@ -71,46 +69,28 @@ class Sift(OpenCVDetector):
         )
 
 
+@dataclass(eq=False)
 class Orb(OpenCVDetector):
     """FAST corners in a pyramid, ranked by Harris, with the direction of the intensity centroid."""
 
-    def __init__(
-        self,
-        max_features: int | None = MAX_FEATURES,
-        border_px: float = 0.0,
-        scale_factor: float = 1.2,
-        n_levels: int = 8,
-        edge_threshold: int = 31,
-        fast_threshold: int = 20,
-    ) -> None:
-        super().__init__(max_features, border_px)
-        self.scale_factor, self.n_levels = scale_factor, n_levels
-        self.edge_threshold, self.fast_threshold = edge_threshold, fast_threshold
+    scale_factor: float = 1.2
+    n_levels: int = 8
+    edge_threshold: int = 31
+    fast_threshold: int = 20
 
     def detector(self) -> Any:
         """ORB, asked for as many as are kept."""
-        return opencv("ORB_create")(
-            self.max_features or _ALL,
-            self.scale_factor,
-            self.n_levels,
-            self.edge_threshold,
-            fastThreshold=self.fast_threshold,
-        )
+        shape = (self.scale_factor, self.n_levels, self.edge_threshold)
+        return opencv("ORB_create")(self.max_features or _ALL, *shape, fastThreshold=self.fast_threshold)
 
 
+@dataclass(eq=False)
 class Akaze(OpenCVDetector):
     """Hessian extrema in a nonlinear scale space, fast."""
 
-    def __init__(
-        self,
-        max_features: int | None = MAX_FEATURES,
-        border_px: float = 0.0,
-        threshold: float = 0.001,
-        n_octaves: int = 4,
-        n_octave_layers: int = 4,
-    ) -> None:
-        super().__init__(max_features, border_px)
-        self.threshold, self.n_octaves, self.n_octave_layers = threshold, n_octaves, n_octave_layers
+    threshold: float = 0.001
+    n_octaves: int = 4
+    n_octave_layers: int = 4
 
     def detector(self) -> Any:
         """AKAZE with M-LDB, whose orientation it finds while detecting."""
@@ -134,40 +114,26 @@ class Kaze(Akaze):
         )
 
 
+@dataclass(eq=False)
 class Brisk(OpenCVDetector):
     """AGAST corners in a scale space; the descriptor finds the orientation, so detections have none."""
 
     oriented = False
-
-    def __init__(
-        self,
-        max_features: int | None = MAX_FEATURES,
-        border_px: float = 0.0,
-        threshold: int = 30,
-        octaves: int = 3,
-    ) -> None:
-        super().__init__(max_features, border_px)
-        self.threshold, self.octaves = threshold, octaves
+    threshold: int = 30
+    octaves: int = 3
 
     def detector(self) -> Any:
         """BRISK."""
         return opencv("BRISK_create")(self.threshold, self.octaves)
 
 
+@dataclass(eq=False)
 class Fast(OpenCVDetector):
     """Segment-test corners at one scale; size is 7 px, the diameter of the tested circle."""
 
     oriented = False
-
-    def __init__(
-        self,
-        max_features: int | None = MAX_FEATURES,
-        border_px: float = 0.0,
-        threshold: int = 10,
-        suppress: bool = True,
-    ) -> None:
-        super().__init__(max_features, border_px)
-        self.threshold, self.suppress = threshold, suppress
+    threshold: int = 10
+    suppress: bool = True
 
     def detector(self) -> Any:
         """FAST 9-16."""
@@ -182,6 +148,7 @@ class Agast(Fast):
         return opencv("AgastFeatureDetector_create")(self.threshold, self.suppress)
 
 
+@dataclass(eq=False)
 class Mser(OpenCVDetector):
     """Centres of maximally stable regions; size is the diameter of the circle around the region.
 
@@ -189,19 +156,10 @@ class Mser(OpenCVDetector):
     """
 
     oriented = False
-
-    def __init__(
-        self,
-        max_features: int | None = MAX_FEATURES,
-        border_px: float = 0.0,
-        delta: int = 5,
-        min_area: int = 60,
-        max_area: int = 14400,
-        max_variation: float = 0.25,
-    ) -> None:
-        super().__init__(max_features, border_px)
-        self.delta, self.min_area, self.max_area = delta, min_area, max_area
-        self.max_variation = max_variation
+    delta: int = 5
+    min_area: int = 60
+    max_area: int = 14400
+    max_variation: float = 0.25
 
     def detector(self) -> Any:
         """MSER on grey values."""
@@ -214,6 +172,7 @@ class Mser(OpenCVDetector):
         return limited(ranked, image, max_features=self.max_features, border_px=self.border_px)
 
 
+@dataclass(eq=False)
 class Gftt(OpenCVDetector):
     """Good features to track: maxima of the smaller eigenvalue of the structure tensor.
 
@@ -222,17 +181,9 @@ class Gftt(OpenCVDetector):
     """
 
     oriented = False
-
-    def __init__(
-        self,
-        max_features: int | None = MAX_FEATURES,
-        border_px: float = 0.0,
-        quality: float = 0.01,
-        min_distance_px: float = 1.0,
-        block_px: int = 3,
-    ) -> None:
-        super().__init__(max_features, border_px)
-        self.quality, self.min_distance_px, self.block_px = quality, min_distance_px, block_px
+    quality: float = 0.01
+    min_distance_px: float = 1.0
+    block_px: int = 3
 
     def detect(self, image: Image) -> Keypoints:
         """Corners above `quality` times the best response."""

@@ -1,20 +1,54 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SURF's fast Hessian detector: box filters on an integral image, extrema in place and scale."""
+"""SURF: the fast Hessian detector, and sums of Haar responses at given keypoints, on an integral image."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....model.keypoints import Keypoints
+from ...formats.image.read import to_grey
+from ...model.keypoints import Keypoints
+from ..transforms import l2_normalised
 from . import _surf
-from .order import MAX_FEATURES, limited
-from .surf_common import Floats, Image, integral, oriented
+from .detect.order import MAX_FEATURES, limited
+
+Image = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+BASE_SIZE = 9
+BASE_SCALE = 1.2
+
+
+def integral(image: Image) -> Floats:
+    """Integral image (h + 1, w + 1) of the grey values, whole numbers and so without rounding.
+
+    >>> integral(np.full((2, 2), 255, np.uint8))[-1, -1]
+    np.float64(1020.0)
+    """
+    grey = to_grey(image).astype(np.float64)
+    out = np.zeros((grey.shape[0] + 1, grey.shape[1] + 1))
+    out[1:, 1:] = grey.cumsum(axis=0).cumsum(axis=1)
+    return out
+
+
+def scales(size_px: Floats) -> Floats:
+    """Scale s of a keypoint: the 9 x 9 filter stands for a Gaussian of 1.2."""
+    return np.asarray(size_px * (BASE_SCALE / BASE_SIZE))
+
+
+def oriented(ii: Floats, xy: Floats, size_px: Floats) -> Floats:
+    """Dominant directions in degrees, 0 to 360, clockwise from the x axis."""
+    out = np.zeros(len(xy))
+    _surf.orientations(ii, np.ascontiguousarray(xy), scales(size_px), out)
+    return np.rad2deg(out) % 360
+
 
 FILTERS = 4
 
 
-class Surf:
+@dataclass(eq=False)
+class Detector:
     """Maxima of the box-filter Hessian determinant over 3 x 3 x 3 neighbours, refined by a quadratic.
 
     Filter sizes are 9, 15, 21, 27 in the first octave and 3 (2^(o+1) (l+1) + 1) in general, evaluated at
@@ -24,17 +58,14 @@ class Surf:
     """
 
     name, libraries = "surf", ("numba", "numpy", "scipy")
+    max_features: int | None = MAX_FEATURES
+    border_px: float = 0.0
+    threshold: float = 4e-4
+    n_octaves: int = 4
+    upright: bool = False
 
-    def __init__(
-        self,
-        max_features: int | None = MAX_FEATURES,
-        border_px: float = 0.0,
-        threshold: float = 4e-4,
-        n_octaves: int = 4,
-        upright: bool = False,
-    ) -> None:
-        self.max_features, self.border_px = max_features, float(border_px)
-        self.threshold, self.n_octaves, self.upright = threshold, n_octaves, upright
+    def __post_init__(self) -> None:
+        self.border_px = float(self.border_px)
 
     def detect(self, image: Image) -> Keypoints:
         """Keypoints of an image, strongest first."""
@@ -106,3 +137,31 @@ def _refined(
     offset = -np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
     inside = solvable & (np.abs(offset) <= 0.5).all(axis=1)
     return np.asarray(offset, np.float64), here + 0.5 * (gradient * offset).sum(axis=1), inside
+
+
+@dataclass(eq=False)
+class Descriptor:
+    """Rows of length 1 from a window of 20 scales, a scale being 1.2/9 of the keypoint's size.
+
+    Each of 4 x 4 regions gives the sums of du, |du|, dv, |dv| in the keypoint's frame; `extended` splits each
+    by the sign of the other direction (128 numbers). Keypoints without orientation get SURF's own, or
+    are described as they stand if `upright`. The wavelets read up to 11 scales from the centre; what lies
+    outside the image counts nothing.
+    """
+
+    name, distance, libraries = "surf", "l2", ("numba", "numpy")
+    extended: bool = False
+    upright: bool = False
+
+    def describe(self, image: Image, keypoints: Keypoints) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """(n, 64) or (n, 128), and which rows are not blank."""
+        ii = integral(image)
+        angle = np.zeros(len(keypoints)) if self.upright else keypoints.angle_deg.copy()
+        unset = np.isnan(angle)
+        if unset.any():
+            angle[unset] = oriented(ii, keypoints.xy[unset], keypoints.size_px[unset])
+        out = np.zeros((len(keypoints), 128 if self.extended else 64))
+        xy = np.ascontiguousarray(keypoints.xy)
+        _surf.describe(ii, xy, scales(keypoints.size_px), np.deg2rad(angle), self.extended, out)
+        values = l2_normalised(out)
+        return values, np.asarray(values.any(axis=1))
