@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from tiepoint.cli.main import run
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.methods.resolve import resolve
+from tiepoint.model.errors import InputError
 from tiepoint.model.hashing import hash_json
 from tiepoint.model.units import Item
 
@@ -255,7 +257,10 @@ def test_files_and_folders_count_by_content_wherever_they_are_named(here):
     write("class.txt", "")
     keys.append(key())
     assert len(set(keys)) == 5
-    assert key("my.py:M?given=deep") != keys[-1]
+    before = key("my.py:M?given=deep")
+    write("deep/store/tiepoint.sqlite", "")
+    write("deep/__pycache__/x.pyc", "")
+    assert key("my.py:M?given=deep") == before
 
 
 def test_networks_count_by_their_tensors(here):
@@ -318,6 +323,7 @@ def test_a_scripted_network_counts_by_what_would_be_saved(here):
         ("{1, 2}", "{1, 3}"),
         ("Other(1)", "Other(2)"),
         ("Kind.A", "Kind.B"),
+        ("argparse.Namespace(a=1)", "argparse.Namespace(a=2)"),
         ("Pair(1, 2)", "Pair(1, 3)"),
         ("b'a'", "b'b'"),
         ("np.float32(1)", "np.float64(1)"),
@@ -327,7 +333,7 @@ def test_a_scripted_network_counts_by_what_would_be_saved(here):
 )
 def test_attributes_count_by_content(here, value, other):
     head = """
-    import enum, functools, sys
+    import argparse, enum, functools
     from collections import namedtuple
     import numpy as np
     Kind = enum.Enum("Kind", "A B")
@@ -347,6 +353,30 @@ def test_attributes_count_by_content(here, value, other):
     assert hash_json(one.config["params"]) != hash_json(two.config["params"])
 
 
+def test_a_plug_in_counts_by_the_source_of_its_package(here, monkeypatch):
+    write("site-packages/theirs/__init__.py", "")
+    write("site-packages/theirs/net.py", "x = 1\n")
+    write("site-packages/other/__init__.py", "")
+    my = "import other\nfrom .net import x\nclass M:\n" + METHOD
+    write("site-packages/theirs/my.py", my)
+    monkeypatch.syspath_prepend(str(here / "site-packages"))
+    cls = importlib.import_module("theirs.my").M
+    first = resolve(cls, family="patches").key(ITEM)
+    assert first is not None
+    write("site-packages/other/__init__.py", "y = 1\n")
+    assert resolve(cls, family="patches").key(ITEM) == first
+    write("site-packages/theirs/net.py", "x = 2\n")
+    assert resolve(cls, family="patches").key(ITEM) != first
+    for name in [n for n in sys.modules if n.partition(".")[0] in ("theirs", "other")]:
+        del sys.modules[name]
+
+
+def test_a_class_that_cannot_be_created_is_told_in_a_sentence(here):
+    write("my.py", "class M:\n    def __init__(self):\n        raise ValueError('no\\nnet')\n" + METHOD)
+    with pytest.raises(InputError, match=r"my\.py: M cannot be created: ValueError: no net"):
+        resolve("my.py:M", family="patches")
+
+
 def test_what_cannot_be_keyed_is_not_cached_and_says_what_to_do(here):
     init = "    def __init__(self):\n        self.parts = {'lock': threading.Lock()}\n"
     write("my.py", "import threading\nclass M:\n" + init + METHOD)
@@ -355,7 +385,6 @@ def test_what_cannot_be_keyed_is_not_cached_and_says_what_to_do(here):
     assert "\n" not in method.notice
     assert "its attribute `parts['lock']` cannot be identified" in method.notice
     assert "create it on first use" in method.notice
-    assert method.session_key != resolve("my.py:M", family="patches").session_key
 
 
 def test_the_version_of_a_library_is_the_installed_one_imported_or_not(here):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -81,12 +80,12 @@ class Method:
 
     `spec` is how it was named (``sift+rootsift``), None for an object made in a session. `config` is plain
     JSON and holds all that determines the output: parameters, revision or source, weight hashes, library
-    versions, device; where that cannot be told, `uncached_reason` says why, and `session_key` stands for the
-    config as long as this object lives. `extract(item, payload)` returns the features of one item;
-    `key(item)` is what identifies them besides the item's content, `of_item(item)` the part of it that
-    depends on the item. A method that looks features up (`reads_payload` False) is not given the item's
-    payload. `check(items)`, where there is one, finds before any work what would fail later (missing files)
-    and reports all of it at once; `has(item)` says whether there is anything to look up for an item.
+    versions, device; where not all of that can be told, `uncached_reason` says why. `extract(item, payload)`
+    returns the features of one item; `key(item)` is what identifies them besides the item's content,
+    `of_item(item)` the part of it that depends on the item. A method that looks features up (`reads_payload`
+    False) is not given the item's payload. `check(items)`, where there is one, finds before any work what
+    would fail later (missing files) and reports all of it at once; `has(item)` says whether there is anything
+    to look up for an item.
     """
 
     name: str
@@ -101,7 +100,6 @@ class Method:
     check: Callable[[Sequence[Item]], None] | None = None
     has: Callable[[Item], bool] | None = None
     uncached_reason: str | None = None
-    session_key: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def key(self, item: Item) -> str | None:
         """What identifies the features of an item, besides its content; None where they cannot be kept."""

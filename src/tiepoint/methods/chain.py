@@ -73,7 +73,6 @@ def transformed(
         extract=extract,
         spec=None if method.spec is None else f"{method.spec}+{stage}",
         meta={**method.meta, "rooted": True} if stage.name in ROOTING else method.meta,
-        session_key=f"{method.session_key}+{known}",
     )
 
 

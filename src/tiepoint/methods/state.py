@@ -6,6 +6,7 @@ Two objects with equal content compute the same. What cannot be told by content 
 
 from __future__ import annotations
 
+import argparse
 import enum
 import functools
 import inspect
@@ -27,6 +28,8 @@ from .sources import OWN, is_installed
 
 _DEEPEST = 24
 _LONGEST_PATH = 1024
+_BY_WORDS = (complex, slice, range, np.dtype, re.Pattern, type(...))
+"""Types whose ``repr`` says all."""
 
 
 class Unkeyed(Exception):
@@ -136,14 +139,16 @@ class Content:
             return {"tuple": self.code(type(value), what), "values": self.of(list(value), what)}
         if isinstance(value, Mapping) and _is_plain_mapping(value):
             return self._mapping(value, what)
-        if isinstance(value, type | types.GenericAlias):
+        if isinstance(value, type):
             return self.code(value, what)
         if isinstance(value, types.ModuleType):
             return {"module": self._module(value, what)}
         if callable(value) and (made := self._callable(value, what)) is not None:
             return made
-        if isinstance(value, complex | slice | range | np.dtype | re.Pattern | types.EllipsisType):
-            return {"as": repr(value)}
+        if isinstance(value, _BY_WORDS) or type(value).__module__ in ("datetime", "decimal", "fractions"):
+            return {type(value).__name__: repr(value)}
+        if isinstance(value, types.SimpleNamespace | argparse.Namespace):
+            return {"namespace": self.of(vars(value), what)}
         if isinstance(value, logging.Logger):
             return {"logger": value.name}
         if (torch := sys.modules.get("torch")) is not None:
@@ -189,8 +194,6 @@ class Content:
 
     def code(self, thing: Any, what: str) -> Any:
         """Which class or function something is: a name; its source or its library are collected."""
-        if isinstance(thing, types.GenericAlias):
-            return repr(thing)
         module = str(getattr(thing, "__module__", None) or "builtins")
         name = f"{module}.{getattr(thing, '__qualname__', thing.__name__)}"
         if module == "__main__":

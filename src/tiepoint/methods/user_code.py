@@ -23,7 +23,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from ..model.errors import InputError, UnknownNameError
+from ..model.errors import InputError, TiepointError, UnknownNameError
 from ..model.hashing import hash_bytes
 from .sources import OWN, is_installed, package_root
 
@@ -184,8 +184,15 @@ class UserFactory:
             if given:
                 raise InputError(f"{self.file}: {self.name} is an object and takes no parameters")
             return UserObject(self.made_of, self.file, self.name, given, self.around)
-        with self.around.active():
-            return UserObject(self.made_of(**given), self.file, self.name, given, self.around)
+        try:
+            with self.around.active():
+                made = self.made_of(**given)
+        except TiepointError:
+            raise
+        except Exception as e:
+            why = " ".join(f"{type(e).__name__}: {e}".split())
+            raise InputError(f"{self.file}: {self.name} cannot be created: {why}") from e
+        return UserObject(made, self.file, self.name, given, self.around)
 
 
 def load_from_file(file: str, name: str) -> UserFactory:

@@ -74,9 +74,12 @@ def hash_file(path: str | Path) -> str:
 SKIPPED = frozenset({"__pycache__", ".git"})
 """Folders below a folder that say nothing about what is in it."""
 
+STORE = "tiepoint.sqlite"
+"""A folder with this file is a store, which changes with every run."""
 
-def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int = 1 << 32) -> str:
-    """Hash of the names and contents of all files below a folder, those of `SKIPPED` folders left out.
+
+def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int = 1 << 30) -> str:
+    """Hash of the names and contents of all files below a folder, `SKIPPED` folders and stores left out.
 
     A folder with more than `most_files` files or `most_bytes` bytes is not read: names, sizes and times of
     modification stand for the contents.
@@ -84,6 +87,8 @@ def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int =
     root = Path(path)
     found: list[tuple[str, os.stat_result]] = []
     for folder, folders, names in os.walk(root):
+        if STORE in names:
+            folders[:] = names[:] = []
         folders[:] = [name for name in folders if name not in SKIPPED]
         for name in names:
             with contextlib.suppress(OSError):  # a broken link has no content
