@@ -95,8 +95,8 @@ def test_all_problems_at_once(root):
         "i_lamp: the homography from image 1 to image 2 is missing",
         "H1to4p: the homography is singular",
         "img5.ppm: this is not an image",
-        "image 7 is there twice",
-        "alone: only one image",
+        "image 7 appears twice",
+        "alone: has only one image",
     ):
         assert words in text
     assert len(e.value.problems) == 7

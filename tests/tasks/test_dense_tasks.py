@@ -200,7 +200,7 @@ def test_options_and_folders(flows: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no pair in"):
         TASKS.load("dense/pck").open(flows, {})
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="holds no pairs"):
+    with pytest.raises(InputError, match="contains no pairs"):
         TASKS.load("dense/flow").open(tmp_path / "empty", {})
     with pytest.raises(UnknownNameError, match="kind"):
         TASKS.load("dense/flow").open(flows, {"kinds": "nowhere"})

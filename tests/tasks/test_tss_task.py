@@ -232,7 +232,7 @@ def test_wrong_options_and_folders(results: Path, data: Path, tmp_path: Path) ->
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no folder for any of the 4 pairs"):
         scored(tmp_path / "empty", data)
-    with pytest.raises(InputError, match="holds no pair"):
+    with pytest.raises(InputError, match="contains no pair"):
         scored(results, tmp_path / "empty")
     with pytest.raises(InputError, match="is not a folder"):
         scored(results, tmp_path / "nowhere")

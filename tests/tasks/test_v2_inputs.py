@@ -185,7 +185,9 @@ def test_without_a_name_the_split_is_full_or_everything(world, tmp_path):
 
 
 def test_a_published_split_for_a_dataset_of_ones_own(world):
-    with pytest.raises(InputError, match=r"'b' is one of the published .* there are all, full, illum, view"):
+    with pytest.raises(
+        InputError, match=r"'b' is a published split .* known splits are all, full, illum, view"
+    ):
         MATCHING.open(world.data, {"split": "b"})
 
 

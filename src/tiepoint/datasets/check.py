@@ -82,7 +82,7 @@ def check_patches(
         f"images: {', '.join(data.images(data.sequences[0]))}",
     ]
     if not data.has_patches:
-        unsure = f"not known exactly, left out: {', '.join(data.open_lengths)}"
+        unsure = f"left out because their length is not known exactly: {', '.join(data.open_lengths)}"
         return CheckReport(
             f"{root}: lengths of patch sequences, no pixels",
             (*facts, *([unsure] if data.open_lengths else [])),

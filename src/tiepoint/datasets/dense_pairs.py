@@ -21,7 +21,7 @@ from ..geometry.flow.rules import UNKNOWN
 from ..geometry.flow.warp import homography_flow, lands_inside
 from ..model.errors import FormatError, InputError, ProblemsError
 from ..model.hashing import hash_file, hash_json
-from .sequences import ImageSequences
+from .sequences import ImageSequences, NoSequencesError
 from .tss import TRUTH_FILES, TssDataset
 
 Flow = NDArray[np.float32]
@@ -115,7 +115,7 @@ def find_pairs(root: str | Path, broken: list[BrokenPair] | None = None) -> list
         if found:
             raise ProblemsError(f"no pair in {path} can be used", [b.reason for b in found])
     raise InputError(
-        f"{path} holds no pairs; expected the TSS layout, image sequences with homographies, PF-WILLOW "
+        f"{path} contains no pairs; expected the TSS layout, image sequences with homographies, PF-WILLOW "
         "classes with .mat keypoints, or folders with image1, image2 and flow"
     )
 
@@ -161,7 +161,7 @@ def _mask_box(path: Path) -> Callable[[], Box]:
     def box() -> Box:
         y, x = np.nonzero(read_mask(path))
         if not len(x):
-            raise FormatError(path, "has no foreground, so that there is no box; use another scale")
+            raise FormatError(path, "has no foreground and therefore no box; choose another `scale`")
         return float(x.min()), float(y.min()), float(x.max() + 1), float(y.max() + 1)
 
     return box
@@ -182,10 +182,8 @@ def _turned(points: Callable[[], tuple[Points, Points]], first: int) -> Callable
 def _sequences(root: Path, _broken: list[BrokenPair]) -> list[DensePair]:
     try:
         data = ImageSequences(root)
-    except InputError as e:
-        if "holds no image sequence" in str(e):
-            return []
-        raise
+    except NoSequencesError:
+        return []
     out = []
     for scene in data.scenes:
         for k in data.images(scene)[1:]:

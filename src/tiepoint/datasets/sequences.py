@@ -22,6 +22,10 @@ _IMAGE = re.compile(r"(?:img)?([1-9]\d*)", re.IGNORECASE)
 _HOMOGRAPHY = re.compile(r"H_1_([1-9]\d*)|H1to([1-9]\d*)p?", re.IGNORECASE)
 
 
+class NoSequencesError(InputError):
+    """A folder without any image sequence."""
+
+
 @dataclass(frozen=True)
 class Scene:
     """Files of one sequence: images and homographies by number, image 1 is the reference."""
@@ -46,7 +50,7 @@ class ImageSequences:
     Raises:
         ProblemsError: listing every missing image, missing, malformed or singular homography, doubled number
             and unreadable header of all sequences.
-        InputError: if there is no sequence at all.
+        NoSequencesError: if there is no sequence at all.
     """
 
     def __init__(self, root: str | Path, scenes: Iterable[str] | None = None) -> None:
@@ -159,9 +163,9 @@ def _find_scenes(root: Path) -> dict[str, Path]:
     folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
     found = {p.name: p for p in folders if _image_files(p)}
     if not found:
-        raise InputError(
-            f"{root} holds no image sequence; expected sub-folders with 1.ppm … 6.ppm and H_1_2 … H_1_6, "
-            "or img1.ppm … img6.ppm and H1to2p … H1to6p (png and jpg also)"
+        raise NoSequencesError(
+            f"{root} contains no image sequence; expected sub-folders with 1.ppm … 6.ppm and H_1_2 … H_1_6, "
+            "or img1.ppm … img6.ppm and H1to2p … H1to6p (also png and jpg)"
         )
     return found
 
@@ -173,7 +177,7 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> Scene:
         match = _IMAGE.fullmatch(path.stem)
         k = int(match[1]) if match else 0
         if k in images:
-            problems.append(f"{folder}: image {k} is there twice, {images[k].name} and {path.name}")
+            problems.append(f"{folder}: image {k} appears twice, as {images[k].name} and {path.name}")
         images[k] = path
     homographies: dict[int, Path] = {}
     for path in sorted(folder.iterdir()):
@@ -182,7 +186,7 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> Scene:
             k = int(match[1] or match[2])
             if k in homographies:
                 problems.append(
-                    f"{folder}: homography 1 to {k} is there twice, {homographies[k].name} and {path.name}"
+                    f"{folder}: homography 1 to {k} appears twice, as {homographies[k].name} and {path.name}"
                 )
             homographies[k] = path
     last = max(images)
@@ -192,7 +196,7 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> Scene:
         if k not in images
     ]
     if last == 1:
-        problems.append(f"{folder}: only one image; a sequence needs at least 2")
+        problems.append(f"{folder}: has only one image; a sequence needs at least two")
     problems += [
         f"{folder}: the homography from image 1 to image {k} is missing (H_1_{k} or H1to{k}p)"
         for k in sorted(images)

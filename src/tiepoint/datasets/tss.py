@@ -120,7 +120,7 @@ class TssDataset:
         self.pairs: tuple[TssPair, ...] = tuple(_pairs(base))
         if not self.pairs:
             raise InputError(
-                f"{self.root} holds no pair; expected SUBSET/PAIR/ with {', '.join(TRUTH_FILES)} (and images)"
+                f"{self.root} contains no pair; expected images and {', '.join(TRUTH_FILES)} in SUBSET/PAIR/"
             )
 
     @property

@@ -50,7 +50,8 @@ def map_npy(path: str | Path) -> NDArray[Any]:
     expected = offset + count * dtype.itemsize
     if len(content) != expected:
         raise FormatError(
-            Path(path), f"its header asks for {expected} bytes, the file has {len(content)} (cut off?)"
+            Path(path),
+            f"its header asks for {expected} bytes, the file has {len(content)}; it may be damaged",
         )
     values = np.frombuffer(content, dtype, count, offset)
     return values.reshape(shape, order="F" if fortran else "C")
@@ -59,7 +60,7 @@ def map_npy(path: str | Path) -> NDArray[Any]:
 def _header_bytes(start: bytes) -> int:
     """Where the data begins."""
     if len(start) < 10 or not start.startswith(npy.MAGIC_PREFIX) or start[6] not in (1, 2, 3):
-        raise ValueError("it does not start as one")
+        raise ValueError("its first bytes are not those of one")
     if start[6] == 1:
         return 10 + int.from_bytes(start[8:10], "little")
     return 12 + int.from_bytes(start[8:12], "little")

@@ -85,12 +85,13 @@ def parse_plain_pickle(data: bytes, *, path: str | Path = "pickle") -> Any:
                 return machine.stack[0]
             if not machine.step(op.name, argument):
                 raise FormatError(
-                    path, f"has the pickle instruction {op.name} at byte {position}, which plain data has not"
+                    path,
+                    f"has the pickle instruction {op.name} at byte {position}, which plain data never needs",
                 )
     except FormatError:
         raise
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, struct.error) as e:
-        raise FormatError(path, f"is no readable pickle ({type(e).__name__}: {e})") from e
+        raise FormatError(path, f"is not a readable pickle ({type(e).__name__}: {e})") from e
     raise FormatError(path, "is a pickle without an end")
 
 
@@ -164,7 +165,7 @@ class _Machine:
             elif isinstance(target, set):
                 target.update(more)
             elif not isinstance(target, Inert):
-                raise TypeError("something is added to what is no list")
+                raise TypeError("something is added to what is not a list")
         elif name == "GLOBAL":
             module, _, attribute = str(argument).partition(" ")
             stack.append(Inert((module, attribute)))
@@ -196,7 +197,7 @@ def _fill(target: Any, flat: list[Any]) -> None:
         for key, value in zip(flat[::2], flat[1::2], strict=True):
             target[key] = value
     elif not isinstance(target, Inert):
-        raise TypeError("keys are set on what is no dictionary")
+        raise TypeError("keys are set on what is not a dictionary")
 
 
 def _called(callee: Any, arguments: Any) -> Any:

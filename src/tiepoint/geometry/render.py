@@ -41,7 +41,7 @@ def render(image: ArrayLike, to_source: ArrayLike, size: Size) -> NDArray[np.flo
     m, around = as_homography(to_source), corners((size[0] + 1, size[1] + 1)) - 0.5
     w = denominator(m, around)
     if not (np.all(w > 0) or np.all(w < 0)):
-        raise InputError("a part of the output is at or behind infinity")
+        raise InputError("part of the output lies at or behind infinity")
     stretch = float(np.linalg.norm(local_affine(m, around), ord=2, axis=(1, 2)).max())
     count = min(max(math.ceil(stretch), 2), _MAX_SAMPLES)
     out = np.empty((size[1], size[0], pixels.shape[2]), dtype=np.float32)

@@ -40,7 +40,9 @@ def pair_distances(
     check_shapes(a, b, distance, names=("rows of a", "rows of b"))
     left, right = _index(index_a, len(a), "index_a"), _index(index_b, len(b), "index_b")
     if len(left) != len(right):
-        raise InputError(f"index_a has {len(left)} entries and index_b {len(right)}; they name pairs")
+        raise InputError(
+            f"index_a has {len(left)} entries and index_b {len(right)}; they must have equally many"
+        )
     out = np.empty(len(left))
     if _direct(a, b, distance):
         _run_direct(a, b, left, right, distance, out)
@@ -85,7 +87,9 @@ def pair_distances_across(
 
     part_a, row_a, part_b, row_b, place = lists
     if len({len(x) for x in lists}) > 1:
-        raise InputError(f"the lists name pairs and must be of one length, found {[len(x) for x in lists]}")
+        raise InputError(
+            f"the lists name pairs and must have the same length, found {[len(x) for x in lists]}"
+        )
 
     loop, missing = across(parts[0].dtype), rows_missing()
     bases = np.array([p.__array_interface__["data"][0] for p in parts], np.uint64)
@@ -115,7 +119,7 @@ def _refuse_not_finite(parts: Any, part: Any, row: Any, name: str, place: Any, o
     for i in np.flatnonzero(~np.isfinite(out[place])):
         if first_bad_row(parts[part[i]][row[i] : row[i] + 1]) is not None:
             where = f"pair {i}: row {row[i]} of matrix {part[i]} (side {name})"
-            raise InputError(f"{where} is not finite or too large; leave failed rows out")
+            raise InputError(f"{where} is not finite or too large; remove failed rows first")
 
 
 def _short(index: NDArray[Any], end: int, name: str) -> NDArray[np.int32]:
@@ -172,7 +176,7 @@ def _run_direct(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any) 
         pair = int(np.argmin(np.isfinite(out)))
         for name, x, row in (("a", a, left[pair]), ("b", b, right[pair])):
             if first_bad_row(x[row : row + 1]) is not None:
-                raise InputError(f"pair {pair}: row {row} of {name} is not finite; leave failed rows out")
+                raise InputError(f"pair {pair}: row {row} of {name} is not finite; remove failed rows first")
 
 
 def _run_gathered(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any) -> None:

@@ -51,7 +51,7 @@ def prepare(values: Matrix, distance: str, *, name: str) -> Matrix:
     x = as_float(values)
     bad = first_bad_row(x)
     if bad is not None:
-        raise InputError(f"{name}, row {bad}: {_why_bad(x[bad])}; leave failed rows out before comparing")
+        raise InputError(f"{name}, row {bad}: {_why_bad(x[bad])}; remove failed rows before comparing")
     if distance == "cosine":
         return normalise(x, name=name)
     if distance == "masked_l1":

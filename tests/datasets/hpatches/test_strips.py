@@ -159,7 +159,7 @@ def test_lengths_without_patches(tmp_path, as_folder):
         ('{"a": 5, "b": "x"}', "b: expected a number"),
         ('{"a": 5, "b": [4, 3]}', "b: expected a number"),
         ('{"a": 5, "b": [3, 4, 5]}', "b: expected a number"),
-        ('{"a": [3, 4]}', "of no sequence"),
+        ('{"a": [3, 4]}', "not known of any sequence"),
         ('{"lengths": {"a": 1}, "image": []}', "unknown key 'image'"),
         ('{"lengths": {"a": 1}, "images": ["e1"]}', "'ref'"),
     ],
@@ -179,7 +179,7 @@ def test_a_length_may_be_an_interval(tmp_path):
     assert data.missing(["v_c"]) == [
         "the number of patches of 'v_c' is not known exactly (7 to 9); give one number"
     ]
-    assert "left out: v_c" in str(check_dataset(path))
+    assert "not known exactly: v_c" in str(check_dataset(path))
 
 
 def test_check_says_what_is_there(folder):

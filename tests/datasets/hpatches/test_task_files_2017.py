@@ -250,13 +250,15 @@ def test_splits_that_cannot_be_made(tmp_path):
     with pytest.raises(ProblemsError) as e:
         write_v2_tasks(PUBLISHED, tmp_path, names=["view"])
     (problem,) = e.value.problems
-    assert problem.startswith("split 'view': the number of patches is not known exactly of v_")
+    assert problem.startswith("split 'view': the exact number of patches is not known of v_")
     assert all(f"{s} ({low} to {high})" in problem for s, (low, high) in open_lengths().items())
     for lengths in (PUBLISHED, HPatchesDataset.from_lengths(official_lengths())):
         with pytest.raises(UnknownNameError, match=r"'z'\. Known: a, all, b, c, full, illum, view"):
             write_v2_tasks(lengths, tmp_path, names=["z"])
     data = HPatchesDataset.from_lengths({"i_a": 30, "i_b": 20})
-    with pytest.raises(InputError, match=r"split 'a' is one of the published .* there are all, full, illum"):
+    with pytest.raises(
+        InputError, match=r"split 'a' is a published split .* known splits are all, full, illum"
+    ):
         write_v2_tasks(data, tmp_path, names=["a"])
     (tmp_path / "splits.json").write_text('{"mine": {"test": ["i_a", "i_x"]}}')
     with pytest.raises(ProblemsError, match="split 'mine': unknown sequence 'i_x'"):
@@ -264,7 +266,7 @@ def test_splits_that_cannot_be_made(tmp_path):
     with pytest.raises(InputError, match="two sequences"):
         write_v2_tasks(HPatchesDataset.from_lengths({"i_a": 30}), tmp_path)
     twins = HPatchesDataset.from_lengths({"i_objects": 30, "i_table": 30})
-    with pytest.raises(ProblemsError, match="split 'all' is one scene"):
+    with pytest.raises(ProblemsError, match="split 'all' is a single scene"):
         write_v2_tasks(twins, tmp_path, lists="clean")
 
 
@@ -273,7 +275,7 @@ def test_part_of_the_release_has_its_own_name_and_not_that_of_a_published_split(
     data = HPatchesDataset.from_lengths(some, unsure={"v_wall": (3, 4)})
     report = write_v2_tasks(data, tmp_path)
     assert list(read_splits(tmp_path / "splits.json")) == ["all"]
-    assert "no published split is complete here: 'all' is the 3 sequences there are" in report.notes
+    assert "no published split is complete here, so the split 'all' takes all 3 sequences" in report.notes
     assert any("not known exactly: v_wall" in n for n in report.notes)
     assert write_v2_tasks(data, tmp_path, names=["all"]).files == report.files
     with pytest.raises(ProblemsError, match="lacks 112 of its 116 sequences") as e:

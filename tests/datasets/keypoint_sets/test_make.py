@@ -102,7 +102,7 @@ def test_every_option_of_a_set_has_an_effect(sequences, sift, options):
 def test_wrong_requests_are_explained(sequences):
     with pytest.raises(UnknownNameError, match="mode"):
         make_keypoint_set(sequences, "x", mode="both")
-    with pytest.raises(InputError, match="option of the set"):
+    with pytest.raises(InputError, match="for the whole set"):
         make_keypoint_set(sequences, "x", detector="sift?border_px=3")
     with pytest.raises(UnknownNameError, match="unknown detector"):
         make_keypoint_set(sequences, "x", detector="brief")
@@ -222,7 +222,7 @@ def test_stored_sets_are_named_hashed_and_checked(sift, tmp_path):
     table = np.load(folder / "keypoints.npy")
     table[0, 0] += 1
     np.save(folder / "keypoints.npy", table)
-    with pytest.raises(FormatError, match="not those"):
+    with pytest.raises(FormatError, match="do not match the header"):
         read_keypoint_set(folder)
 
 

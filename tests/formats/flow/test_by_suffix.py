@@ -98,7 +98,7 @@ def test_other_pngs_are_refused_with_the_reason(tmp_path: Path) -> None:
     data[28] = 1
     data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
     (tmp_path / "i.png").write_bytes(data)
-    with pytest.raises(FormatError, match="this 16-bit RGB PNG is interlaced, which is not read"):
+    with pytest.raises(FormatError, match="this 16-bit RGB PNG is interlaced, which cannot be read"):
         read_kitti_flow(tmp_path / "i.png")
     Image.fromarray(np.zeros((2, 3, 4), np.uint8)).save(tmp_path / "c.png")
     with pytest.raises(FormatError, match="expected a 16-bit RGB PNG, found 8-bit RGBA"):

@@ -54,7 +54,7 @@ def test_classification_results_of_both_eras(tmp_path, benchmark, files):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("0.5\n1\n", "expected 3 lines (one a pair), found 2"),
+        ("0.5\n1\n", "expected 3 lines (one per pair), found 2"),
         ("0.5\n1\n2\n3\n", "found 4"),
         ("0.5,1\n1,1\n2,1\n", "line 3: the label is not that of the benchmark"),
         ("0.5,1\n1,7\n2,0\n", "line 2: the label is 7"),
@@ -201,11 +201,11 @@ def test_small_pool_needs_fewer_neighbours(tmp_path, retrieval):
         ("a.ref\na.ref.0,a.e1.0,b.ref.1\n", "line 1: its pool is not that of r.benchmark"),
         (POOL + "\na.ref.0,a.e1.0\n", "line 2: expected 3 patches (the query and its 2 nearest), found 2"),
         (POOL + "\na.ref.0,a.e1.0,b.ref.1\n", "1 of 2 queries have no row, the first is b.ref.1"),
-        (POOL + "\na.ref.0,a.e1.0,b.ref.1\na.ref.0,a.e1.0,b.ref.1\n", "line 3: query a.ref.0 is there twice"),
+        (POOL + "\na.ref.0,a.e1.0,b.ref.1\na.ref.0,a.e1.0,b.ref.1\n", "line 3: query a.ref.0 appears twice"),
         (POOL + "\na.e1.0,a.ref.0,b.ref.1\n", "line 2: the first patch must be the query"),
         (POOL + "\na.ref.0,c.e1.0,b.ref.1\n", "line 2: image 'c.e1' is not in the pool"),
         (POOL + "\na.ref.0,a.e1.3,b.ref.1\n", "line 2: patch 'a.e1.3' does not exist"),
-        (POOL + "\na.ref.0,b.ref.1,b.ref.1\nb.ref.1,a.e1.0,a.e1.1\n", "line 2: patch b.ref.1 is there twice"),
+        (POOL + "\na.ref.0,b.ref.1,b.ref.1\nb.ref.1,a.e1.0,a.e1.1\n", "line 2: patch b.ref.1 appears twice"),
         (POOL + "\na.ref.0,a.e1,b.ref.1\n", "line 2: field 2"),
     ],
 )

@@ -108,7 +108,7 @@ def test_bad_arrays(tmp_path):
         read_descriptors(tmp_path / "valid.npz")
     for name in ("junk.npy", "junk.npz"):
         (tmp_path / name).write_bytes(b"junk")
-        with pytest.raises(FormatError, match="no readable"):
+        with pytest.raises(FormatError, match="not a readable"):
             read_descriptors(tmp_path / name)
     for name in ("no.csv", "no.npy"):
         with pytest.raises(FormatError, match="does not exist"):

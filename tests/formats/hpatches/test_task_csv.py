@@ -55,7 +55,7 @@ def test_round_trips(tmp_path):
         ("x,idx\na,1\n", 1, "expected the header 's,idx'"),
         ("s,idx\ni_a,1\ni_a\n", 3, "expected 2"),
         ("s,idx\ni_a,x\n", 2, "whole number"),
-        ("s,idx\ni_a,99999999999\n", 2, "no patch index"),
+        ("s,idx\ni_a,99999999999\n", 2, "not a patch index"),
         ("s,idx\ni_a,0\ni_q,0\n", 3, "no sequence 'i_q'"),
         ("s,idx\ni_a,10\n", 2, "it has 10 patches"),
     ],

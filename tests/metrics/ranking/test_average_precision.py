@@ -208,7 +208,7 @@ def test_wrong_choices(kwargs, message):
 def test_wrong_lists():
     with pytest.raises(InputError, match="distance 1 is NaN"):
         average_precision([1, np.nan], [1, 0])
-    with pytest.raises(InputError, match="one length"):
+    with pytest.raises(InputError, match="the same length"):
         average_precision([1, 2], [1])
     with pytest.raises(InputError, match="between 0 and 1"):
         average_precision([1, 2], [1, -1])

@@ -91,6 +91,6 @@ def test_large_tie_costs_nothing():
 def test_errors():
     with pytest.raises(InputError, match="eq_before"):
         average_precision_from_counts([0], [1], ties="file")
-    with pytest.raises(InputError, match="one length"):
+    with pytest.raises(InputError, match="the same length"):
         average_precision_from_counts([0, 1], [1])
     assert np.isnan(fpr_at_recall_from_counts([0], [0], 0))

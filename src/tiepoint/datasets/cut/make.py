@@ -97,7 +97,7 @@ def cut_patches(
             if progress is not None:
                 progress(len(done), len(sequences.scenes))
     if not any(cut.counts["patches"] for cut in done.values()):
-        raise InputError(f"{sequences.root}: no patch could be cut; is there texture that all images show?")
+        raise InputError(f"{sequences.root}: no patch could be cut; do all images show some common texture?")
     full = {scene: cut for scene, cut in done.items() if cut.counts["patches"]}
     return CutResult(
         counts={scene: cut.counts for scene, cut in full.items()},

@@ -73,7 +73,9 @@ def draw_pairs(
     drawn before, in either order, is drawn again; so is one of two sequences of one scene.
     """
     if size > space.available(kind):
-        raise InputError(f"{size} {kind} pairs wanted, the dataset has {space.available(kind)}")
+        raise InputError(
+            f"{size} {kind} pairs were asked for, but the dataset has only {space.available(kind)}"
+        )
     starts = np.concatenate([[0], np.cumsum(space.lengths)])
     kept = np.empty((0, 6), np.int64)
     keys = np.empty(0, np.int64)

@@ -53,8 +53,8 @@ def named_split(known: Mapping[str, Split], name: str) -> Split:
         return known[name]
     if name in official_splits():
         raise InputError(
-            f"split {name!r} is one of the published HPatches, and neither the dataset has sequences of "
-            f"it nor a splits.json defines it; there are {', '.join(known)}"
+            f"split {name!r} is a published split of HPatches, but the dataset has none of its sequences and "
+            f"no splits.json defines it; known splits are {', '.join(known)}"
         )
     raise UnknownNameError("split", name, known)
 
@@ -65,7 +65,7 @@ def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = 
     >>> some = HPatchesDataset.from_lengths({"i_a": 3}, unsure={"v_b": (2, 4)})
     >>> for problem in split_problems(some, Split("mine", ("i_a", "v_b", "i_c"))):
     ...     print(problem)
-    split 'mine': the number of patches is not known exactly of v_b (2 to 4); give one number for each
+    split 'mine': the exact number of patches is not known of v_b (2 to 4); give one number for each
     split 'mine': unknown sequence 'i_c'; did you mean 'i_a'?
     """
     absent = [s for s in split.test if s not in data.lengths]
@@ -77,7 +77,7 @@ def split_problems(data: HPatchesDataset, split: Split, images: Sequence[str] = 
     problems = []
     if unsure:
         shown = ", ".join(f"{s} ({ranges[s][0]} to {ranges[s][1]})" for s in unsure)
-        problems.append(f"the number of patches is not known exactly of {shown}; give one number for each")
+        problems.append(f"the exact number of patches is not known of {shown}; give one number for each")
     if len(gone) > NAMES_SHOWN // 2:
         shown = ", ".join(gone[:NAMES_SHOWN]) + (
             f" and {len(gone) - NAMES_SHOWN} more" * (len(gone) > NAMES_SHOWN)

@@ -203,7 +203,7 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]
     if not isinstance(images, list | tuple) or "ref" not in images:
         problems.append("images must be a list of names with 'ref' in it")
     if not lengths and not problems:
-        problems.append("of no sequence the number of patches is known exactly; give one number for each")
+        problems.append("the exact number of patches is not known of any sequence; give one number for each")
     if problems:
         raise ProblemsError(f"dataset {path}", problems)
     return lengths, unsure, tuple(images)

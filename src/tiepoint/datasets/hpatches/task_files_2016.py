@@ -154,7 +154,7 @@ class _Drawn:
             n_neg = min(self.sizes.negatives, 5 * n_pos, space.available(kind) // 2)
             if n_neg == 0:
                 self.report.notes.append(
-                    f"{self.name}: no {kind} negatives, it has too few sequences or patches"
+                    f"{self.name}: no {kind} negatives, because it has too few sequences or patches"
                 )
                 continue
             file = f"{self.name}_{kind}_neg"
@@ -169,7 +169,7 @@ class _Drawn:
                 self.report.rows[f"classification/{path.name}"] = n_pos + n_neg
         if n_pos < self.sizes.positives:
             self.report.notes.append(
-                f"{self.name}: {n_pos} positive pairs (published lists have more), as it is small"
+                f"{self.name}: {n_pos} positive pairs, fewer than published, because it is small"
             )
 
     def matching(self) -> None:
@@ -205,7 +205,7 @@ class _Drawn:
                     )
                     if not len(queries):
                         self.report.notes.append(
-                            f"{file}: no patch has enough contrast for a query, left out"
+                            f"{file}: left out, because no patch has enough contrast for a query"
                         )
                         continue
                     benchmark = benchmarks.RetrievalBenchmark(file, pool, queries)

@@ -143,7 +143,7 @@ def _splits(
             found = {WHOLE: known[WHOLE]}
             n = len(data.sequences)
             report.notes.append(
-                f"no published split is complete here: {WHOLE!r} is the {n} sequences there are"
+                f"no published split is complete here, so the split {WHOLE!r} takes all {n} sequences"
             )
     problems = [p for s in found.values() for p in split_problems(data, s, ["ref"])]
     if problems:
@@ -157,9 +157,9 @@ def _verification_problems(data: HPatchesDataset, split: Split, lists: str) -> l
     """Why no pairs can be drawn for a split, or nothing."""
     small = [s for s in split.test if data.count(s) < 2]
     if _images(data, split) < 2 or len(split.test) < 2 or small:
-        return [f"split {split.name!r} needs two sequences of two patches, and an image beside ref"]
+        return [f"split {split.name!r} needs two sequences of at least two patches, and an image besides ref"]
     if lists == "clean" and any(len(group) == len(split.test) for group in scene_groups(data, split)):
-        return [f"split {split.name!r} is one scene: there are no pairs of different ones"]
+        return [f"split {split.name!r} is a single scene, so that there are no pairs of different scenes"]
     return []
 
 
@@ -250,7 +250,7 @@ def _why(drawn: Verification) -> str:
     return (
         "the row count was changed"
         if len(drawn.pos) != OFFICIAL_ROWS
-        else ("the sequences have other numbers of patches than the release")
+        else ("the sequences do not have the numbers of patches of the release")
     )
 
 
@@ -271,7 +271,7 @@ def _write_retrieval(
     files = _retrieval_files(split.name)
     if given is None and not usable:
         report.notes.append(
-            f"split {split.name}: no retrieval lists, since drawing them needs the patches (contrast); "
+            f"split {split.name}: no retrieval lists, because drawing them needs the pixels (contrast); "
             f"give a folder with {' and '.join(files)} as `tasks`"
         )
         return

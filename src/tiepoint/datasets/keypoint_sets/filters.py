@@ -45,7 +45,7 @@ def spaced(keypoints: Keypoints, distance_px: float | None, *, rows: bool = Fals
         kept = np.arange(len(keypoints))
         return kept if rows else keypoints
     if not distance_px > 0:
-        raise InputError(f"the smallest distance is positive, found {distance_px:g}")
+        raise InputError(f"the smallest distance must be positive, found {distance_px:g}")
     cells: dict[tuple[int, int], list[int]] = {}
     chosen: list[int] = []
     xy = keypoints.xy
@@ -82,7 +82,7 @@ def subset(
     if by not in ORDERS:
         raise UnknownNameError("order", by, ORDERS)
     if count is not None and count < 1:
-        raise InputError(f"count is a positive number, found {count}")
+        raise InputError(f"the count must be a positive number, found {count}")
     rows = {}
     for key, keypoints in source.images.items():
         low = -np.inf if min_size_px is None else min_size_px
@@ -137,7 +137,7 @@ def intersect(
     carry the same pair numbers. Images that only one set has are an error.
     """
     if not tolerance_px > 0:
-        raise InputError(f"the tolerance is positive, found {tolerance_px:g}")
+        raise InputError(f"the tolerance must be positive, found {tolerance_px:g}")
     if set(a.images) != set(b.images):
         only = sorted(set(a.images) ^ set(b.images))
         raise InputError(f"{a.name} and {b.name} have different images, for example {only[0]}")

@@ -71,7 +71,7 @@ def make_keypoint_set(
     uncapped = {k: v for k, v in (("max_features", None), ("border_px", 0.0)) if k in plan.known()}
     for key in uncapped:
         if key in plan.params:
-            raise InputError(f"give {key} as an option of the set, not of the detector")
+            raise InputError(f"set `{key}` for the whole set, not as a parameter of the detector")
     if plan.factory.__name__ == "Random":
         uncapped["max_features"] = max_features
     thing = Plan(plan.text, plan.factory, plan.argument, {**plan.params, **uncapped}, plan.parts).build(

@@ -72,7 +72,7 @@ def read_matching(path: str | Path, counts: Mapping[str, int] | None = None) -> 
     if len(set(pairs)) != len(pairs):
         first = {pair: i for i, pair in reversed(list(enumerate(pairs)))}
         line = next(i for i, pair in enumerate(pairs) if first[pair] != i)
-        raise FormatError(path, f"the pair {','.join(pairs[line])} is there twice", line=line + 1)
+        raise FormatError(path, f"the pair {','.join(pairs[line])} appears twice", line=line + 1)
     if counts is not None:
         check_images(names, counts, path=path, line_of=lambda i: i // 2 + 1)
         for line, (a, b) in enumerate(pairs, 1):
@@ -103,7 +103,7 @@ def read_retrieval(path: str | Path, counts: Mapping[str, int] | None = None) ->
     fields = scan_fields(rest, "p", path=path, first_line=2)
     queries = PatchList(fields.table, fields.names, fields.numbers)
     if not len(queries):
-        raise FormatError(path, "expected one query patch a line after the first line, found none")
+        raise FormatError(path, "expected one query patch per line after the first line, found none")
     outside = set(fields.table) - set(pool)
     if outside:
         i = next(i for i, code in enumerate(fields.names) if fields.table[code] in outside)
@@ -116,7 +116,7 @@ def read_retrieval(path: str | Path, counts: Mapping[str, int] | None = None) ->
     again = np.flatnonzero(first[inverse.ravel()] != np.arange(len(queries)))
     if again.size:
         i = int(again[0])
-        raise FormatError(path, f"query {queries.id(i)!r} is there twice", line=i + 2)
+        raise FormatError(path, f"query {queries.id(i)!r} appears twice", line=i + 2)
     return RetrievalBenchmark(Path(path).stem, pool, queries)
 
 
@@ -149,7 +149,7 @@ def task_of(path: str | Path) -> str:
     try:
         split_image(lines[0].split(",")[0].strip())
     except InputError as e:
-        raise FormatError(path, f"is no benchmark file: {e}", line=1) from e
+        raise FormatError(path, f"is not a benchmark file: {e}", line=1) from e
     return "retrieval" if len(lines) > 1 and lines[1].count(".") == 2 and "," not in lines[1] else "matching"
 
 

@@ -46,7 +46,7 @@ def read_distances(
     columns = 2 if head.count(b",") == 1 else 1
     table = parse_table(data, path=path, dtype=np.float64, delimiter=",", columns=columns)
     if len(table) != count:
-        raise FormatError(path, f"expected {count} lines (one a pair), found {len(table)}")
+        raise FormatError(path, f"expected {count} lines (one per pair), found {len(table)}")
     if columns == 2:
         wrong = np.flatnonzero((table[:, 1] != 0) & (table[:, 1] != 1))
         if wrong.size:

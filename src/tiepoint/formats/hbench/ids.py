@@ -96,7 +96,7 @@ def check_patches(
         return
     i = int(bad[0])
     name = patches.images[patches.image[i]]
-    more = f"; {bad.size - 1} more patches of this file are outside too" if bad.size > 1 else ""
+    more = f"; {bad.size - 1} more patches of this file do not exist either" if bad.size > 1 else ""
     if name not in counts:
         raise FormatError(path, unknown_image(name, counts) + more, line=line_of(i))
     n = counts[name]

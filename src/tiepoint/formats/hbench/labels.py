@@ -50,7 +50,7 @@ def read_classification_labels(path: str | Path, count: int) -> NDArray[np.bool_
         return None
     fields = scan_fields(data, "l", path=path)
     if fields.rows != count:
-        raise FormatError(path, f"expected {count} labels (one a pair), found {fields.rows}")
+        raise FormatError(path, f"expected {count} labels (one per pair), found {fields.rows}")
     return fields.numbers == 1
 
 
@@ -76,7 +76,9 @@ def load_classification(path: str | Path, counts: Mapping[str, int] | None = Non
         raise FormatError(labels_path, "differs from the label in the .pairs file; remove one", line=i + 1)
     if labels.all() or not labels.any():
         kind = "negative" if labels.all() else "positive"
-        raise FormatError(p, f"has no {kind} pair among {len(pairs)}, so nothing can be told apart or scored")
+        raise FormatError(
+            p, f"has no {kind} pair among {len(pairs)}, so there is nothing to tell apart and no score"
+        )
     names = (benchmark.pairs[0].stem, benchmark.pairs[1].stem)
     return LabelledPairs(p.stem, pairs, labels, names, (len(lists[0]), len(lists[1])))
 
@@ -132,7 +134,7 @@ def _indices(text: bytes, count: int, path: str | Path, line: int) -> NDArray[np
         reason = f"value {bad[0] + 1} is {values[bad[0]]:g}; expected an index from 0 to {count - 1}"
         raise FormatError(path, reason, line=line)
     if np.unique(index).size != index.size:
-        raise FormatError(path, "an index is there twice", line=line)
+        raise FormatError(path, "an index appears twice", line=line)
     return index
 
 
@@ -170,7 +172,7 @@ def _read_relevant(benchmark: RetrievalBenchmark, path: str | Path) -> Relevant:
     fields = scan_fields(rest, "p", repeat=True, path=path, first_line=2)
     queries = benchmark.queries
     if fields.rows != len(queries):
-        raise FormatError(path, f"expected {len(queries)} rows (one a query), found {fields.rows}")
+        raise FormatError(path, f"expected {len(queries)} rows (one per query), found {fields.rows}")
     outside = sorted(set(fields.table) - set(benchmark.pool))
     if outside:
         field = int(np.flatnonzero(fields.names == fields.table.index(outside[0]))[0])

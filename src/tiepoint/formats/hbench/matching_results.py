@@ -153,7 +153,7 @@ def read_matching_results(
     for block in iter_matching_results(path, counts, on_nan=on_nan):
         pair = (block.a, block.b)
         if pair in found:
-            raise FormatError(path, f"the pair {block.a},{block.b} is there twice")
+            raise FormatError(path, f"the pair {block.a},{block.b} appears twice")
         if pair not in wanted:
             raise FormatError(path, f"the pair {block.a},{block.b} is not in {benchmark.name}.benchmark")
         found[pair] = block

@@ -46,7 +46,7 @@ def read_retrieval_results(
     """
     head, rest = split_first_line(read_bytes(path))
     if not head:
-        raise FormatError(path, "the file is empty; expected the pool, then one row a query")
+        raise FormatError(path, "the file is empty; expected the pool, then one row per query")
     if set(read_pool(path, head)) != set(benchmark.pool):
         raise FormatError(path, f"its pool is not that of {benchmark.name}.benchmark", line=1)
     width = min(neighbours, sum(counts[name] for name in benchmark.pool))
@@ -87,11 +87,11 @@ def _rows_of_queries(
         query = wanted.get(key)
         if query is None:
             reason = (
-                f"the first patch must be the query, and {name} is no query of {benchmark.name}.benchmark"
+                f"the first patch must be the query, and {name} is not a query of {benchmark.name}.benchmark"
             )
             raise FormatError(path, reason, line=row + 2)
         if query in rows:
-            reason = f"query {name} is there twice (first on line {rows[query] + 2}); remove one"
+            reason = f"query {name} appears twice (first on line {rows[query] + 2}); remove one"
             raise FormatError(path, reason, line=row + 2)
         rows[query] = row
     missing = [i for i in range(len(queries)) if i not in rows]
@@ -111,7 +111,7 @@ def _check_repeats(
     if again.size:
         row, column = map(int, again[0])
         number, code = divmod(int(key[row, column]), len(pool))
-        raise FormatError(path, f"patch {pool[code]}.{number} is there twice in the row", line=row + 2)
+        raise FormatError(path, f"patch {pool[code]}.{number} appears twice in the row", line=row + 2)
 
 
 def write_retrieval_results(path: str | Path, rankings: Rankings) -> None:

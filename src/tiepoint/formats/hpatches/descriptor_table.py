@@ -111,7 +111,7 @@ def _read_array(path: Path) -> DescriptorTable:
     except FileNotFoundError as e:
         raise FormatError(path, "the file does not exist") from e
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as e:
-        raise FormatError(path, f"is no readable {path.suffix} file ({e})") from e
+        raise FormatError(path, f"is not a readable {path.suffix} file ({e})") from e
     if isinstance(loaded, np.ndarray):
         return _table(path, loaded, bits=loaded.dtype == np.uint8)
     with loaded:
@@ -221,7 +221,7 @@ def table_shape(path: str | Path, *, delimiter: str | None = None) -> tuple[int,
         return rows, columns
     rows = count_rows(p)
     if not rows:
-        raise FormatError(p, "the file is empty; expected one row of numbers a line")
+        raise FormatError(p, "the file is empty; expected one row of numbers per line")
     with p.open("rb") as f:
         head = f.readline().decode("utf-8", "replace").strip()
     sep = find_delimiter(head) if delimiter is None else delimiter

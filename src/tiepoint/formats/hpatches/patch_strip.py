@@ -63,7 +63,7 @@ def _header(start: bytes, end: bytes, path: str | Path) -> StripHeader:
     width, height, depth, colour = struct.unpack(">IIBB", start[16:26])
     if depth != 8 or colour != 0:
         what = f"{depth}-bit {_COLOURS.get(colour, 'unknown colour')}"
-        raise FormatError(path, f"is {what}; a patch strip must be 8-bit grey, convert it")
+        raise FormatError(path, f"is {what}; a patch strip must be 8-bit grey; convert it")
     if width == 0 or height == 0 or height % width:
         reason = (
             f"is {width} wide and {height} high; the height must be a multiple of the width (the patch side)"

@@ -94,7 +94,7 @@ def _read(
     large = np.flatnonzero(numbers > np.iinfo(np.int32).max)
     if large.size:
         row, column = divmod(int(large[0]), len(pattern))
-        raise FormatError(path, f"{numbers[row, column]} is no patch index", line=row + 2)
+        raise FormatError(path, f"{numbers[row, column]} is not a patch index", line=row + 2)
     return fields.table, fields.names.reshape(shape), numbers.astype(np.int32)
 
 

@@ -109,7 +109,9 @@ def decode_plain(
         found = f"{header.depth}-bit {_COLOURS[header.colour]}"
         raise FormatError(path, f"expected a {wanted} PNG, found {found}")
     if header.interlaced:
-        raise FormatError(path, f"this {wanted} PNG is interlaced, which is not read; save it without that")
+        raise FormatError(
+            path, f"this {wanted} PNG is interlaced, which cannot be read; save it without interlacing"
+        )
     height, row_bytes = header.height, kind.pixel_bytes * header.width
     packed = b"".join(body for name, body in _chunks(path, data) if name == b"IDAT")
     raw = _inflate(path, packed, height * (1 + row_bytes))

@@ -119,7 +119,7 @@ def read_keypoint_set(folder: str | Path) -> KeypointSet:
     """Read a set and check that its content is the one the header names."""
     root = Path(folder)
     if not (root / HEADER).is_file():
-        raise InputError(f"{root} is no keypoint set (there is no {HEADER} in it)")
+        raise InputError(f"{root} is not a keypoint set: it has no {HEADER}")
     try:
         header = json.loads(read_bytes(root / HEADER))
         counts: dict[str, int] = header["images"]
@@ -138,5 +138,5 @@ def read_keypoint_set(folder: str | Path) -> KeypointSet:
         pairs = {key: numbers[a:b] for key, a, b in zip(counts, starts, starts[1:], strict=False)}
     made = KeypointSet(header["name"], images, header["recipe"], pairs, header["contents"])
     if made.id != header["id"]:
-        raise FormatError(root, "the keypoints are not those the header was written for; make the set anew")
+        raise FormatError(root, "the keypoints do not match the header of the set; make the set again")
     return made

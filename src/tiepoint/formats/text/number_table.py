@@ -55,7 +55,7 @@ def parse_table(
     buf = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
     rows, end, start = kernel.count_rows(buf)
     if rows == 0:
-        raise FormatError(path, "the file is empty; expected one row of numbers a line")
+        raise FormatError(path, "the file is empty; expected one row of numbers per line")
     head = _first_line(buf[:end])
     sep = find_delimiter(head) if delimiter is None else delimiter
     if columns is None:

@@ -57,7 +57,7 @@ def check_list(distances: Any, relevant: Any) -> tuple[Floats, Floats]:
     d = np.asarray(distances, dtype=np.float64)
     v = np.asarray(relevant, dtype=np.float64)
     if d.ndim != 1 or d.shape != v.shape:
-        raise InputError(f"distances and relevance must have one length, found {d.shape}, {v.shape}")
+        raise InputError(f"distances and relevance must have the same length, found {d.shape}, {v.shape}")
     bad = np.flatnonzero(np.isnan(d))
     if bad.size:
         raise InputError(f"distance {bad[0]} is NaN ({bad.size} in all); give failures an infinite distance")

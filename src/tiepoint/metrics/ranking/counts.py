@@ -39,7 +39,9 @@ def _targets(
     low, same = np.asarray(lt, np.int64), np.asarray(eq, np.int64)
     o = np.zeros(low.shape, np.int64) if owner is None else np.asarray(owner, np.int64)
     if not (low.ndim == 1 and low.shape == same.shape == o.shape):
-        raise InputError(f"lt, eq, owner must have one length, found {low.shape}, {same.shape}, {o.shape}")
+        raise InputError(
+            f"lt, eq and owner must have the same length, found {low.shape}, {same.shape}, {o.shape}"
+        )
     one = owner is None and lists == 1
     total = np.array([float(len(low))]) if one else np.bincount(o, minlength=lists).astype(np.float64)
     if ties == "file":
