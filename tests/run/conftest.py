@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run as tiepoint
+from tiepoint.formats.image.read import write_image
 
 
 @pytest.fixture
@@ -44,3 +45,16 @@ def edit(path: Path, line: int, text: str) -> None:
 def edit_() -> object:
     """Replaces a line of a text file."""
     return edit
+
+
+@pytest.fixture(scope="session")
+def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two scenes of two photographs each, with their homographies."""
+    photo = pytest.importorskip("skimage.data").astronaut()
+    root = tmp_path_factory.mktemp("sequences")
+    for scene, (y, x) in {"v_a": (60, 40), "i_b": (150, 200)}.items():
+        (root / scene).mkdir()
+        write_image(root / scene / "1.png", np.ascontiguousarray(photo[y : y + 160, x : x + 200]))
+        write_image(root / scene / "2.png", np.ascontiguousarray(photo[y - 8 : y + 150, x + 9 : x + 210]))
+        np.savetxt(root / scene / "H_1_2", [[1, 0, -9], [0, 1, 8], [0, 0, 1]])
+    return root

@@ -5,14 +5,12 @@ import copy
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
 import yaml
 from pydantic import BaseModel
 
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.formats.image.read import write_image
 from tiepoint.methods.resolve import resolve
 from tiepoint.model.errors import FormatError, InputError, UnknownNameError
 from tiepoint.run.experiment.config import Experiment, _inner, parse_experiment, read_experiment
@@ -234,30 +232,17 @@ def test_lists_are_a_grid():
     assert "dsp:sift?scales=1,1.5,2&root=after@surf?max_features=2000" in {c.spec for c in cells}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    data = pytest.importorskip("skimage.data")
-    photo = data.astronaut()
-    root = tmp_path_factory.mktemp("sequences")
-    for scene, (y, x) in {"v_a": (60, 40), "i_b": (150, 200)}.items():
-        (root / scene).mkdir()
-        write_image(root / scene / "1.png", np.ascontiguousarray(photo[y : y + 160, x : x + 200]))
-        write_image(root / scene / "2.png", np.ascontiguousarray(photo[y - 8 : y + 150, x + 9 : x + 210]))
-        np.savetxt(root / scene / "H_1_2", [[1, 0, -9], [0, 1, 8], [0, 0, 1]])
-    return root
-
-
-def file(tmp_path, folder, **change):
-    found = merged({"dataset": {"path": str(folder)}}, {"keypoints": {"max_features": 40}}, change)
+def file(tmp_path, sequences, **change):
+    found = merged({"dataset": {"path": str(sequences)}}, {"keypoints": {"max_features": 40}}, change)
     found["evaluation"] = {"gallery": [20]} | change.get("evaluation", {})
     path = tmp_path / "e.yaml"
     path.write_text(yaml.safe_dump(found))
     return path
 
 
-def test_an_experiment_runs_resumes_and_lands_in_the_view(folder, tmp_path, capsys):
+def test_an_experiment_runs_resumes_and_lands_in_the_view(sequences, tmp_path, capsys):
     pytest.importorskip("cv2")
-    path = file(tmp_path, folder)
+    path = file(tmp_path, sequences)
     assert tiepoint(["run", "--config", str(path), "--dry-run"]) == 0
     assert "d on keypoints/ranking: sift@sift?max_features=40, 4 images, 2 scenes" in capsys.readouterr().out
     store = str(tmp_path / "store")
@@ -275,10 +260,10 @@ def test_an_experiment_runs_resumes_and_lands_in_the_view(folder, tmp_path, caps
     assert row[0] == stored["value"]
 
 
-def test_projected_keypoints_are_made_once(folder, tmp_path):
+def test_projected_keypoints_are_made_once(sequences, tmp_path):
     pytest.importorskip("cv2")
     change = {"keypoints": {"source": "homography_projection", "max_features": 30, "border_px": 12}}
-    experiment = read_experiment(file(tmp_path, folder, **change))
+    experiment = read_experiment(file(tmp_path, sequences, **change))
     with Store.open(tmp_path / "store") as store:
         (outcome,) = run_experiment(experiment, store)
         assert outcome.run.value("mean_precision", "all", "workbench") > 0.5
@@ -287,13 +272,13 @@ def test_projected_keypoints_are_made_once(folder, tmp_path):
         assert (store.root / "keypoint_sets" / "e_sift_projected" / "set.json").stat().st_mtime_ns == made
 
 
-def test_failures_stay_failures(folder, tmp_path, capsys):
+def test_failures_stay_failures(sequences, tmp_path, capsys):
     broken = tmp_path / "broken.py"
     broken.write_text(
         "class D:\n    def describe(self, image, keypoints):\n        raise RuntimeError('no')\n"
     )
     both = [{"name": "bad", "type": f"{broken}:D"}, {"name": "good", "type": "sift"}]
-    path = file(tmp_path, folder, descriptors=both)
+    path = file(tmp_path, sequences, descriptors=both)
     store = str(tmp_path / "store")
     assert tiepoint(["run", "--config", str(path), "--store", store]) == 1
     shown = capsys.readouterr()
@@ -306,14 +291,14 @@ def test_failures_stay_failures(folder, tmp_path, capsys):
     assert good == ["good"]
 
 
-def test_wrong_cells_are_all_told_before_any_is_run(folder, tmp_path, capsys):
+def test_wrong_cells_are_all_told_before_any_is_run(sequences, tmp_path, capsys):
     pytest.importorskip("cv2")
     three = [
         {"name": "good", "type": "sift"},
         {"name": "one", "type": "nosuch"},
         {"name": "two", "type": str(tmp_path / "lost.py:D")},
     ]
-    path = file(tmp_path, folder, descriptors=three)
+    path = file(tmp_path, sequences, descriptors=three)
     assert tiepoint(["run", "--config", str(path), "--store", str(tmp_path / "s")]) == 2
     told = capsys.readouterr().err
     assert "2 problems" in told
