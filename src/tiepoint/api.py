@@ -23,6 +23,7 @@ def evaluate(
     on_bad: str = "error",
     device: str = "cpu",
     fit_on: str | Path | None = None,
+    name: str | None = None,
     **options: Any,
 ) -> Run:
     """Score a method on a task.
@@ -39,13 +40,14 @@ def evaluate(
             ``"keep-zeros"`` (zero rows are ordinary vectors, as in the older tools; the others are misses).
         device: Device of learned methods.
         fit_on: Dataset to fit transforms on (``+pca`` …) instead of the split's training sequences.
+        name: What to call the run instead of the method's own name.
         **options: Options of the task: ``tasks``, ``benchmark``, ``split``, ``tau_px`` …
 
     Returns:
         A `Run`: ``run.scores`` is a tidy pandas frame with intervals, ``run.records`` what they come from.
     """
-    from .run.engine import Request
     from .run.engine import evaluate as run_engine
+    from .run.prepare import Request
     from .store.store import Store
 
     protocols = (protocol,) if isinstance(protocol, str) else tuple(protocol)
@@ -58,6 +60,7 @@ def evaluate(
         {"on_bad": on_bad, "device": device},
         jobs,
         None if fit_on is None else Path(fit_on),
+        name,
     )
     with Store.open(store) as opened:
         run = run_engine(request, opened)
