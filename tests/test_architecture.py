@@ -137,6 +137,38 @@ def test_geometry_and_metrics_name_no_protocol() -> None:
     assert not offenders
 
 
+FOR_USERS = {
+    "datasets/hpatches/release_2017.py: official_lengths",
+    "geometry/flow/warp.py: unflip",
+    "kernels/threads.py: set_threads",
+}
+"""What the package itself does not need; the documentation shows it to users."""
+
+
+def test_nothing_is_there_for_tests_alone() -> None:
+    """A function below the tasks is called by the package, or it is gone."""
+    imported = {name for path in FILES if path.stem != "__init__" for name in imports_of(path)}
+    trees = {path: ast.parse(path.read_text()) for path in FILES}
+    attributes = {n.attr for tree in trees.values() for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    unused = set()
+    for path in FILES:
+        place = path.relative_to(SOURCE).with_suffix("").parts
+        if place[0] not in ("formats", "geometry", "kernels", "metrics", "stats", "datasets"):
+            continue
+        for node in trees[path].body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                own = set(ast.walk(node))
+                here = any(
+                    isinstance(n, ast.Name) and n.id == node.name and n not in own
+                    for n in ast.walk(trees[path])
+                )
+                # Imported from its module, through the front door of its package, or used by way of a module.
+                names = {(*place, node.name), (place[0], node.name)}
+                if not here and not names & imported and node.name not in attributes:
+                    unused.add(f"{short(path)}: {node.name}")
+    assert unused <= FOR_USERS
+
+
 def test_no_file_is_longer_than_400_lines() -> None:
     assert not {short(p): n for p in FILES if (n := len(lines_of(p))) > 400}
 
