@@ -134,7 +134,7 @@ def main(folder: Path) -> None:
         runs = timed("open 23 runs", lambda: runs_of(store, None))
     total = timed("read their records", lambda: sum(len(r) for run in runs for r in records(run)))
     print(f"{total:,} records")
-    timed("compare them (scoring included)", lambda: compare_runs(runs), 20)
+    timed("compare them (scene values read)", lambda: compare_runs(runs), 20)
     timed("compare them again", lambda: compare_runs(runs))
     command = [
         str(Path(sys.executable).with_name("tiepoint")),

@@ -141,7 +141,7 @@ def test_names_of_metrics_can_be_pasted_from_a_terminal(
     call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from tiepoint.report.runs.select import runs_of
-    from tiepoint.report.terminal.text import score_tables
+    from tiepoint.report.terminal.scores import score_tables
     from tiepoint.store.store import Store
 
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)

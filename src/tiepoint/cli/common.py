@@ -173,7 +173,7 @@ def console() -> Any:
 
 def print_tables(runs: Sequence[Any], warnings: Sequence[str]) -> None:
     """Warnings, then one table a task and protocol."""
-    from ..report.terminal.text import score_tables
+    from ..report.terminal.scores import score_tables
 
     for warning in warnings:
         notice(warning)

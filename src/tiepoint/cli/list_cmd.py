@@ -48,7 +48,7 @@ def list_things(
     console().print(table)
 
 
-_ONLY_JSON = {"tasks": ("protocols", "licence", "cite")}
+_ONLY_JSON = {"tasks": ("protocols", "licence", "cite"), "runs": ("method",)}
 """By list, what a table has no room for."""
 
 

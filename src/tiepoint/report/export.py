@@ -12,8 +12,8 @@ from ..model.errors import InputError, UnknownNameError
 from ..run.result import Run
 from .compare.table import latex_text, markdown_text
 from .figures.figure import short
-from .runs.collect import Section, sections
 from .runs.names import distinct_names
+from .runs.sections import Section, sections
 from .tables.leaderboard import Cell, leaderboard
 
 if TYPE_CHECKING:

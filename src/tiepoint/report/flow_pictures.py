@@ -64,7 +64,7 @@ def target_image(image2: Image, flow: NDArray[Any], size1: tuple[int, int] | Non
     found = f"the flow is {_wh(flow.shape)} and image 2 is {_wh(image2.shape)}"
     if size1 is None:
         raise InputError(
-            f"{found}; give image 1 too (--image1), whose size tells in which scale the flow counts"
+            f"{found}; give image 1 too (`image1`), whose size tells in which scale the flow counts"
         )
     raise InputError(
         f"{found}, but image 1 is {_wh(size1)}: nothing tells in which scale the flow counts; "

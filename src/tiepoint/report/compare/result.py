@@ -57,10 +57,10 @@ class MethodRow:
     value: float
     low: float | None
     high: float | None
-    versus: PairRow | None
-    letters: tuple[str, ...]
-    rank_best: int | None
-    rank_worst: int | None
+    versus: PairRow | None = None
+    letters: tuple[str, ...] = ()
+    rank_best: int | None = None
+    rank_worst: int | None = None
     identical_to: str | None = None
     tested: bool = True
     run: str | None = None
@@ -72,27 +72,27 @@ class Comparison:
     """Methods on the same scenes, best first; `print` it, or take `to_frame`, `to_latex`, `save`."""
 
     rows: tuple[MethodRow, ...]
-    pairs: tuple[PairRow, ...]
     task: str
     metric: str
     group: str
     protocol: str
-    baseline: str
-    baseline_given: bool
-    level: float
-    scenes: tuple[str, ...]
-    kinds: tuple[str, ...]
-    interval_kind: str
-    resamples: int
-    family_size: int
-    pairs_size: int
-    draws: int
-    exact: bool
-    smallest_p: float
     higher_is_better: bool
     percent: bool
-    pooled: bool
-    notes: tuple[str, ...]
+    pairs: tuple[PairRow, ...] = ()
+    baseline: str = ""
+    baseline_given: bool = False
+    level: float = 0.95
+    scenes: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    interval_kind: str = "none"
+    resamples: int = 0
+    family_size: int = 0
+    pairs_size: int = 0
+    draws: int = 0
+    exact: bool = False
+    smallest_p: float = 1.0
+    pooled: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def n_scenes(self) -> int:

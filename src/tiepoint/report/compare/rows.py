@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of a comparison: methods that are tested, pairs of them, and methods of which one number is known."""
+"""Rows of a comparison from the paired differences of its methods."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from ...stats.families import Family
 from ...stats.groups import letter_groups, rank_intervals
 from ...stats.paired import Paired
 from ...stats.sample import Sample
-from .result import Comparison, MethodRow, PairRow
+from .result import MethodRow, PairRow
 
 
 def _separated(family: Family, k: int, level: float) -> bool:
@@ -89,51 +88,3 @@ def method_rows(
         )
         for i, m in enumerate(kept)
     ]
-
-
-def value_row(method: str, value: float, low: float | None = None, high: float | None = None) -> MethodRow:
-    """A row of a method that is not tested: its value and, where it is known, the interval."""
-    return MethodRow(method, value, low, high, None, (), None, None, tested=False)
-
-
-def beside(comparison: Comparison, untested: Sequence[MethodRow]) -> Comparison:
-    """The comparison with rows of methods that are not tested, in their places."""
-    sign = -1.0 if comparison.higher_is_better else 1.0
-    rows = sorted([*comparison.rows, *untested], key=lambda r: sign * r.value)
-    return replace(comparison, rows=tuple(rows))
-
-
-def nothing_tested(
-    *, task: str, metric: str, group: str, protocol: str, higher_is_better: bool, percent: bool
-) -> Comparison:
-    """A comparison without rows, for methods of which none has scene values to test.
-
-    >>> words = {"task": "t", "metric": "ap", "group": "all", "protocol": "p"}
-    >>> c = nothing_tested(higher_is_better=True, percent=True, **words)
-    >>> [r.method for r in beside(c, [value_row("a", 0.5), value_row("b", 0.6)]).rows], c.pairs, c.n_scenes
-    (['b', 'a'], (), 0)
-    """
-    return Comparison(
-        rows=(),
-        pairs=(),
-        task=task,
-        metric=metric,
-        group=group,
-        protocol=protocol,
-        baseline="",
-        baseline_given=False,
-        level=0.95,
-        scenes=(),
-        kinds=(),
-        interval_kind="none",
-        resamples=0,
-        family_size=0,
-        pairs_size=0,
-        draws=0,
-        exact=False,
-        smallest_p=1.0,
-        higher_is_better=higher_is_better,
-        percent=percent,
-        pooled=False,
-        notes=(),
-    )

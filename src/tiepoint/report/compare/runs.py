@@ -11,14 +11,13 @@ from ...model.errors import InputError, UnknownNameError
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import Task
-from ..runs.collect import Row, is_canary, is_single
 from ..runs.names import distinct_names, some
+from ..runs.sections import Row, is_canary, is_single
 from ..runs.select import split_words
 from ..runs.stored import is_older, tables_of
 from .comparable import REMEDY, SCENES, VALUES, WEIGHTS, settle
 from .methods import compare
 from .result import Comparison, MethodRow
-from .rows import beside, nothing_tested, value_row
 
 ALLOWED = ("dataset", "lists", "split", SCENES, VALUES, WEIGHTS, "all")
 """What may differ between runs that are compared."""
@@ -78,7 +77,8 @@ def compare_runs(
         "higher_is_better": not task.metric(metric).lower,
     }
     remedy = _remedy(list(named), runs)
-    notes = _unchecked(named, sorted_.numbers, allow, remedy) if sorted_.numbers else []
+    foreign = [name for name in sorted_.numbers if named[name].manifest.imported]
+    notes = _unchecked(named, foreign, allow, remedy) if foreign else []
     if sorted_.tables:
         made = compare(
             sorted_.tables,
@@ -90,9 +90,10 @@ def compare_runs(
             **words,
         )
     else:
-        made = nothing_tested(percent=all(0 <= r.value <= 1 for r in sorted_.untested), **words)
-    made = beside(made, sorted_.untested)
-    rows = (replace(r, run=named[r.method].id, base_name=named[r.method].method) for r in made.rows)
+        made = Comparison((), percent=all(0 <= r.value <= 1 for r in sorted_.untested), **words)
+    sign = -1.0 if made.higher_is_better else 1.0
+    ordered = sorted([*made.rows, *sorted_.untested], key=lambda r: sign * r.value)
+    rows = (replace(r, run=named[r.method].id, base_name=named[r.method].method) for r in ordered)
     return replace(made, rows=tuple(rows), notes=(*notes, *made.notes, *sorted_.notes()))
 
 
@@ -112,16 +113,15 @@ class _Sorted:
         """Why runs are not tested."""
         notes = []
         if self.canaries:
-            notes.append(f"{some(self.canaries)}: canaries, which show chance or the ceiling, are not tested")
+            notes.append(f"canaries are not tested: {some(self.canaries)}")
         if self.numbers:
             has = "has one number" if len(self.numbers) == 1 else "have one number each"
-            how = "and no scene values (imported as such): shown without interval, no test"
-            notes.append(f"{some(self.numbers)} {has} {how}")
+            notes.append(f"{some(self.numbers)} {has} and no scene values, so there is nothing to test")
         if self.older:
             were = "was" if len(self.older) == 1 else "were"
             notes.append(
-                f"{some(self.older)} {were} stored by an older version, without the scene values that "
-                "intervals and tests are made from; `store migrate` makes them"
+                f"{some(self.older)} {were} stored by an older version, without the scene values that tests "
+                "need; `store migrate` makes them"
             )
         if self.empty:
             notes.append(f"{some(self.empty)} left out: this score has no value there")
@@ -135,15 +135,15 @@ def _sorted(named: Mapping[str, Run], scores: Mapping[str, Row], baseline: str |
         protocol, column = str(score["protocol"]), (str(score["metric"]), str(score["group"]))
         if score["value"] is None:
             found.empty.append(name)
-        elif is_canary(run) and name != baseline:
-            found.canaries.append(name)
-            found.untested.append(value_row(name, score["value"], score["low"], score["high"]))
-        elif (table := tables_of(run, protocol).get(column)) is not None:
-            found.tables[name] = table
-            found.values[name] = float(score["value"])
-        else:
-            (found.older if is_older(run, protocol) else found.numbers).append(name)
-            found.untested.append(value_row(name, score["value"]))
+            continue
+        canary = is_canary(run) and name != baseline
+        table = None if canary else tables_of(run, protocol).get(column)
+        if table is not None:
+            found.tables[name], found.values[name] = table, float(score["value"])
+            continue
+        row = MethodRow(name, float(score["value"]), score["low"], score["high"], tested=False)
+        found.untested.append(row)
+        (found.canaries if canary else found.older if is_older(run, protocol) else found.numbers).append(name)
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...model.scores import PooledBins
 from ...run.result import Run
 from ...stats.bands import pooled_band, scene_band
-from ..runs.collect import Row, Section
+from ..runs.sections import Row, Section
 from .figure import Figure, axis_label
 from .lines import MOST_SERIES, Array, Line, lines_figure
 

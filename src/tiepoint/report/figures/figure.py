@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,20 @@ class Figure:
     csv: str
     wide: bool = False
     extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def anchor(self) -> str:
+        """Where the figure stands in the page."""
+        return anchor(self.name)
+
+
+def anchor(text: str) -> str:
+    """A text as an HTML id.
+
+    >>> anchor("a/b <c>")
+    'a-b-c'
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-") or "x"
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

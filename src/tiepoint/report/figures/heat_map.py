@@ -10,7 +10,7 @@ import numpy as np
 
 from ...model.scores import SceneValues
 from ...run.result import Run
-from ..runs.collect import Section
+from ..runs.sections import Section
 from .figure import Figure, short, shown, to_csv
 from .svg import svg, text_width
 

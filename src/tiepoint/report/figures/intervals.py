@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..runs.collect import Section
+from ..runs.sections import Section
 from ..tables.leaderboard import chance_of
 from .figure import Figure, axis_label, short, shown, to_csv
 from .svg import INK, PALETTE, svg, text_width

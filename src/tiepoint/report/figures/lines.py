@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..runs.collect import Section
+from ..runs.sections import Section
 from .figure import Figure, short, shown, to_csv
 from .svg import INK, look, svg, text_width
 

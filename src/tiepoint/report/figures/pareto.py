@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..runs.collect import Section
+from ..runs.sections import Section
 from .figure import Figure, axis_label, short, shown, to_csv
 from .svg import INK, PALETTE, svg, text_width
 

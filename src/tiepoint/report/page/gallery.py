@@ -18,7 +18,7 @@ from ...model.hashing import hash_json
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import OpenTask
-from ..runs.collect import Section
+from ..runs.sections import Section
 from ..runs.stored import opened_again, records_of
 
 SHOWN = 12

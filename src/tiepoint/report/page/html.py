@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any
@@ -13,13 +12,13 @@ from ..._version import __version__
 from ...model.errors import InputError
 from ...run.result import Run
 from ..figures.curves import curve_figures
-from ..figures.figure import Figure, short
+from ..figures.figure import Figure, anchor, short
 from ..figures.heat_map import heat_map
 from ..figures.intervals import intervals_figure
 from ..figures.pareto import COSTS, pareto_figure
 from ..runs.card import card_rows
-from ..runs.collect import Section, sections
 from ..runs.names import distinct_names
+from ..runs.sections import Section, sections
 from ..tables.conventions import conventions
 from ..tables.leaderboard import Leaderboard, cell, heading, leaderboard
 from .gallery import gallery, pair_gallery
@@ -27,15 +26,6 @@ from .gallery import gallery, pair_gallery
 Progress = Callable[[str, int, int], None]
 SHOWN_FIGURES = 6
 """Figures of a task that are open; the others wait behind a click."""
-
-
-def anchor(text: str) -> str:
-    """A text as an HTML id.
-
-    >>> anchor("a/b <c>")
-    'a-b-c'
-    """
-    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-") or "x"
 
 
 def render(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> str:
@@ -110,7 +100,7 @@ def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
     figures += [pareto_figure(section, cost) for cost in COSTS]
     figures += curve_figures(section)
     figures.insert(1, heat_map(section))
-    drawn = [_figure(f) for f in figures if f is not None]
+    drawn = [f for f in figures if f is not None]
     return {
         "task": section.title,
         "anchor": anchor(section.title),
@@ -136,18 +126,6 @@ def _metrics(section: Section, table: Leaderboard) -> list[tuple[str, str]]:
         if metric != first and metric not in found and (words := task.metric(metric).sentence(group)):
             found[metric] = (heading(task, metric, "all"), words)
     return list(found.values())
-
-
-def _figure(f: Figure) -> dict[str, Any]:
-    return {
-        "anchor": anchor(f.name),
-        "title": f.title,
-        "caption": f.caption,
-        "svg": f.svg,
-        "csv": f.csv,
-        "wide": f.wide,
-        "extra": f.extra,
-    }
 
 
 def _every(section: Section) -> dict[str, Any]:

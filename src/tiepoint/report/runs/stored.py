@@ -84,6 +84,11 @@ def records_of(run: Run, task: Task, protocol: str) -> list[Records]:
     return [by[comparison] for by in run.unit_records.values() if comparison in by]
 
 
+def no_records(run: Run) -> str:
+    """What to say, and to do, where a run was not made under `exact`."""
+    return f'run {run.id} has no records under exact; run it with `protocol="exact"` first'
+
+
 def opened_again(run: Run) -> OpenTask | None:
     """The task of a run bound to its dataset, None where that is not there any more or has changed."""
     dataset = run.manifest.dataset

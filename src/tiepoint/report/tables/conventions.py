@@ -12,13 +12,13 @@ from typing import Any
 from ...model.errors import InputError
 from ...run.result import Run
 from ...tasks.base import MetricInfo
-from ..runs.collect import Section
+from ..runs.sections import Section
 from ..runs.stored import records_of
+from .leaderboard import value_text
 
 MOST_RECORDS = 200_000
 MOST_METHODS = 6
-"""Each step scores all records anew, so only the best methods are taken apart; `tiepoint show RUN
---conventions` does it for any run."""
+"""Each step scores all records anew, so only the best methods are taken apart."""
 
 STEP_MOST = 18
 
@@ -52,7 +52,7 @@ def by_protocol(section: Section) -> ConventionTable | None:
     if len(have) < 2:
         return None
     rows = [
-        (section.names[r.id], tuple(_text(section.info, scores.get((r.id, p))) for p in have))
+        (section.names[r.id], tuple(value_text(section.info, scores.get((r.id, p))) for p in have))
         for r in section.runs
     ]
     return ConventionTable(f"{section.metric} under each protocol", tuple(have), (), tuple(rows))
@@ -71,8 +71,8 @@ def by_step(section: Section) -> list[ConventionTable]:
                 place = (table.metric, table.title)
                 tables.setdefault(place, []).append((section.names[run.id], table.steps))
     taken = max((len(t) for t in tables.values()), default=0)
-    rest = "`tiepoint show RUN --conventions` shows any other"
-    note = f"The best {taken} of {len(section.methods)}; {rest}." if taken < len(section.methods) else ""
+    every = len(section.methods)
+    note = f"The best {taken} of {every} methods are taken apart." if taken < every else ""
     task = section.definition
     return [_table(title, task.metric(metric), by, note) for (metric, title), by in tables.items()]
 
@@ -98,9 +98,9 @@ def _table(
     for method, mine in by:
         values = [dict(mine).get(step, math.nan) for step in steps]
         known = [v for v in values if not math.isnan(v)]
-        cells = [_text(info, values[0])]
-        cells += [_change(info, a, b) for a, b in pairwise(values)]
-        cells.append(_text(info, known[-1] if known else None))
+        cells = [value_text(info, values[0])]
+        cells += [value_text(info, b - a, change=True) for a, b in pairwise(values)]
+        cells.append(value_text(info, known[-1] if known else None))
         rows.append((method, tuple(cells)))
     heads = [_head(s) for s in steps]
     columns = (heads[0], *(f"{i} {h}".strip() for i, h in enumerate(heads[1:], start=1)), "last")
@@ -115,18 +115,3 @@ def _head(step: str) -> str:
     """
     name = step.split(":")[0].split(" (")[0].strip()
     return name if len(name) <= STEP_MOST else ""
-
-
-def _text(info: MetricInfo, value: float | None) -> str:
-    if value is None or math.isnan(value):
-        return "–"
-    factor, unit = info.scale
-    return f"{factor * value:.{2 if unit == '%' else 3}f}"
-
-
-def _change(info: MetricInfo, before: float, after: float) -> str:
-    if math.isnan(before) or math.isnan(after):
-        return "–"
-    factor, unit = info.scale
-    text = f"{factor * (after - before):+.{2 if unit == '%' else 3}f}"
-    return text if text.strip("+-0.") else "0"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +11,11 @@ from typing import Any
 from ...model.errors import InputError
 from ...run.result import Run
 from ...stats.groups import join_letters
-from ...tasks import stored_task
 from ...tasks.base import Column, MetricInfo, Task
 from ..compare.result import Comparison
 from ..compare.runs import compare_runs
 from ..compare.table import rank_range
-from ..runs.collect import Section, is_canary
+from ..runs.sections import Section, is_canary
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Rows best first; `chance` has one text a column; `wording` explains letters, `notes` what was odd."""
+    """Rows best first; `chance` has one text a column; `wording` explains letters, `notes` what was odd.
 
-    columns: tuple[tuple[str, str], ...]
+    `headings` are the names of the columns, with units other than percent.
+    """
+
+    columns: tuple[Column, ...]
+    headings: tuple[str, ...]
     rows: tuple[Row, ...]
     chance: tuple[str, ...]
     wording: str
     notes: tuple[str, ...]
-    task: str
-
-    @property
-    def headings(self) -> list[str]:
-        """Names of the columns, with units other than percent."""
-        task = stored_task(self.task)
-        return [heading(task, *c) for c in self.columns]
 
     @property
     def grouped(self) -> bool:
@@ -67,6 +64,7 @@ class Leaderboard:
 def heading(task: Task, metric: str, group: str, *, between: str = " ") -> str:
     """Name of a column, with the threshold that the name of the metric leaves out.
 
+    >>> from tiepoint.tasks import stored_task
     >>> tss = stored_task("tss")
     >>> heading(tss, "iou", "all"), heading(tss, "aepe", "subset=JODS"), heading(tss, "flow_accuracy", "all")
     ('iou', 'aepe (px) subset=JODS', 'flow_accuracy T5')
@@ -106,9 +104,11 @@ def leaderboard(section: Section) -> Leaderboard:
                 is_canary(run),
             )
         )
-    chance = tuple(chance_text(section, *c) for c in columns)
-    wording = _wording(comparison)
-    return Leaderboard(tuple(columns), tuple(rows), chance, wording, tuple(notes), section.task)
+    headings = tuple(heading(task, *c) for c in columns)
+    chance = tuple(
+        "" if (v := chance_of(section, *c)) is None else value_text(task.metric(c[0]), v) for c in columns
+    )
+    return Leaderboard(tuple(columns), headings, tuple(rows), chance, _wording(comparison), tuple(notes))
 
 
 def spelled_out(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> list[Column]:
@@ -149,13 +149,24 @@ def cell(info: MetricInfo, score: Any, best: float | None = None) -> Cell:
     """A stored score as text; marked where it is the best of its column."""
     if score is None or score["value"] is None:
         return Cell("" if score is None else "–", "", None, False)
-    factor, unit = info.scale
-    digits = 2 if unit == "%" else 3 if unit else 0
     interval = ""
     if score["low"] is not None and score["high"] is not None:
-        interval = f"{factor * score['low']:.{digits}f} – {factor * score['high']:.{digits}f}"
+        interval = f"{value_text(info, score['low'])} – {value_text(info, score['high'])}"
     value = float(score["value"])
-    return Cell(f"{factor * value:.{digits}f}", interval, value, value == best)
+    return Cell(value_text(info, value), interval, value, value == best)
+
+
+def value_text(info: MetricInfo, value: float | None, *, change: bool = False) -> str:
+    """A value in the unit it is shown in, a `change` with its sign; a dash where it is not known.
+
+    >>> value_text(MetricInfo(), 0.5), value_text(MetricInfo(unit="px"), 1.25, change=True)
+    ('50.00', '+1.250')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    factor, unit = info.scale
+    text = f"{factor * value:{'+' if change else ''}.{2 if unit == '%' else 3 if unit else 0}f}"
+    return "0" if change and not text.strip("+-0.") else text
 
 
 def best_value(section: Section, metric: str, group: str) -> float | None:
@@ -168,12 +179,6 @@ def best_value(section: Section, metric: str, group: str) -> float | None:
     if not values:
         return None
     return min(values) if info.lower else max(values)
-
-
-def chance_text(section: Section, metric: str, group: str) -> str:
-    """Chance level of a column."""
-    value = chance_of(section, metric, group)
-    return "" if value is None else f"{section.definition.metric(metric).scale[0] * value:.2f}"
 
 
 def chance_of(section: Section, metric: str, group: str) -> float | None:

@@ -11,9 +11,9 @@ from typing import Any
 from ...model.errors import InputError
 from ...run.result import Run
 from ...tasks import stored_task
-from ...tasks.base import MetricInfo, StepTable, Task
-from ..runs.stored import records_of
-from ..tables.leaderboard import heading
+from ...tasks.base import StepTable, Task
+from ..runs.stored import no_records, records_of
+from ..tables.leaderboard import heading, value_text
 
 Row = dict[str, Any]
 
@@ -87,7 +87,7 @@ def _how_to_get(run: Run, task: Task, protocol: str) -> str:
     all_of_them = ",".join(task.protocols)
     return (
         f"{protocol} compares by rules of its own, and run {run.id} was not made under it; "
-        f"run it with --protocol {all_of_them}"
+        f'run it with `protocol="{all_of_them}"`'
     )
 
 
@@ -100,7 +100,7 @@ def _steps(run: Run, task: Task) -> tuple[list[StepTable], str | None]:
         return [], str(e)
     if found is None or records:
         return found or [], None
-    return [], f"run {run.id} has no records under exact; run it with --protocol exact first"
+    return [], no_records(run)
 
 
 def conventions_json(found: Conventions) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def convention_tables(found: Conventions) -> list[Any]:
             first.add_column(protocol, justify="right")
         by = {(s["metric"], s["protocol"]): s["value"] for s in found.scores}
         for metric in dict.fromkeys(str(s["metric"]) for s in found.scores):
-            row = [_number(task.metric(metric), by.get((metric, p))) for p in found.protocols]
+            row = [value_text(task.metric(metric), by.get((metric, p))) for p in found.protocols]
             first.add_row(Text(heading(task, metric, "all")), *row)
         tables.append(first)
     for explained in found.steps:
@@ -164,20 +164,7 @@ def convention_tables(found: Conventions) -> list[Any]:
         table.add_column("change", justify="right")
         info = task.metric(explained.metric)
         for step, value, change in with_changes(explained.steps):
-            table.add_row(Text(step), _number(info, _finite(value)), _change(info, change))
+            changed = "" if change is None else value_text(info, change, change=True)
+            table.add_row(Text(step), value_text(info, value), changed)
         tables.append(table)
     return tables
-
-
-def _number(info: MetricInfo, value: float | None) -> str:
-    if value is None:
-        return "–"
-    factor, unit = info.scale
-    return f"{factor * value:,.0f}" if not unit else f"{factor * value:.2f}"
-
-
-def _change(info: MetricInfo, change: float | None) -> str:
-    if change is None:
-        return ""
-    text = f"{info.scale[0] * change:+.2f}"
-    return text if float(text) else "0.00"

@@ -16,11 +16,11 @@ from ...tasks.base import MetricInfo
 from ..figures.curves import AXES
 from ..figures.heat_map import scene_values
 from ..runs.card import card_rows
-from ..runs.collect import sections
-from ..runs.stored import records_of
-from ..tables.leaderboard import heading
+from ..runs.sections import sections
+from ..runs.stored import no_records, records_of
+from ..tables.leaderboard import heading, value_text
 from .ranks import rank_histogram
-from .text import cell
+from .scores import cell
 
 MOST_SCENE_COLUMNS = 6
 MOST_VALUES = 10
@@ -119,7 +119,7 @@ def _rows(run: Run) -> list[tuple[str, str, list[str]]]:
 
 
 def _thinned(members: list[tuple[float, str]]) -> list[tuple[float, str]]:
-    """At most ten, evenly spaced, the first and the last among them; `--json` has all."""
+    """At most ten, evenly spaced, the first and the last among them; JSON has all."""
     last = len(members) - 1
     places = sorted({round(i * last / (MOST_VALUES - 1)) for i in range(MOST_VALUES)})
     return [members[i] for i in places] if len(members) > MOST_VALUES else members
@@ -149,48 +149,35 @@ def _joined(scores: Sequence[Any], info: MetricInfo) -> str:
 
 
 def scene_table(run: Run) -> Any:
-    """The scores by scene (or image pair) under the first protocol, where the task has them."""
+    """The scores by scene under the first protocol; where none are stored, the values behind the headline."""
     from rich.table import Table
     from rich.text import Text
 
     protocol = next(iter(protocols_of(run)), "")
-    rows = [
-        s
-        for s in run.stored.scores
-        if s["protocol"] == protocol and s["group"].startswith("scene=") and "," not in s["group"]
-    ]
-    if not rows:
-        return _behind(run, protocol)
-    have = list(dict.fromkeys((s["metric"], "all") for s in rows))
-    task = stored_task(run.task)
+    found = sections([run], protocol)
+    if not found:
+        return None
+    task, rows = found[0].definition, found[0].rows(run)
+    cells = {
+        (metric, group.removeprefix("scene=")): cell(s, task.metric(metric))
+        for (metric, group), s in rows.items()
+        if group.startswith("scene=") and "," not in group
+    }
+    if not cells:
+        behind = scene_values(found[0], run).items()
+        cells = {(found[0].metric, scene): value_text(found[0].info, value) for scene, value in behind}
+    if not cells:
+        return None
+    have = list(dict.fromkeys((metric, "all") for metric, _ in cells))
     best = task.headline(have)
     columns = [c for c in task.table_columns(have) if c != best]
     metrics = [c[0] for c in ([best] if best else []) + columns][:MOST_SCENE_COLUMNS]
-    by = {(s["metric"], s["group"].removeprefix("scene=")): s for s in rows}
     table = Table(title=f"scenes under {protocol}", title_justify="left")
     table.add_column("scene")
     for metric in metrics:
         table.add_column(heading(task, metric, "all"), justify="right")
-    for scene in dict.fromkeys(s["group"].removeprefix("scene=") for s in rows):
-        table.add_row(Text(scene), *(Text(cell(by.get((m, scene)), task.metric(m))) for m in metrics))
-    return table
-
-
-def _behind(run: Run, protocol: str) -> Any:
-    """The values behind the headline score, for tasks that store none by scene."""
-    from rich.table import Table
-    from rich.text import Text
-
-    found = sections([run], protocol)
-    values = scene_values(found[0], run) if found else {}
-    if not values:
-        return None
-    metric = found[0].metric
-    table = Table(title=f"scenes under {protocol}", title_justify="left")
-    table.add_column("scene")
-    table.add_column(heading(found[0].definition, metric, "all"), justify="right")
-    for scene, value in values.items():
-        table.add_row(Text(scene), f"{found[0].info.scale[0] * value:.2f}")
+    for scene in dict.fromkeys(scene for _, scene in cells):
+        table.add_row(Text(scene), *(Text(cells.get((m, scene), "")) for m in metrics))
     return table
 
 
@@ -199,7 +186,7 @@ def write_curves(run: Run, path: Path) -> int:
     task = stored_task(run.task)
     records = records_of(run, task, "exact")
     if not records:
-        raise InputError(f"run {run.id} has no records under exact; run it with --protocol exact first")
+        raise InputError(no_records(run))
     curves = task.curves(records)
     if curves is None:
         raise InputError(f"task {task.name} has no curves")

@@ -21,7 +21,7 @@ from tiepoint.report.figures.intervals import intervals_figure
 from tiepoint.report.figures.lines import MOST_SERIES, Line, lines_figure
 from tiepoint.report.figures.pareto import frontier, pareto_figure, place_labels
 from tiepoint.report.figures.svg import look, svg
-from tiepoint.report.runs.collect import Section, sections
+from tiepoint.report.runs.sections import Section, sections
 from tiepoint.run.result import Run
 
 

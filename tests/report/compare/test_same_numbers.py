@@ -172,7 +172,7 @@ def test_a_run_of_an_older_store_is_marked(
 ) -> None:
     found = compared(older, capsys)
     by = {m["method"]: m for m in found["methods"]}
-    assert (by["pixels"]["tested"], by["pixels"]["low"], by["pixels"]["group"]) == (False, None, "")
+    assert (by["pixels"]["tested"], by["pixels"]["p"], by["pixels"]["group"]) == (False, None, "")
     assert by["meanstd"]["tested"]
     told = [n for n in found["notes"] if "store migrate" in n]
     assert len(told) == 1

@@ -14,7 +14,7 @@ from tiepoint.model.scores import SceneValues
 from tiepoint.report.compare.methods import compare
 from tiepoint.report.compare.result import Comparison
 
-DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
+DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 FILE = DATA / "hpatches_reference_results" / "matching_ap.json"
 pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="no published results (TIEPOINT_TEST_DATA)")
 

@@ -9,8 +9,8 @@ from typing import Any
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
-from ..runs.collect import is_single
 from ..runs.names import distinct_names
+from ..runs.sections import is_single
 from ..tables.leaderboard import heading, spelled_out
 from .tss_tables import subset_table
 

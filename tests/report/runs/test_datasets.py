@@ -15,7 +15,7 @@ from report_world import make_patches
 
 from tiepoint.cli.main import run as command
 from tiepoint.report.page.gallery import gallery
-from tiepoint.report.runs.collect import sections
+from tiepoint.report.runs.sections import sections
 from tiepoint.report.runs.select import runs_of
 from tiepoint.store.store import Store
 

@@ -15,7 +15,7 @@ from report_world import HOSTILE, SCENE
 from tiepoint.cli.main import run as command
 from tiepoint.model.errors import InputError
 from tiepoint.report.page.html import render
-from tiepoint.report.runs.collect import sections
+from tiepoint.report.runs.sections import sections
 from tiepoint.report.runs.select import runs_of
 from tiepoint.report.runs.stored import Kept, LazyRecords
 from tiepoint.report.tables.conventions import by_protocol, by_step

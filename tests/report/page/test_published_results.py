@@ -11,7 +11,7 @@ import pytest
 
 from tiepoint.cli.main import run as command
 
-DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
+DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 PUBLISHED = DATA / "hpatches_reference_results" / "matching_ap.json"
 
 

@@ -15,7 +15,7 @@ from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.report.page.gallery import pair_gallery
 from tiepoint.report.page.html import render
-from tiepoint.report.runs.collect import sections
+from tiepoint.report.runs.sections import sections
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store

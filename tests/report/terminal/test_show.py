@@ -21,8 +21,8 @@ from tiepoint.report.runs.card import card_rows
 from tiepoint.report.runs.select import runs_of
 from tiepoint.report.terminal.conventions import conventions_of
 from tiepoint.report.terminal.ranks import counted, histogram_table, rank_histogram
+from tiepoint.report.terminal.scores import score_tables
 from tiepoint.report.terminal.show import card, notes, scene_table, scores_table
-from tiepoint.report.terminal.text import score_tables
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
@@ -132,7 +132,7 @@ def test_json_holds_what_the_text_shows(
 def test_protocols_that_compare_by_rules_of_their_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    world = Path(__file__).parents[1] / "data" / "synthetic_tss"
+    world = Path(__file__).parents[2] / "data" / "synthetic_tss"
     words = ["score", "tss", "--results", str(world / "Results"), "--data", str(world / "Dataset")]
     words += ["--missing", "skip", "--protocol", "exact,tss-cpp", "--store", str(tmp_path)]
     assert command(words) == 0
@@ -144,7 +144,7 @@ def test_protocols_that_compare_by_rules_of_their_own(
     text = capsys.readouterr().out
     assert "one convention only" not in text
     assert "tss-matlab compares by rules of its own" in text
-    assert "--protocol exact,tss-cpp,tss-matlab" in text
+    assert 'protocol="exact,tss-cpp,tss-matlab"' in text
     row = next(line for line in text.splitlines() if "flow_accuracy" in line)
     for protocol in ("exact", "tss-cpp"):
         assert f"{100 * run.value('flow_accuracy', protocol=protocol):.2f}" in row
