@@ -13,6 +13,7 @@ from tiepoint.methods import legacy_keys
 from tiepoint.methods.identity import LIBRARIES
 from tiepoint.methods.names import METHODS
 from tiepoint.methods.resolve import resolve
+from tiepoint.model.hashing import hash_json
 from tiepoint.model.units import Item
 
 OLD = json.loads((Path(__file__).parent / "legacy_methods.json").read_text())
@@ -27,45 +28,61 @@ def without_versions(value):
     return kept | ({"libraries": sorted(value["libraries"])} if "libraries" in value else {})
 
 
+@pytest.fixture
+def versions_of_then(monkeypatch):
+    """Libraries have the versions that they had when the fixture was written."""
+    known = {**VERSIONS, "cv2": VERSIONS["opencv-contrib-python-headless"]}
+    monkeypatch.setattr(legacy_keys, "library_versions", lambda names: {n: known[n] for n in sorted(names)})
+
+
 @pytest.mark.parametrize("old", OLD["methods"], ids=lambda old: f"{old['family']} {old['spec']}")
-def test_every_old_method_is_known_by_its_new_config_and_name(old):
+def test_every_old_method_is_known_by_its_new_config_and_name(old, versions_of_then):
     pytest.importorskip("cv2")
-    config = legacy_keys.new_config(old["config"], VERSIONS)
     now = resolve(old["spec"], family=old["family"])
-    assert without_versions(config) == without_versions(json.loads(json.dumps(dict(now.config))))
-    assert legacy_keys.new_name(old) == now.name
-    mine = legacy_keys.of_item(config, ITEM, lambda: now)
-    assert list(mine) == list(now.of_item(ITEM))
-    assert old["key"] in legacy_keys.old_feature_keys(old["config"], VERSIONS, mine, ITEM.content)
+    made = legacy_keys.migrated(old, VERSIONS)
+    assert without_versions(made["config"]) == without_versions(json.loads(json.dumps(dict(now.config))))
+    assert made["name"] == now.name
+    assert made["distance"] == now.distance
+    kept = [hash_json(["features", key, ITEM.content]) for key in now.old_keys(ITEM)]
+    assert old["key"] in kept
 
 
-def test_an_opencv_that_was_imported_or_not_is_one_method_now():
+def test_an_opencv_that_was_imported_or_not_is_one_method_now(versions_of_then):
     old = next(m for m in OLD["methods"] if m["spec"] == "sift" and m["family"] == "patches")["config"]
     other = copy.deepcopy(old)
     assert old["libraries"]["cv2"] == "5.0.0"
     other["libraries"]["cv2"] = VERSIONS["opencv-contrib-python-headless"]
     made = [legacy_keys.new_config(c, VERSIONS) for c in (old, other)]
     assert made[0] == made[1]
-    keys = [legacy_keys.old_feature_keys(c, VERSIONS, [], "content") for c in (old, other)]
-    assert len(keys[0]) == 2
-    assert set(keys[0]) == set(keys[1])
+    assert legacy_keys.old_keys(made[0], []) == [hash_json(other), hash_json(old)]
+
+
+def test_later_revisions_and_users_methods_have_no_older_keys():
+    config = dict(resolve("constant+l2", family="patches").config)
+    assert len(legacy_keys.old_keys(config, [])) == 1
+    assert legacy_keys.old_keys({**config, "revision": 2}, []) == []
+    assert legacy_keys.old_keys({**config, "base": {**config["base"], "revision": 2}}, []) == []
+    pair = resolve("honc@grid", family="keypoints").config
+    mine = {"class": "Mine", "params": {}}
+    assert legacy_keys.old_keys(pair, []) != []
+    assert legacy_keys.old_keys({**pair, "parts": {**pair["parts"], "detector": mine}}, []) == []
 
 
 def test_other_sources_are_outdated():
     old = copy.deepcopy(next(m for m in OLD["methods"] if m["spec"] == "sift+rootsift+l2")["config"])
     legacy_keys.new_config(old, VERSIONS)
     old["base"]["source"] = "0" * 64
-    with pytest.raises(legacy_keys.Outdated, match="rootsift was made by an earlier version"):
-        legacy_keys.new_config(old, VERSIONS)
+    assert legacy_keys.migrated({"config": old}, VERSIONS) == "+rootsift was made by an older source"
     old = copy.deepcopy(old["base"]["base"])
     old["source"] = "0" * 64
-    with pytest.raises(legacy_keys.Outdated, match="Sift is not a built-in method, or"):
-        legacy_keys.new_config(old, VERSIONS)
+    assert legacy_keys.migrated({"config": old}, VERSIONS).startswith("Sift is not a built-in method, or")
+    imported = {"name": "sift", "config": {"results": {"a.results": "hash"}}}
+    assert legacy_keys.migrated(imported, VERSIONS) == imported
 
 
 def test_the_libraries_of_the_table_are_those_of_revision_1():
     """A class that declares others needs a new revision: old features were made without them."""
-    table = legacy_keys._known()["libraries"]
+    table = legacy_keys._known().libraries
     pytest.importorskip("cv2")
     for entry in METHODS:
         if entry.family == "plug-in" or entry.needs in ("learned", "onnx"):

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..methods.base import Method
+from ..methods.legacy_keys import old_fit_keys
 from ..methods.normalise import FitRequest, FittedTransform
 from ..model.errors import InputError, joined
 from ..model.hashing import hash_json
@@ -89,8 +90,8 @@ class Fitting:
         kept = all(key is not None for key in keys)
         made = load_transform(path) if kept and path.is_file() else None
         if made is None:
-            values = self._values(method, items, keys, source)
-            made = request.fit(values)
+            made = self._older(method, request, items)
+            made = made or request.fit(self._values(method, items, keys, source))
             if kept:
                 save_transform(path, made)
         sequences = list(dict.fromkeys(item.key.rpartition("/")[0] for item in items))
@@ -104,6 +105,14 @@ class Fitting:
             entry["file"] = f"transforms/{path.name}"
         self.log.append(entry)
         return made
+
+    def _older(self, method: Method, request: FitRequest, items: Sequence[Item]) -> FittedTransform | None:
+        """The transform as an older store keeps it."""
+        for name in old_fit_keys(request.name, [(method.old_keys(item), item.content) for item in items]):
+            path = self.root / "transforms" / f"{name}.npz"
+            if path.is_file():
+                return load_transform(path)
+        return None
 
     def _planned(self, request: FitRequest) -> FittedTransform:
         """Stands in for a fit; it is never applied."""
