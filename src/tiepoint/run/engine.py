@@ -30,7 +30,7 @@ from .executors.pool import ProcessPool
 from .finish import finished, of_data
 from .fitting import Fitting
 from .prepare import Prepared, Progress, Request, load_task, method_key, prepare, silent
-from .result import Run, StoredTables
+from .result import Run
 from .scoring import scores_under
 from .update import bring_up_to_date, protocols_of
 
@@ -92,9 +92,8 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
     context = context_of(prepared, store, shared, method)
     kept = context.unkept is None
     if kept and (stored := _finished(store, manifest.identity(), protocols)) is not None:
-        told = dict.fromkeys([*manifest.warnings, *stored.manifest.warnings])
-        records, values = read_records(store, stored), StoredTables(stored.manifest.values, store.values)
-        return Run(only(stored, protocols), records, list(told), values)
+        found = Run.kept(stored, store, read_records(store, stored), protocols)
+        return replace(found, warnings=list(dict.fromkeys([*manifest.warnings, *found.warnings])))
     recipe = _recipe(request, method, store) if kept else None
     keys, compared_s = work(context, recipe, protocols, shared.pool(request.jobs), progress)
     summary = context.summary()
@@ -123,8 +122,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         time_s=time.perf_counter() - started,
         keypoint_set=method.meta.get("keypoint_set"),
     )
-    values = StoredTables(run.manifest.values, store.values)
-    return Run(only(run, protocols), made, run.manifest.warnings, values)
+    return Run.kept(run, store, made, protocols)
 
 
 def context_of(prepared: Prepared, store: Store, shared: Shared, method: Method | None = None) -> Context:
@@ -170,11 +168,6 @@ def keep_failure(prepared: Prepared, error: TiepointError, store: Store) -> None
     """Store a run that failed with its reason, unless it was done before."""
     manifest = about(prepared, prepared.method, prepared.fit)
     finished(manifest.model_copy(update={"warnings": (str(error),)}), {}, store=store, error=str(error))
-
-
-def only(run: StoredRun, protocols: Sequence[str]) -> StoredRun:
-    """The run with the scores of these protocols, in their order; its manifest still says what there is."""
-    return replace(run, scores=[s for p in protocols for s in run.scores if s["protocol"] == p])
 
 
 def _misses(found: FeatureSummary) -> list[str]:

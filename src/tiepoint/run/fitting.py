@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,20 +19,14 @@ from ..model.hashing import hash_json
 from ..model.units import Arrays, Item
 from ..store.atomic import atomic_file
 from ..store.features import FeatureCache
+from ..tasks.base import OpenTask
 from .context import SHOWN
 
-
-class Trainable(Protocol):
-    """An open task whose split names training sequences."""
-
-    def training(self, images: str, /) -> Sequence[Item]:
-        """Images of the training sequences: their references (`ref`) or `all`; an error where none exist."""
-
-    def read(self, item: str, /) -> Any:
-        """Patches of an item."""
+PLAIN = ("name", "exponent", "single", "keep_double")
+"""Fields of a fitted transform that are no arrays."""
 
 
-class FolderTraining:
+class FolderTraining(OpenTask):
     """Another dataset to fit on: all its sequences."""
 
     def __init__(self, folder: Path) -> None:
@@ -39,16 +34,17 @@ class FolderTraining:
 
         self.data = HPatchesDataset(folder)
 
+    def read(self, item: str) -> Any:
+        """Patches of an item."""
+        return self.data.read(item)
+
     def training(self, images: str) -> list[Item]:
         """Images of every sequence."""
         names = {s: ("ref",) if images == "ref" else self.data.images(s) for s in self.data.sequences}
         return [self.data.item(s, m) for s, own in names.items() for m in own]
 
-    def read(self, item: str) -> Any:
-        """Patches of an item."""
-        return self.data.read(item)
 
-
+@dataclass
 class Fitting:
     """Called by the resolver with (method so far, request); `log` says what was fitted on what.
 
@@ -58,26 +54,23 @@ class Fitting:
     for a task that could not be opened.
     """
 
-    def __init__(self, opened: Any, root: Path, *, fit_on: Path | None = None, earnest: bool = True) -> None:
-        self.opened = opened
-        self.root = root
-        self.fit_on = fit_on
-        self.earnest = earnest
-        self.log: list[dict[str, Any]] = []
-        self.notices: list[str] = []
-        self._folder: FolderTraining | None = None
+    opened: OpenTask | None
+    root: Path
+    fit_on: Path | None = None
+    earnest: bool = True
+    log: list[dict[str, Any]] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    _folder: FolderTraining | None = None
 
     def in_earnest(self) -> Fitting:
         """One that fits, with what this one has opened."""
-        other = Fitting(self.opened, self.root, fit_on=self.fit_on)
-        other._folder = self._folder
-        return other
+        return replace(self, earnest=True, log=[], notices=[])
 
     def __call__(self, method: Method, request: FitRequest) -> FittedTransform:
         """The fitted transform, from the store or made now."""
-        if self.opened is None and self.fit_on is None:
+        source = self._source()
+        if source is None:
             return self._planned(request)
-        source = self._source(request)
         items = source.training(request.images)
         self._check(items)
         if method.check is not None:
@@ -95,15 +88,9 @@ class Fitting:
             if kept:
                 save_transform(path, made)
         sequences = list(dict.fromkeys(item.key.rpartition("/")[0] for item in items))
-        entry = {
-            "transform": request.name,
-            "hash": made.hash,
-            "images": request.images,
-            "sequences": sequences,
-        }
-        if kept:
-            entry["file"] = f"transforms/{path.name}"
-        self.log.append(entry)
+        entry = {"transform": request.name, "hash": made.hash, "images": request.images}
+        kept_in = {"file": f"transforms/{path.name}"} if kept else {}
+        self.log.append({**entry, "sequences": sequences, **kept_in})
         return made
 
     def _older(self, method: Method, request: FitRequest, items: Sequence[Item]) -> FittedTransform | None:
@@ -119,13 +106,11 @@ class Fitting:
         self.log.append({"transform": request.name})
         return FittedTransform(request.name, None, np.eye(1))
 
-    def _source(self, request: FitRequest) -> Trainable:
-        if self.fit_on is not None:
-            self._folder = self._folder or FolderTraining(self.fit_on)
-            other: Trainable = self._folder
-            return other
-        own: Trainable = self.opened
-        return own
+    def _source(self) -> OpenTask | None:
+        if self.fit_on is None:
+            return self.opened
+        self._folder = self._folder or FolderTraining(self.fit_on)
+        return self._folder
 
     def _check(self, items: Sequence[Item]) -> None:
         """Say so where test images take part in the fit."""
@@ -139,7 +124,7 @@ class Fitting:
             )
 
     def _values(
-        self, method: Method, items: Sequence[Item], keys: Sequence[str | None], source: Trainable
+        self, method: Method, items: Sequence[Item], keys: Sequence[str | None], source: OpenTask
     ) -> np.ndarray[Any, Any]:
         """Valid descriptors of all items, one below the other, in the order of the items."""
         cache = FeatureCache(self.root / "features")
@@ -147,7 +132,7 @@ class Fitting:
         errors: list[InputError] = []
         for item, own in zip(items, keys, strict=True):
             try:
-                arrays = self._arrays(method, item, own, source, cache)
+                arrays = _arrays(method, item, own, source, cache)
             except InputError as e:
                 errors.append(e)
                 if method.reads_payload and len(errors) >= SHOWN:
@@ -160,28 +145,21 @@ class Fitting:
             raise joined(errors, f"{method.name}: training descriptors", shown=SHOWN)
         return np.concatenate(parts)
 
-    @staticmethod
-    def _arrays(
-        method: Method, item: Item, own: str | None, source: Trainable, cache: FeatureCache
-    ) -> Arrays:
-        key = hash_json(["features", own, item.content])
-        if own is not None and cache.meta(key) is not None:
-            return cache.get(key)
-        arrays = method.extract(item, source.read(item.key) if method.reads_payload else None)
-        if own is not None:
-            cache.put(key, arrays, item=item.key, method=method.name, count=item.count)
-        return arrays
+
+def _arrays(method: Method, item: Item, own: str | None, source: OpenTask, cache: FeatureCache) -> Arrays:
+    """Features of an item, from the cache if it has them."""
+    key = hash_json(["features", own, item.content])
+    if own is not None and cache.meta(key) is not None:
+        return cache.get(key)
+    arrays = method.extract(item, source.read(item.key) if method.reads_payload else None)
+    if own is not None:
+        cache.put(key, arrays, item=item.key, method=method.name, count=item.count)
+    return arrays
 
 
 def save_transform(path: Path, made: FittedTransform) -> None:
     """Write a fitted transform: its arrays and, as JSON text, the rest."""
-    about = {
-        "name": made.name,
-        "exponent": made.exponent,
-        "single": made.single,
-        "keep_double": made.keep_double,
-        "hash": made.hash,
-    }
+    about = {name: getattr(made, name) for name in (*PLAIN, "hash")}
     arrays = {"matrix": made.matrix, "about": np.array(json.dumps(about))}
     if made.mean is not None:
         arrays["mean"] = made.mean
@@ -195,9 +173,7 @@ def load_transform(path: Path) -> FittedTransform | None:
         with np.load(path, allow_pickle=False) as found:
             about: Mapping[str, Any] = json.loads(str(found["about"]))
             mean = found["mean"] if "mean" in found.files else None
-            made = FittedTransform(
-                about["name"], mean, found["matrix"], about["exponent"], about["single"], about["keep_double"]
-            )
+            made = FittedTransform(mean=mean, matrix=found["matrix"], **{name: about[name] for name in PLAIN})
     except (OSError, ValueError, KeyError):
         return None
     return made if made.hash == about["hash"] else None

@@ -17,10 +17,10 @@ from ..model.records import Records
 from ..store.manifest import Manifest, MethodFacts
 from ..store.store import Store
 from ..tasks.base import OpenTask, Task
-from .engine import Shared, context_of, evaluate, only
+from .engine import Shared, context_of, evaluate
 from .finish import finished, of_data
 from .prepare import Prepared, Progress, Request, checked_protocols, load_task, silent
-from .result import Run, StoredTables
+from .result import Run
 from .scoring import scores_under
 
 
@@ -122,8 +122,7 @@ def _stored(
             made.setdefault(unit.key, {})[comparison] = record
     scores = {p: scores_under(task, p, made) for p in protocols}
     run = finished(Manifest(method=one.method, units=keys, **about), scores, store=store, time_s=one.seconds)
-    values = StoredTables(run.manifest.values, store.values)
-    return Run(only(run, protocols), made, run.manifest.warnings, values)
+    return Run.kept(run, store, made, protocols)
 
 
 def has_result_files(task: Task) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from ..model.records import Records
 from ..model.scores import Score
 from ..store.manifest import Manifest
 from ..store.runs import StoredRun
+from ..store.store import Store
 from ..store.values import Table, ValueStore
 
 if TYPE_CHECKING:
@@ -57,6 +58,22 @@ class Run:
     unit_records: Mapping[str, Mapping[str, Records]] = field(default_factory=dict, repr=False)
     warnings: Sequence[str] = ()
     values: Mapping[str, Tables] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def kept(
+        cls,
+        stored: StoredRun,
+        store: Store,
+        records: Mapping[str, Mapping[str, Records]],
+        protocols: Sequence[str],
+    ) -> Run:
+        """A run of a store with its scores under these protocols; its manifest still says what there is.
+
+        Scene values are read when they are looked at.
+        """
+        scores = [s for p in protocols for s in stored.scores if s["protocol"] == p]
+        values = StoredTables(stored.manifest.values, store.values)
+        return cls(replace(stored, scores=scores), records, stored.manifest.warnings, values)
 
     @property
     def id(self) -> str:

@@ -16,7 +16,7 @@ from ...store.manifest import DatasetFacts, Manifest, MethodFacts
 from ...store.store import Store
 from ..finish import finished
 from ..prepare import load_task
-from ..result import Run, StoredTables
+from ..result import Run
 from ..scoring import scores_under
 
 NOISES = {"e": "easy", "h": "hard", "t": "tough"}
@@ -102,4 +102,4 @@ def save(imported: Imported, store: Store, *, name: str | None = None) -> Run:
     )
     scores = {imported.protocol: scores_under(task, imported.protocol, records)}
     run = finished(manifest, scores, store=store)
-    return Run(run, records, imported.notes, StoredTables(run.manifest.values, store.values))
+    return Run.kept(run, store, records, (imported.protocol,))

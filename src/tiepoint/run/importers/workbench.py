@@ -16,7 +16,7 @@ from ...store.store import Store
 from ...store.views import WORKBENCH_COLUMNS
 from ..finish import finished
 from ..prepare import load_task
-from ..result import Run, StoredTables
+from ..result import Run
 from .result import not_a_fraction
 from .workbench_scores import PROTOCOL, doubts, failed, parse_metadata, scores_of, without_sentinels
 from .workbench_sets import import_sets
@@ -99,11 +99,11 @@ def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store, name:
             {PROTOCOL: scores} if scores else {},
             store=store,
             error=reason,
-            created_at=row.get("timestamp"),
+            created_at=str(row["timestamp"]) if row.get("timestamp") else None,
             time_s=_seconds(values),
             keypoint_set=_set_row(row),
         )
-        out.append(Run(run, {}, told, StoredTables(run.manifest.values, store.values)))
+        out.append(Run.kept(run, store, {}, (PROTOCOL,)))
     return out
 
 
