@@ -43,7 +43,10 @@ def test_every_old_method_is_known_by_its_new_config_and_name(old, versions_of_t
     assert without_versions(made["config"]) == without_versions(json.loads(json.dumps(dict(now.config))))
     assert made["name"] == now.name
     assert made["distance"] == now.distance
-    kept = [hash_json(["features", key, ITEM.content]) for key in now.old_keys(ITEM)]
+    kept = [
+        hash_json(["features", key, ITEM.content])
+        for key in legacy_keys.old_keys(now.config, now.of_item(ITEM))
+    ]
     assert old["key"] in kept
 
 

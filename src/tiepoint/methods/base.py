@@ -105,12 +105,6 @@ class Method:
         """What identifies the features of an item, besides its content; None where they cannot be kept."""
         return None if self.uncached_reason else method_key(self.config, self.of_item(item))
 
-    def old_keys(self, item: Item) -> list[str]:
-        """What `key` of the item may be in an older store, where built-ins were known by their source."""
-        from .legacy_keys import old_keys
-
-        return old_keys(self.config, self.of_item(item))
-
     @property
     def notice(self) -> str | None:
         """A sentence for the user where features cannot be kept, None where they can."""

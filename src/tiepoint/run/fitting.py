@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..methods.base import Method
-from ..methods.legacy_keys import old_fit_keys
+from ..methods.legacy_keys import old_fit_keys, old_keys
 from ..methods.normalise import FitRequest, FittedTransform
 from ..model.errors import InputError, joined
 from ..model.hashing import hash_json
@@ -95,7 +95,8 @@ class Fitting:
 
     def _older(self, method: Method, request: FitRequest, items: Sequence[Item]) -> FittedTransform | None:
         """The transform as an older store keeps it."""
-        for name in old_fit_keys(request.name, [(method.old_keys(item), item.content) for item in items]):
+        trained_on = [(old_keys(method.config, method.of_item(item)), item.content) for item in items]
+        for name in old_fit_keys(request.name, trained_on):
             path = self.root / "transforms" / f"{name}.npz"
             if path.is_file():
                 return load_transform(path)
