@@ -1,24 +1,75 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores as means over queries or scenes, carrying the scene values their intervals come from."""
+"""Scores and curves as means over scenes, carrying the scene values that their intervals come from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..metrics.ranking.curves import precision_at_recall
+from ..model.curves import SceneCurves
 from ..model.scores import SceneValues, Score, group_name
 
 Floats = NDArray[np.float64]
 KIND_NAMES = {"v": "viewpoint", "i": "illumination"}
+RECALL = (np.arange(100) + 0.5) / 100
+"""Where mean curves are read: the mean over these recalls is the average precision, up to the grid."""
+
+
+def scene_score(metric: str, group: str, n: int, scenes: SceneValues, **more: Any) -> Score:
+    """The score of a table of scene values: the mean over its cells of the mean over the scenes of each.
+
+    Args:
+        metric: name of the score.
+        group: what it is of.
+        n: how many items it is of.
+        scenes: values by cell and scene, with weights where scenes do not count the same.
+        **more: other fields of the score; a `value` where the protocol adds up in another order.
+
+    A cell without any value makes the score NaN.
+
+    >>> table = SceneValues(("a", "b"), ("v", "v"), np.array([[0.0, 1.0]]), np.array([[3.0, 1.0]]))
+    >>> scene_score("map", "all", 4, table).value
+    0.25
+    """
+    if "value" not in more:
+        more["value"] = float(np.mean([_cell_mean(scenes, row) for row in range(len(scenes.cells))]))
+    return Score(metric, group, n=n, scenes=scenes, **more)
+
+
+def _cell_mean(scenes: SceneValues, row: int) -> float:
+    values = scenes.cells[row]
+    if scenes.weights is None:
+        known = values[np.isfinite(values)]
+        return float(known.mean()) if len(known) else float("nan")
+    used = np.isfinite(values) & (scenes.weights[row] > 0)
+    if not used.any():
+        return float("nan")
+    return float((values[used] * scenes.weights[row][used]).sum() / scenes.weights[row][used].sum())
+
+
+def scene_means(
+    values: Floats, scene: NDArray[Any], scenes: int, *, scale: float = 1.0
+) -> tuple[Floats, Floats]:
+    """Mean of the items of each scene times `scale`, and how many there are; NaN items are left out.
+
+    >>> scene_means(np.array([1.0, 2.0, 4.0]), np.array([0, 2, 2]), 3)
+    (array([ 1., nan,  3.]), array([1., 0., 2.]))
+    """
+    known = np.isfinite(values)
+    count = np.bincount(scene[known], minlength=scenes).astype(np.float64)
+    total = np.bincount(scene[known], weights=values[known], minlength=scenes)
+    with np.errstate(invalid="ignore"):
+        return scale * total / count, count
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sum and number of values in each scene, (scenes,); `n` counts what the score is of.
+    """Sum and number of values in each scene, (scenes,).
 
     `chance` is the sum of the chance levels of the same values, where there is a closed form.
     """
@@ -46,22 +97,18 @@ def micro(metric: str, sums: Sums, *, group: str = "all", **more: Any) -> Score:
     """Mean over all values: scenes weigh by how many they have. NaN without any."""
     some = sums.only(sums.count > 0)
     n = float(some.count.sum())
-    cells = (some.total / some.count)[None] if n else np.empty((1, 0))
-    scenes = SceneValues(some.scenes, some.kinds, cells, some.count[None])
-    value = float((cells[0] * some.count).sum() / n) if n else float("nan")
     chance = None if some.chance is None or not n else float(some.chance.sum() / n)
-    return Score(metric, group, value, int(n), scenes=scenes, chance=chance, **more)
+    table = SceneValues(some.scenes, some.kinds, (some.total / some.count)[None], some.count[None])
+    return scene_score(metric, group, int(n), table, chance=chance, **more)
 
 
 def macro(metric: str, sums: Sums, *, group: str = "all", **more: Any) -> Score:
     """Mean over scenes of the scene's mean; scenes without a value are left out. `n` counts values."""
     some = sums.only(sums.count > 0)
     n = int(some.count.sum())
-    cells = (some.total / some.count)[None] if n else np.empty((1, 0))
-    value = float(cells.mean()) if n else float("nan")
     chance = None if some.chance is None or not n else float((some.chance / some.count).mean())
-    scenes = SceneValues(some.scenes, some.kinds, cells)
-    return Score(metric, group, value, n, scenes=scenes, chance=chance, **more)
+    table = SceneValues(some.scenes, some.kinds, (some.total / some.count)[None])
+    return scene_score(metric, group, n, table, chance=chance, **more)
 
 
 def by_scene(metric: str, sums: Sums, **parts: Any) -> list[Score]:
@@ -79,6 +126,47 @@ def by_scene(metric: str, sums: Sums, **parts: Any) -> list[Score]:
     ]
 
 
+def ratio_score(
+    metric: str,
+    parts: dict[str, str | int | float],
+    scenes: Sequence[str],
+    kinds: Sequence[str],
+    numerator: Floats,
+    denominator: Floats,
+    *,
+    per: str,
+    note: str | None = None,
+) -> Score:
+    """Mean of ``numerator / denominator`` over pairs (``per="pair"``) or ``sum / sum`` (any other `per`).
+
+    Pairs whose denominator is 0 have no value and are left out. A scene's value is the same mean over its own
+    pairs; its weight makes the weighted mean over scenes equal to the score.
+
+    >>> n, d = np.array([1.0, 1.0]), np.array([1.0, 3.0])
+    >>> [ratio_score("x", {}, "ab", "cc", n, d, per=p).value for p in ("pair", "point")]
+    [0.6666666666666666, 0.5]
+    """
+    used = denominator > 0
+    left = int((~used).sum())
+    if left:
+        note = "; ".join(p for p in (note, f"{left} of {len(used)} pairs left out") if p)
+    group, n = group_name(**parts), int(used.sum())
+    weights = np.where(used, 1.0, 0.0) if per == "pair" else denominator.astype(np.float64)
+    values = np.divide(numerator, denominator, out=np.zeros(len(used)), where=used)
+    total = weights.sum()
+    if not total:
+        return Score(metric, group, float("nan"), n, note=note)
+    names = sorted({s for s, u in zip(scenes, used, strict=True) if u})
+    kind = dict(zip(scenes, kinds, strict=True))
+    place = {name: i for i, name in enumerate(names)}
+    of = np.array([place.get(s, -1) for s in scenes])[used]
+    weight = np.asarray(np.bincount(of, weights=weights[used], minlength=len(names)), np.float64)
+    cells = np.bincount(of, weights=(values * weights)[used], minlength=len(names)) / weight
+    table = SceneValues(tuple(names), tuple(kind[s] for s in names), cells[None], weight[None])
+    value = float((weights * values).sum() / total)
+    return scene_score(metric, group, n, table, value=value, note=note)
+
+
 def count_score(metric: str, value: float, *, group: str = "all", **more: Any) -> Score:
     """A plain count."""
     return Score(metric, group, float(value), int(value), **more)
@@ -86,6 +174,44 @@ def count_score(metric: str, value: float, *, group: str = "all", **more: Any) -
 
 def with_protocol(scores: Sequence[Score], protocol: str) -> list[Score]:
     """The scores under the name of a protocol."""
-    from dataclasses import replace
-
     return [replace(score, protocol=protocol) for score in scores]
+
+
+def mean_precision_recall(
+    group: str,
+    distances: NDArray[Any],
+    right: NDArray[Any],
+    owner: NDArray[Any],
+    normaliser: NDArray[Any],
+    list_scene: NDArray[np.int64],
+    *,
+    scenes: Sequence[str],
+    kinds: Sequence[str],
+    by_kind: bool = False,
+) -> SceneCurves:
+    """Curves of image pairs, averaged in each scene; beyond the last right match a curve is 0.
+
+    Args:
+        group: what the curve is of.
+        distances: of the matches, pairs laid end to end.
+        right: whether each is right, or how probably.
+        owner: the pair of each match, non-decreasing.
+        normaliser: (pairs,), how many could be right; pairs with 0 are left out.
+        list_scene: (pairs,), the scene of each pair.
+        scenes: names of the scenes.
+        kinds: their kinds.
+        by_kind: every kind counts the same, and the scenes of a kind do; otherwise every pair.
+    """
+    table = precision_at_recall(
+        distances, right, owner, len(list_scene), recall=RECALL, normaliser=normaliser
+    )
+    used = np.asarray(normaliser) > 0
+    count = np.bincount(list_scene[used], minlength=len(scenes)).astype(np.float64)
+    sums = np.zeros((len(scenes), len(RECALL)))
+    np.add.at(sums, list_scene[used], table[used])
+    some = np.flatnonzero(count)
+    names, strata = (tuple(x[int(i)] for i in some) for x in (scenes, kinds))
+    weights = count[some]
+    if by_kind:
+        weights = np.array([1.0 / strata.count(k) for k in strata])
+    return SceneCurves(group, "pr", RECALL, names, strata, sums[some] / count[some, None], weights)

@@ -17,7 +17,7 @@ from ...model.records import Records
 from ...model.scores import Score, group_name
 from ..base import MetricInfo, TaskInfo
 from ..options import ascending
-from .means import ratio_score
+from ..scene_means import ratio_score
 from .opened import OpenDense, check_dense_results, dense_warnings, meta_of, usable
 from .options import ENDPOINT_ERROR, FlowOptions
 from .tss_results import DenseTask

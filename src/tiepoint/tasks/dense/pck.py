@@ -19,7 +19,7 @@ from ...model.scores import Score, group_name
 from ..base import Column, MetricInfo, TaskInfo
 from ..citations import PROPOSAL_FLOW
 from ..options import ascending
-from .means import ratio_score
+from ..scene_means import ratio_score
 from .opened import OpenDense, check_dense_results, dense_warnings, meta_of, usable
 from .options import PckOptions
 from .tss_results import DenseTask

@@ -8,14 +8,13 @@ protocol they cannot be scored, since nothing is left to apply its rules to.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...model.errors import InputError
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
+from ..scene_means import scene_means
 from .matching_scores import ImagePairs, scores_of_pairs
 from .protocols import rules_of
 
@@ -40,7 +39,7 @@ def _check(records: Sequence[Records], protocol: str) -> bool:
     if made != protocol:
         raise InputError(
             f"these results were imported as finished numbers made under {made}; "
-            f"they cannot be scored under {protocol}, use --protocol {made}"
+            f"they cannot be scored under {protocol}, score them under that one"
         )
     return True
 
@@ -85,12 +84,11 @@ def imported_matching(records: Sequence[Records], protocol: str) -> list[Score] 
     size = len(scenes) * len(noises)
     shape = (len(scenes), len(noises))
     count = np.bincount(cell, minlength=size).astype(np.float64)
-    values = {}
-    for metric in ("map", "success_rate"):
-        if metric in r.columns:
-            total = np.bincount(cell, weights=r[metric], minlength=size)
-            with np.errstate(invalid="ignore"):
-                values[metric] = (total / count).reshape(shape)
+    values = {
+        metric: scene_means(r[metric], cell, size)[0].reshape(shape)
+        for metric in ("map", "success_rate")
+        if metric in r.columns
+    }
     pairs = ImagePairs(scenes, tuple(r.meta["kinds"]), noises, count.reshape(shape), values, {})
     return scores_of_pairs(pairs, rules_of(protocol), protocol)
 
@@ -112,7 +110,10 @@ def imported_retrieval(records: Sequence[Records], protocol: str) -> list[Score]
         for p in range(len(pools)):
             own = (r["noise"] == z) & (r["pool"] == p)
             if own.any():
-                by = _by_scene(r, own, scenes, kinds) if "scene" in r.columns else None
+                by = None
+                if "scene" in r.columns:
+                    means, weights = scene_means(r["map"][own], r["scene"][own], len(scenes))
+                    by = SceneValues(scenes, kinds, means[None], weights[None])
                 table[z, p] = float(np.mean(r["map"][own])), int(own.sum()), by
     found = [
         Score("map", group_name(noise=noises[z], pool=pools[p]), v, n, protocol, scenes=s)
@@ -126,13 +127,6 @@ def imported_retrieval(records: Sequence[Records], protocol: str) -> list[Score]
         if all(c in table for c in parts):
             found.append(_mean([table[c] for c in parts], group, protocol))
     return found
-
-
-def _by_scene(r: Records, own: NDArray[Any], scenes: tuple[str, ...], kinds: tuple[str, ...]) -> SceneValues:
-    weights = np.bincount(r["scene"][own], minlength=len(scenes)).astype(np.float64)
-    total = np.bincount(r["scene"][own], weights=r["map"][own], minlength=len(scenes))
-    with np.errstate(invalid="ignore"):
-        return SceneValues(scenes, kinds, (total / weights)[None], weights[None])
 
 
 def _mean(cells: Sequence[tuple[float, int, SceneValues | None]], group: str, protocol: str) -> Score:

@@ -18,7 +18,7 @@ from ...metrics.ranking.matching import expected_validity, ratio_dissimilarity
 from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
-from ..curves import mean_precision_recall
+from ..scene_means import mean_precision_recall, scene_score
 from .protocols import V2Rules
 
 METRICS = ("map", "success_rate", "map_ratio")
@@ -167,18 +167,17 @@ def _score(
 ) -> Score:
     of = np.array(pairs.kinds)
     cells, n = np.full((len(parts), len(of)), np.nan), 0
-    means, chances = [], []
+    chances = []
     for row, (z, kind) in enumerate(parts):
         own = np.flatnonzero((of == kind) if kind is not None else np.ones(len(of), bool))
         own = own[np.isfinite(pairs.values[metric][own, z])]
         cells[row, own] = pairs.values[metric][own, z]
         n += int(pairs.count[own, z].sum())
-        means.append(float(cells[row, own].mean()) if len(own) else np.nan)
         if pairs.chance and len(own):
             chances.append(float(pairs.chance[metric][own, z].mean()))
     chance = float(np.mean(chances)) if chances else None
     scenes = SceneValues(pairs.scenes, pairs.kinds, cells)
-    return Score(metric, group, float(np.mean(means)), n, protocol, scenes=scenes, chance=chance, note=note)
+    return scene_score(metric, group, n, scenes, protocol=protocol, chance=chance, note=note)
 
 
 def _scene(pairs: ImagePairs, metric: str, i: int, protocol: str) -> Score | None:

@@ -13,6 +13,7 @@ from ...metrics.ranking.chance import chance_average_precision
 from ...metrics.ranking.counts import average_precision_from_counts
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
+from ..scene_means import scene_means, scene_score
 from .protocols import V2Rules
 from .retrieval_pools import Pool
 
@@ -76,9 +77,7 @@ def query_values(records: Records, noise: int, column: int, rules: V2Rules) -> F
 
 def _cell(records: Records, noise: int, column: int, rules: V2Rules, weights: Floats) -> Cell:
     value = query_values(records, noise, column, rules)
-    sums = np.bincount(records["scene"], weights=value, minlength=len(weights))
-    with np.errstate(invalid="ignore"):
-        means = sums / weights
+    means, _ = scene_means(value, records["scene"], len(weights))
     per = len(records.meta["images"]) // len(records.meta["noises"])
     sizes, times = np.unique(records["negatives"][:, column], return_counts=True)
     flavour = "trapezoid" if rules.trapezoid else "trec"
@@ -102,12 +101,11 @@ def score(records: Sequence[Records], rules: V2Rules, protocol: str) -> list[Sco
     found = []
     for group, parts in groups.items():
         table = np.array([cells[c].values for c in parts])
-        share = np.broadcast_to(weights, table.shape)
-        value = float(np.mean(np.nansum(table * share, axis=1) / weights.sum()))
-        scenes = SceneValues(tuple(r.meta["scenes"]), tuple(r.meta["kinds"]), table, share.copy())
+        share = np.broadcast_to(weights, table.shape).copy()
+        scenes = SceneValues(tuple(r.meta["scenes"]), tuple(r.meta["kinds"]), table, share)
         chance = float(np.mean([cells[c].chance for c in parts]))
         n = len(r) * len(parts)
-        found.append(Score(METRIC, group, value, n, protocol, scenes=scenes, chance=chance))
+        found.append(scene_score(METRIC, group, n, scenes, protocol=protocol, chance=chance))
     every = np.array([cells[c].values for c in groups["all"]])
     for i in np.flatnonzero(weights):
         group = group_name(scene=r.meta["scenes"][i])

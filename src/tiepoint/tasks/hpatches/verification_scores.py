@@ -23,8 +23,8 @@ from ...metrics.ranking.order import ascending, nearer
 from ...metrics.ranking.roc import needed_positives
 from ...model.records import Records
 from ...model.scores import PooledBins, Score, group_name
+from ..pooled_bins import cells, fast_bins
 from .protocols import V2Rules
-from .verification_bins import cells, list_bins
 
 METRICS = ("auc", "ap", "fpr95")
 NEGATIVES = ("inter", "intra")
@@ -163,7 +163,7 @@ def score(records: Sequence[Records], rules: V2Rules, protocol: str, *, bins: bo
 def _bins(level: NoiseLists, negatives: str) -> dict[str, PooledBins]:
     r, at = level.records, parts(level.records)
     pos, neg = at["pos"], at[negatives]
-    return list_bins(
+    return fast_bins(
         cells(level.distances[pos]),
         cells(level.distances[neg]),
         r["scene_a"][pos],

@@ -22,8 +22,8 @@ from ...metrics.ranking.ranks import reciprocal_rank
 from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import Score, group_name
-from ..curves import mean_precision_recall
-from .benchmark_means import BenchmarkMean, mean_by_scene, scores_of_means
+from ..scene_means import mean_precision_recall
+from .benchmark_means import benchmark_score, with_mean
 from .printed_distances import printed_matching
 from .protocols import HbenchQuirks
 
@@ -83,24 +83,24 @@ def pair_values(records: Records, rules: HbenchQuirks) -> dict[str, Floats]:
 
 def score(records: Sequence[Records], rules: HbenchQuirks, protocol: str) -> list[Score]:
     """All scores by benchmark and scene, and means over benchmarks."""
-    means: dict[str, list[BenchmarkMean]] = {metric: [] for metric in METRICS}
+    found: dict[str, list[Score]] = {metric: [] for metric in METRICS}
     for r in records:
         by_pair = pair_values(r, rules)
         chance = _chances(r, rules)
         scene = np.asarray(r.meta["pair_scenes"], np.int64)
-        note = _note(r)
+        more: dict[str, Any] = {"note": _note(r), "protocol": protocol}
         for metric, value in by_pair.items():
-            means[metric].append(mean_by_scene(r, value, scene, chance=chance[metric], note=note))
-        means["map_query"].append(_map_query(r, rules, chance["map_query"]))
-    return [s for metric in METRICS for s in scores_of_means(metric, means[metric], protocol)]
+            found[metric].append(benchmark_score(metric, r, value, scene, chance=chance[metric], **more))
+        found["map_query"].append(_map_query(r, rules, chance=chance["map_query"], protocol=protocol))
+    return [s for metric in METRICS for s in with_mean(found[metric])]
 
 
-def _map_query(records: Records, rules: HbenchQuirks, chance: float) -> BenchmarkMean:
+def _map_query(records: Records, rules: HbenchQuirks, **more: Any) -> Score:
     """Mean over reference patches of 1/rank of the right target: the AP of a list with one relevant item."""
     scene = np.asarray(records.meta["pair_scenes"], np.int64)[records["pair"]]
     if not records.meta["ranks_known"]:
         note = "needs the rank of every right target; these files list only the nearest few"
-        return mean_by_scene(records, np.full(len(records), np.nan), scene, chance=chance, note=note)
+        return benchmark_score("map_query", records, np.full(len(records), np.nan), scene, note=note, **more)
     value = reciprocal_rank(
         records["lt"],
         records["eq"],
@@ -108,7 +108,7 @@ def _map_query(records: Records, rules: HbenchQuirks, chance: float) -> Benchmar
         retrieved=records["gt_listed"],
         ties="file" if rules.file_order else "expected",
     )
-    return mean_by_scene(records, value, scene, chance=chance)
+    return benchmark_score("map_query", records, value, scene, **more)
 
 
 def _note(records: Records) -> str | None:

@@ -15,7 +15,7 @@ from ...metrics.ranking.chance import chance_average_precision
 from ...metrics.ranking.normaliser import Normaliser, normalised
 from ...model.records import Records
 from ...model.scores import Score
-from .benchmark_means import BenchmarkMean, mean_by_scene, scores_of_means
+from .benchmark_means import benchmark_score, with_mean
 from .protocols import HbenchQuirks
 from .retrieval_compare import IMAGE, KEPT, PATCH
 
@@ -91,16 +91,17 @@ def score(records: Sequence[Records], rules: HbenchQuirks, protocol: str) -> lis
     """Both scores by benchmark and scene, and means over benchmarks."""
     found = []
     for metric in METRICS:
-        means: list[BenchmarkMean] = []
+        own: list[Score] = []
         for r in records:
             q = len(r)
             scale = q / (q + 1.0) if rules.divisor_q_plus_one else 1.0
             value = query_values(r, metric, rules)
             chance = scale * _chance(r, metric, rules)
-            means.append(
-                mean_by_scene(r, value, np.asarray(r["scene"], np.int64), scale=scale, chance=chance)
+            scene = np.asarray(r["scene"], np.int64)
+            own.append(
+                benchmark_score(metric, r, value, scene, scale=scale, chance=chance, protocol=protocol)
             )
-        found += scores_of_means(metric, means, protocol)
+        found += with_mean(own)
     return found
 
 

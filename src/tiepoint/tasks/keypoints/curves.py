@@ -9,7 +9,7 @@ import numpy as np
 
 from ...model.curves import SceneCurves
 from ...model.records import Records
-from ..curves import mean_precision_recall
+from ..scene_means import mean_precision_recall
 from .ranking_scores import RANKS, query_values
 
 

@@ -17,7 +17,7 @@ from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ...model.units import Features
 from ..base import MetricInfo, StepTable, TaskInfo
-from ..scene_means import with_protocol
+from ..scene_means import scene_score, with_protocol
 from .bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of
 from .conventions import matching_conventions
 from .curves import matching_scene_curves
@@ -112,7 +112,7 @@ class _Table:
         names, kinds = (tuple(x[i] for i in chosen) for x in (self.scenes, self.kinds))
         table = SceneValues(names, kinds, means, weights)
         random = float((chance.sum(axis=1) / total).mean())
-        return Score("map", group, value, len(rows), scenes=table, chance=random, note=note)
+        return scene_score("map", group, len(rows), table, value=value, chance=random, note=note)
 
     def scores(self, protocol: str, note: str | None) -> list[Score]:
         """Overall, by kind and by scene."""

@@ -22,7 +22,7 @@ from ...model.scores import SceneValues, Score, group_name
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
 from ..info import AP_OF_PAIRS, count
-from ..scene_means import count_score, with_protocol
+from ..scene_means import count_score, scene_score, with_protocol
 from .bojanic import (
     drawn_queries,
     errors_to,
@@ -173,11 +173,9 @@ def _map(records: Sequence[Records], ties: str, group: str) -> Score:
             if rows.any():
                 cells[c, s] = ap[rows].mean()
                 chance[c, s] = np.mean([by_count[int(r)] for r in relevant[rows]])
-    total = weights.sum(axis=1)
-    value = float((np.nansum(cells * weights, axis=1) / total).mean())
-    random = float(((chance * weights).sum(axis=1) / total).mean())
+    random = float(((chance * weights).sum(axis=1) / weights.sum(axis=1)).mean())
     table = SceneValues(scenes, kinds, cells, weights)
-    return Score("map", group, value, int(weights.sum()), scenes=table, chance=random)
+    return scene_score("map", group, int(weights.sum()), table, chance=random)
 
 
 def _chances(record: Records, relevant: NDArray[np.int64]) -> dict[int, float]:
@@ -229,6 +227,7 @@ class Retrieval(DistractorTask):
             "keypoint_retrieval_ap": MetricInfo("ap under the older tool's name"),
             "retrieval_viewpoint_ap": MetricInfo("ap of the viewpoint scenes"),
             "retrieval_illumination_ap": MetricInfo("ap of the illumination scenes"),
+            "queries_unanswered": count("number of queries that no image re-detects"),
             "retrieval_num_true_positives": count("number of right pairs"),
             "retrieval_num_hard_negatives": count("number of wrong pairs within a scene"),
             "retrieval_num_distractors": count("number of pairs with a keypoint of another scene"),
