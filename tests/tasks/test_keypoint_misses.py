@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from keypoint_world import make_features, make_scenes
 
 from tiepoint.geometry.homography import project
+from tiepoint.tasks.keypoints.first_neighbours import CELL_PX, MOST, misses
 from tiepoint.tasks.keypoints.matching import TASK, compare_exact
-from tiepoint.tasks.keypoints.misses import CELL_PX, MOST, misses
 
 TAU_PX = 3.0
 

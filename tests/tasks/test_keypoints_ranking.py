@@ -17,7 +17,7 @@ from keypoint_world import make_features, make_scenes, run_task
 from tiepoint.model.errors import InputError, UnknownNameError
 from tiepoint.model.units import Features
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.keypoints.draws import permutation
+from tiepoint.tasks.keypoints.distractors import permutation
 from tiepoint.tasks.keypoints.ranking import TASK
 
 STYLES = ("ties", "real", "constant", "bits")

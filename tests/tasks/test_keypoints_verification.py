@@ -19,13 +19,15 @@ from tiepoint.metrics.ranking.chance import chance_against_nearest
 from tiepoint.model.units import Features
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.distractors import (
+    below,
     bojanic_images,
     other_images,
+    permutation,
     query_sample,
+    subsets,
     workbench_rows,
     workbench_scenes,
 )
-from tiepoint.tasks.keypoints.draws import below, permutation, subsets
 from tiepoint.tasks.keypoints.retrieval import TASK as RETRIEVAL
 from tiepoint.tasks.keypoints.verification import TASK as VERIFICATION
 

@@ -14,10 +14,9 @@ import pytest
 from tiepoint.datasets.tss import TssDataset, TssPair
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.flow.tss_results import PairResult, read_pair_result
-from tiepoint.tasks.dense.options import TssOptions
-from tiepoint.tasks.dense.tss_csv import score_rows, write_scores_csv
+from tiepoint.tasks.dense.task import TssOptions
 from tiepoint.tasks.dense.tss_opened import compare_result
-from tiepoint.tasks.dense.tss_results import score_results
+from tiepoint.tasks.dense.tss_results import score_results, score_rows, write_scores_csv
 
 REPO = Path(__file__).parents[2]
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", REPO.parent / "shared" / "data"))
@@ -241,7 +240,7 @@ def test_no_score_needs_opencv(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['cv2'] = None\n"
         "from tiepoint.tasks.dense.tss_results import score_results\n"
-        "from tiepoint.tasks.dense.tss_csv import write_scores_csv\n"
+        "from tiepoint.tasks.dense.tss_results import write_scores_csv\n"
         "for protocol in ('tss-cpp', 'tss-matlab', 'exact'):\n"
         "    records, _ = score_results(sys.argv[1], sys.argv[2], protocol, {'missing': 'zero'})\n"
         "    write_scores_csv(records, sys.argv[3] + '/' + protocol, protocol=protocol)\n"

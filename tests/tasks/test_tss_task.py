@@ -15,12 +15,12 @@ from tiepoint.formats.image.mask import write_mask
 from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.model.records import Records
 from tiepoint.model.scores import Score
+from tiepoint.tasks.dense.task import write_results
 from tiepoint.tasks.dense.tss import TASK
-from tiepoint.tasks.dense.tss_csv import score_rows
 from tiepoint.tasks.dense.tss_results import (
     score_results,
+    score_rows,
     subsets_without_results,
-    write_results,
     write_subset_scores,
 )
 

@@ -17,8 +17,14 @@ from tiepoint.tasks.hpatches_v1 import matching_scores as v1_matching_scores
 from tiepoint.tasks.hpatches_v1 import retrieval_scores as v1_retrieval_scores
 from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
 from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING
-from tiepoint.tasks.hpatches_v1.printed_distances import six_decimals, six_digits
-from tiepoint.tasks.hpatches_v1.protocols import HbenchQuirks, convention_steps, exact_rules, rules_of
+from tiepoint.tasks.hpatches_v1.protocols import (
+    HbenchQuirks,
+    convention_steps,
+    exact_rules,
+    rules_of,
+    six_decimals,
+    six_digits,
+)
 from tiepoint.tasks.hpatches_v1.retrieval import TASK as RETRIEVAL
 
 SCORERS = {

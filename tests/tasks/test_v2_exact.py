@@ -12,7 +12,7 @@ import v2_restatement as plain
 from v2_world import LETTERS, SPLITS, features_of, lists_of, make_descriptors, make_world, run_task, value
 
 from tiepoint.model.records import Records
-from tiepoint.tasks.hpatches import retrieval_pools as v2_pools
+from tiepoint.tasks.hpatches import retrieval_compare as v2_pools
 from tiepoint.tasks.hpatches.matching import TASK as MATCHING
 from tiepoint.tasks.hpatches.matching_scores import image_values
 from tiepoint.tasks.hpatches.protocols import V2Rules

@@ -13,7 +13,7 @@ from v2_world import features_of, make_descriptors, make_world, run_task, value
 
 from tiepoint.model.errors import UnknownNameError
 from tiepoint.tasks.hpatches import matching_scores as v2_matching_scores
-from tiepoint.tasks.hpatches import retrieval_pools as v2_pools
+from tiepoint.tasks.hpatches import retrieval_compare as v2_pools
 from tiepoint.tasks.hpatches import retrieval_scores as v2_retrieval_scores
 from tiepoint.tasks.hpatches import verification_scores as v2_verification_scores
 from tiepoint.tasks.hpatches.matching import TASK as MATCHING

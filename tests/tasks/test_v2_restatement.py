@@ -12,7 +12,7 @@ import v2_restatement as tool
 from v2_world import LETTERS, SPLITS, features_of, lists_of, make_descriptors, make_world, run_task, value
 
 import tiepoint as tp
-from tiepoint.tasks.hpatches import retrieval_pools as v2_pools
+from tiepoint.tasks.hpatches import retrieval_compare as v2_pools
 from tiepoint.tasks.hpatches.matching import TASK as MATCHING
 from tiepoint.tasks.hpatches.retrieval import TASK as RETRIEVAL
 from tiepoint.tasks.hpatches.verification import TASK as VERIFICATION

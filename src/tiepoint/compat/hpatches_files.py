@@ -16,7 +16,7 @@ from ..tasks.hpatches import matching_scores as v2_matching_scores
 from ..tasks.hpatches import retrieval_scores as v2_retrieval_scores
 from ..tasks.hpatches import verification_scores as v2_verification_scores
 from ..tasks.hpatches.protocols import rules_of
-from ..tasks.hpatches.retrieval_pools import Pool
+from ..tasks.hpatches.retrieval_compare import Pool
 
 TASKS = ("verification", "matching", "retrieval")
 LETTERS = {"easy": "e", "hard": "h", "tough": "t"}

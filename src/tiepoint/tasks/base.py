@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from ..model.curves import SceneCurves
 from ..model.errors import InputError, UnknownNameError
@@ -21,6 +21,9 @@ __all__ = ["Column", "MetricInfo", "OpenTask", "Size", "StepTable", "Task", "Tas
 
 MOST_COLUMNS = 10
 """Of a table whose task names none."""
+Size = tuple[int, int]
+"""Height and width of an image."""
+Rules = TypeVar("Rules")
 
 
 class StepTable(NamedTuple):
@@ -35,10 +38,6 @@ class StepTable(NamedTuple):
     def title(self) -> str:
         """Metric and what the table is of."""
         return f"{self.metric}, {self.of}" if self.of else self.metric
-
-
-Size = tuple[int, int]
-"""Height and width of an image."""
 
 
 class OpenTask:
@@ -237,3 +236,27 @@ class AbsentTask(Task):
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenTask:
         """Refused."""
         raise InputError(f"the task {self.name!r} is not installed; install its package")
+
+
+def convention_tables(
+    records: Sequence[Records],
+    metrics: Iterable[str],
+    steps: Iterable[tuple[str, Rules]],
+    score: Callable[[Sequence[Records], Rules, str], list[Score]],
+) -> list[StepTable]:
+    """A table a metric: the value of its group `all` after each step.
+
+    Args:
+        records: of `exact`; without any there is no table.
+        metrics: to show.
+        steps: (words, rules) from the oldest convention to `exact`.
+        score: scores under rules, called with (records, rules, words).
+    """
+    if not records:
+        return []
+    tables: dict[str, list[tuple[str, float]]] = {metric: [] for metric in metrics}
+    for step, rules in steps:
+        for s in score(records, rules, step):
+            if s.group == "all":
+                tables[s.metric].append((step, s.value))
+    return [StepTable(metric, values) for metric, values in tables.items()]

@@ -16,6 +16,42 @@ UNITS = {
     "count": (1.0, "", "a count"),
 }
 """By unit of the stored value: the factor to show it with, its sign, its name."""
+AP_OF_PAIRS = "average precision of pairs ranked by descriptor distance, right ones among wrong ones"
+AUC_OF_PAIRS = "probability that a right pair is nearer than a wrong one (area under the ROC curve)"
+FPR_OF_PAIRS = "share of wrong pairs accepted at the distance that accepts 95 % of the right ones"
+HPATCHES = """@inproceedings{balntas2017hpatches,
+  author    = {Vassileios Balntas and Karel Lenc and Andrea Vedaldi and Krystian Mikolajczyk},
+  title     = {{HPatches}: A Benchmark and Evaluation of Handcrafted and Learned Local Descriptors},
+  booktitle = {IEEE Conference on Computer Vision and Pattern Recognition (CVPR)},
+  year      = {2017}
+}"""
+BOJANIC = """@inproceedings{bartol2020benchmark,
+  author    = {Kristijan Bartol and David Bojani{\\'c} and Tomislav Pribani{\\'c} and
+               Tomislav Petkovi{\\'c} and Yago {Diez Donoso} and Joaquim {Salvi Mas}},
+  title     = {On the Comparison of Classic and Deep Keypoint Detector and Descriptor Methods},
+  booktitle = {International Symposium on Image and Signal Processing and Analysis (ISPA)},
+  year      = {2019},
+  note      = {arXiv:2007.10000}
+}"""
+WORKBENCH = """@misc{sossi2026workbench,
+  author = {F. Sossi},
+  title  = {{DescriptorWorkbench}},
+  year   = {2026},
+  note   = {Software}
+}"""
+TSS = """@inproceedings{taniai2016joint,
+  author    = {Tatsunori Taniai and Sudipta N. Sinha and Yoichi Sato},
+  title     = {Joint Recovery of Dense Correspondence and Cosegmentation in Two Images},
+  booktitle = {IEEE Conference on Computer Vision and Pattern Recognition (CVPR)},
+  pages     = {4246--4255},
+  year      = {2016}
+}"""
+PROPOSAL_FLOW = """@inproceedings{ham2016proposal,
+  author    = {Bumsub Ham and Minsu Cho and Cordelia Schmid and Jean Ponce},
+  title     = {Proposal Flow},
+  booktitle = {IEEE Conference on Computer Vision and Pattern Recognition (CVPR)},
+  year      = {2016}
+}"""
 
 
 @dataclass(frozen=True)
@@ -105,9 +141,6 @@ class TaskInfo:
     has_splits: bool = False
 
 
-AP_OF_PAIRS = "average precision of pairs ranked by descriptor distance, right ones among wrong ones"
-AUC_OF_PAIRS = "probability that a right pair is nearer than a wrong one (area under the ROC curve)"
-FPR_OF_PAIRS = "share of wrong pairs accepted at the distance that accepts 95 % of the right ones"
 FIRST_PATCHES = MetricInfo(
     "share of reference patches whose nearest target patch is the right one; one of m tied counts 1/m"
 )

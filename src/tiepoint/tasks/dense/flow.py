@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,8 @@ from ...model.scores import Score, group_name
 from ..base import MetricInfo, TaskInfo
 from ..options import ascending
 from ..scene_means import ratio_score
-from .opened import OpenDense, check_dense_results, dense_warnings, meta_of, usable
-from .options import ENDPOINT_ERROR, FlowOptions
-from .tss_results import DenseTask
+from .opened import PairTask, meta_of, usable
+from .task import ENDPOINT_ERROR, FlowOptions
 
 HEADLINE_PX = 5.0
 METRICS = ("aepe", "fl", "flow_accuracy")
@@ -67,13 +65,14 @@ def _at_most(at: Mapping[str, str]) -> str:
     return f"{at.get('threshold_px', '5')} px"
 
 
-class DenseFlow(DenseTask):
+class DenseFlow(PairTask):
     """AEPE, Fl and accuracy at pixel thresholds and at fractions of the target's larger side.
 
     Means over pairs (``per=pair``, the headline) and over pixels (``per=pixel``) are both given. Truth is a
     flow file (TSS, ``image1, image2, flow``) or a homography (image sequences), behind one interface.
     """
 
+    truth = "flow"
     name = "dense/flow"
     options = FlowOptions
     info = TaskInfo(
@@ -94,26 +93,13 @@ class DenseFlow(DenseTask):
         licence="that of the dataset given",
     )
 
-    def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
-        """Bind to a folder of image pairs with ground truth."""
-        chosen = self.options.read(self.name, options)
-        return OpenDense(Path(data), chosen, self.name, "flow", compare_flow)
+    def compare_pair(self, pair: DensePair, flow: NDArray[Any] | None, options: Any) -> Records:
+        """Records of one directed pair."""
+        return compare_flow(pair, flow, options)
 
-    def comparison(self, protocol: str) -> str:
-        """There is one."""
-        super().comparison(protocol)
-        return "dense-flow"
-
-    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores over all pairs, and by kind (subset, sequence kind)."""
-        self.comparison(protocol)
-        if not records:
-            return []
-        scores = flow_scores(records, {})
-        kinds = sorted({str(r.meta["kind"]) for r in records})
-        for kind in kinds if len(kinds) > 1 else ():
-            scores += flow_scores([r for r in records if r.meta["kind"] == kind], {"kind": kind})
-        return scores
+    def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
+        """Scores of one group of records."""
+        return flow_scores(records, parts)
 
     def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """Accuracy of each directed pair under the headline threshold, for the report's gallery."""
@@ -121,14 +107,6 @@ class DenseFlow(DenseTask):
             k = r.meta["labels"].index({"threshold_px": HEADLINE_PX})
             if r["valid"][0]:
                 yield str(r.meta["pair"]).rpartition(":")[0], float(r["correct"][0][k] / r["valid"][0])
-
-    def warnings(self, records: Sequence[Records]) -> list[str]:
-        """What was missing, with counts."""
-        return dense_warnings(records)
-
-    def check_results(self, opened: OpenDense, results: Path) -> list[str]:
-        """Warnings about a folder of results; what makes it unusable is an error."""
-        return check_dense_results(opened, results)
 
 
 def flow_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,10 @@ from ...methods.dense.files import absent_words, check_folders, extra_folders
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...model.hashing import hash_json
 from ...model.records import Records
+from ...model.scores import Score
 from ...model.units import Features, Item, Unit
 from ..base import OpenTask
-from .options import PairOptions, left_out
+from .task import DenseTask, PairOptions, left_out
 
 Flow = NDArray[Any]
 Compare = Callable[[DensePair, Flow | None, Any], Records]
@@ -32,7 +33,7 @@ class OpenDense(OpenTask):
     def __init__(
         self,
         data: Path,
-        options: PairOptions,
+        options: Any,
         task: str,
         needs: str,
         compare: Compare,
@@ -105,6 +106,49 @@ class OpenDense(OpenTask):
                 raise InputError(f"{e} (missing=skip or zero leaves this pair out)") from e
             meta = meta_of(pair, self.options, absent=False, no_truth=str(e))
             return Records("pixel", {"valid": np.zeros(1, np.int64)}, meta)
+
+
+class PairTask(DenseTask):
+    """Base of the tasks on directed pairs; `truth` names what a pair must have."""
+
+    truth: ClassVar[str]
+
+    def compare_pair(self, pair: DensePair, flow: Flow | None, options: Any) -> Records:
+        """Records of one directed pair from its flow, None where there is none."""
+        raise NotImplementedError
+
+    def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
+        """Scores of one group of records."""
+        raise NotImplementedError
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
+        """Bind to a folder of image pairs with ground truth."""
+        chosen = self.options.read(self.name, options)
+        return OpenDense(Path(data), chosen, self.name, self.truth, self.compare_pair)
+
+    def comparison(self, protocol: str) -> str:
+        """There is one."""
+        super().comparison(protocol)
+        return self.name.replace("/", "-")
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores over all pairs, and by kind (subset, class, kind of sequence) where there are several."""
+        self.comparison(protocol)
+        if not records:
+            return []
+        scores = self.kind_scores(records, {})
+        kinds = sorted({str(r.meta["kind"]) for r in records})
+        for kind in kinds if len(kinds) > 1 else ():
+            scores += self.kind_scores([r for r in records if r.meta["kind"] == kind], {"kind": kind})
+        return scores
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """What was missing, with counts."""
+        return dense_warnings(records)
+
+    def check_results(self, opened: OpenDense, results: Path) -> list[str]:
+        """Warnings about a folder of results; what makes it unusable is an error."""
+        return check_dense_results(opened, results)
 
 
 def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,11 @@ from ...model.errors import FormatError, InputError
 from ...model.records import Records
 from ...model.scores import Score, group_name
 from ..base import Column, MetricInfo, TaskInfo
-from ..citations import PROPOSAL_FLOW
+from ..info import PROPOSAL_FLOW
 from ..options import ascending
 from ..scene_means import ratio_score
-from .opened import OpenDense, check_dense_results, dense_warnings, meta_of, usable
-from .options import PckOptions
-from .tss_results import DenseTask
+from .opened import PairTask, meta_of, usable
+from .task import PckOptions
 
 HEADLINE_ALPHA = 0.1
 _LENGTHS = {
@@ -80,13 +78,14 @@ def _box(pair: DensePair, *, wanted: bool) -> Box | None:
         return None
 
 
-class DensePck(DenseTask):
+class DensePck(PairTask):
     """PCK by `alpha` and `scale` (image, box, keypoints), per image pair and per point, each labelled.
 
     The headline ``all`` is alpha 0.1, the mean over image pairs, with the length of the option `scale`
     (default: extent of the target's keypoints, as PF-WILLOW is usually reported).
     """
 
+    truth = "points"
     name = "dense/pck"
     options = PckOptions
     info = TaskInfo(
@@ -112,26 +111,13 @@ class DensePck(DenseTask):
         scale = options.get("scale") or PckOptions().scale
         return "pck", group_name(alpha=HEADLINE_ALPHA, per="pair", scale=str(scale))
 
-    def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
-        """Bind to a folder of image pairs with ground truth."""
-        chosen = self.options.read(self.name, options)
-        return OpenDense(Path(data), chosen, self.name, "points", compare_points)
+    def compare_pair(self, pair: DensePair, flow: NDArray[Any] | None, options: Any) -> Records:
+        """Records of one directed pair."""
+        return compare_points(pair, flow, options)
 
-    def comparison(self, protocol: str) -> str:
-        """There is one."""
-        super().comparison(protocol)
-        return "dense-pck"
-
-    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
-        """Scores over all pairs, and by kind (class, subset)."""
-        self.comparison(protocol)
-        if not records:
-            return []
-        scores = pck_scores(records, {})
-        kinds = sorted({str(r.meta["kind"]) for r in records})
-        for kind in kinds if len(kinds) > 1 else ():
-            scores += pck_scores([r for r in records if r.meta["kind"] == kind], {"kind": kind})
-        return scores
+    def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
+        """Scores of one group of records."""
+        return pck_scores(records, parts)
 
     def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """Headline PCK of each directed pair, for the report's gallery."""
@@ -139,14 +125,6 @@ class DensePck(DenseTask):
             if len(r["distance_px"]):
                 right = points_right(r["distance_px"], r.meta["lengths"][r.meta["scale"]], HEADLINE_ALPHA)
                 yield str(r.meta["pair"]).rpartition(":")[0], right / len(r["distance_px"])
-
-    def warnings(self, records: Sequence[Records]) -> list[str]:
-        """What was missing, with counts."""
-        return dense_warnings(records)
-
-    def check_results(self, opened: OpenDense, results: Path) -> list[str]:
-        """Warnings about a folder of results; what makes it unusable is an error."""
-        return check_dense_results(opened, results)
 
 
 def pck_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:

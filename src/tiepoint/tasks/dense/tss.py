@@ -13,12 +13,11 @@ from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import Score
 from ..base import MetricInfo, TaskInfo
-from ..citations import TSS
-from .options import ENDPOINT_ERROR, TssOptions
+from ..info import TSS
+from .task import ENDPOINT_ERROR, DenseTask, TssOptions
 from .tss_opened import OpenTss
-from .tss_results import DenseTask, check_results
-from .tss_scores import tss_scene_curves, tss_scores, tss_warnings
-from .tss_table import pair_table
+from .tss_results import check_results
+from .tss_scores import pair_table, tss_scene_curves, tss_scores, tss_warnings
 
 _T5 = 4
 

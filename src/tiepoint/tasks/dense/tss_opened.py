@@ -22,7 +22,7 @@ from ...model.records import Records
 from ...model.units import Features, Item, Unit
 from ...model.workspace import thread_workspace
 from ..base import OpenTask
-from .options import TssOptions, left_out
+from .task import TssOptions, left_out
 from .tss_compare import PairCounts, compare_pair, no_counts
 
 

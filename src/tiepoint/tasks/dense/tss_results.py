@@ -3,24 +3,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...formats.flow.tss_results import read_pair_result, write_pair_result
-from ...geometry.flow.consistency import consistency_masks
-from ...geometry.flow.resize import resize_flow_pair
-from ...methods.dense.files import absent_words, check_folders, extra_folders, pair_folder
-from ...model.errors import ProblemsError
+from ...formats.flow.tss_results import read_pair_result
+from ...formats.flow.tss_text import THRESHOLDS, ScoreRow, write_scores
+from ...methods.dense.files import absent_words, check_folders, extra_folders, pair_folder, stands_alone
+from ...model.errors import InputError, ProblemsError
 from ...model.records import Records
-from ...model.units import Arrays
 from ...model.workspace import thread_workspace
-from ..base import OpenTask, Task
-from .tss_compare import RULES
-from .tss_csv import write_scores_csv
+from .task import chosen_protocol
 from .tss_opened import OpenTss, compare_files, missing_parts
+from .tss_scores import KIT, PairTable, Values, pair_table
+
+
+def score_rows(
+    records: Sequence[Records], protocol: str, *, use_prec: bool = False
+) -> dict[str, list[ScoreRow]]:
+    """Rows of every subset: two a pair, then the two summaries over all rows and over rows with flip 0.
+
+    Under `tss-cpp` both directions bear the label ``_1to2``, as the tool writes it; else the second is
+    ``_2to1``. What is missing is 0 with ``missing=zero``, as in the kit; with ``missing=skip`` it is NaN and
+    left out of the summaries. A score that is undefined makes the kit's summary NaN; `exact` leaves it out.
+    """
+    table = pair_table(records, protocol)
+    seg = table.pixel_accuracy if use_prec else table.iou
+    return {
+        subset: _subset_rows(table, seg, np.array([s == subset for s in table.subsets]), protocol)
+        for subset in sorted(set(table.subsets))
+    }
+
+
+def _subset_rows(table: PairTable, seg: Values, inside: NDArray[np.bool_], protocol: str) -> list[ScoreRow]:
+    second = "_1to2" if protocol == "tss-cpp" else "_2to1"
+    rows: list[ScoreRow] = []
+    counted: list[tuple[bool, bool]] = []
+    for i in np.flatnonzero(inside & table.listed):
+        pair = table.keys[i].partition("/")[2]
+        src, ref = table.names[i]
+        for d, (label, a, b) in enumerate((("_1to2", src, ref), (second, ref, src))):
+            values = tuple(float(v) for v in table.accuracy[i, d])
+            rows.append(ScoreRow(pair + label, a, b, float(seg[i, d]), int(table.flips[i]), values))
+            counted.append((bool(table.counted_mask[i]), bool(table.counted_flow[i])))
+    plain = [r.flip == 0 for r in rows]
+    strict = protocol in KIT
+    every = _summary("Average", rows, counted, 1, strict)
+    chosen = [r for r, p in zip(rows, plain, strict=True) if p]
+    of_chosen = [c for c, p in zip(counted, plain, strict=True) if p]
+    return [*rows, every, _summary("w/o flip", chosen, of_chosen, 0, strict)]
+
+
+def _summary(
+    label: str, rows: Sequence[ScoreRow], counted: Sequence[tuple[bool, bool]], flip: int, strict: bool
+) -> ScoreRow:
+    """The mean of the rows that count: of those with a mask, and of those with a flow."""
+    seg = [r.seg for r, (mask, _) in zip(rows, counted, strict=True) if mask]
+    flows = [r.accuracy for r, (_, flow) in zip(rows, counted, strict=True) if flow]
+    columns = np.array(flows, np.float64).reshape(len(flows), len(THRESHOLDS))
+    means = tuple(_mean(columns[:, k], strict) for k in range(len(THRESHOLDS)))
+    return ScoreRow(label, "-", "-", _mean(np.array(seg, np.float64), strict), flip, means)
+
+
+def _mean(column: Values, strict: bool) -> float:
+    if not strict:
+        column = column[~np.isnan(column)]
+    return float(sum(column.tolist()) / len(column)) if len(column) else float("nan")
+
+
+def write_scores_csv(
+    records: Sequence[Records], folder: str | Path, *, protocol: str = "tss-cpp"
+) -> list[Path]:
+    """Write ``FOLDER/SUBSET/scores.csv`` for every subset; under `tss-cpp` the bytes are the kit's.
+
+    Where FOLDER has the pairs of one subset directly below it, the file is ``FOLDER/scores.csv``. A subset
+    without any results gets none. The segmentation column is ``SegPrec`` where the records were made with
+    ``use_prec``.
+
+    Raises:
+        InputError: if a file cannot be written.
+    """
+    use_prec = any(r.meta.get("use_prec") for r in records)
+    written = []
+    for subset, rows in score_rows(records, protocol, use_prec=use_prec).items():
+        own = [r for r in records if r.meta["subset"] == subset]
+        if all(r.meta["absent"] for r in own):
+            continue
+        alone = stands_alone(folder, [str(r.meta["scene"]) for r in own])
+        path = Path(folder) / "scores.csv" if alone else Path(folder) / subset / "scores.csv"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_scores(path, rows, use_prec=use_prec)
+        except OSError as e:
+            raise InputError(f"cannot write {path}: {e.strerror or e}") from e
+        written.append(path)
+    return written
 
 
 def check_results(opened: OpenTss, results: str | Path) -> list[str]:
@@ -65,61 +145,6 @@ def score_results(
         compare_files(pair, pair_folder(results, pair.key), protocol, opened.options) for pair in opened.pairs
     ]
     return records, warnings
-
-
-def write_results(
-    root: str | Path,
-    key: str,
-    arrays: Arrays,
-    *,
-    sizes: tuple[tuple[int, int], tuple[int, int]] | None = None,
-    rule: str = "exact",
-) -> Path:
-    """Write what a method made of a pair, in the kit's layout; returns the folder.
-
-    Of a method without masks (or with one only) those are written that the task scores: estimated from the
-    consistency of the two flows, resized to `sizes` (height, width) first, by the rule of a protocol.
-    """
-    folder = Path(root) / key
-    made = dict(arrays)
-    if not {"mask1", "mask2"} <= made.keys() and {"flow1", "flow2"} <= made.keys():
-        flows = np.asarray(made["flow1"]), np.asarray(made["flow2"])
-        if sizes is not None:
-            flows = resize_flow_pair(*flows, *sizes, rule=RULES[rule])
-        made["mask1"], made["mask2"] = consistency_masks(*flows, rule=RULES[rule])
-    write_pair_result(folder, made)
-    return folder
-
-
-def chosen_protocol(protocols: Sequence[str]) -> str:
-    """The protocol whose files are written: `tss-cpp` if it is among them, as others read its files.
-
-    >>> chosen_protocol(["exact", "tss-cpp"]), chosen_protocol([])
-    ('tss-cpp', 'exact')
-    """
-    return "tss-cpp" if "tss-cpp" in protocols else next(iter(protocols), "exact")
-
-
-class DenseTask(Task):
-    """Base of the dense tasks: what a method made of each pair is written in the layout of the TSS kit."""
-
-    family = "dense"
-    writes_results = True
-    checks_results = True
-
-    def write_run(
-        self,
-        folder: Path,
-        opened: OpenTask,
-        records: Mapping[str, Mapping[str, Records]],
-        arrays: Callable[[str], Arrays],
-        protocols: Sequence[str],
-    ) -> Iterator[Path]:
-        """Write ``SUBSET/PAIR/flow1.flo`` and so on of every pair."""
-        rule = chosen_protocol(protocols)
-        for item in opened.items:
-            key = item.key
-            yield write_results(folder, key, arrays(key), sizes=opened.sizes(key), rule=rule)
 
 
 def write_subset_scores(

@@ -7,20 +7,93 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ...kernels import Team, first_two, one_blas_thread, pair_distances
 from ...model.curves import SceneCurves
 from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
-from ..base import StepTable, Task, TaskInfo
-from ..citations import HPATCHES
-from ..conventions import convention_tables
-from ..info import FIRST_PATCHES, ap_of_matches
+from ..base import StepTable, TaskInfo, convention_tables
+from ..info import FIRST_PATCHES, HPATCHES, ap_of_matches
 from . import matching_scores as scoring
 from .imported import imported_matching, refuse_imported
-from .matching_compare import NAME, compare, is_subset
-from .opened import COMPARISON, LICENCE, HPatchesOptions, OpenV2, open_setting, raise_problems
-from .protocols import MATCHING, PROTOCOLS, convention_steps, rules_of
+from .opened import (
+    LICENCE,
+    HPatchesOptions,
+    HPatchesTask,
+    OpenV2,
+    Setting,
+    base_meta,
+    compact,
+    open_setting,
+    raise_problems,
+    rows_of,
+    smallest,
+)
+from .protocols import MATCHING, convention_steps, rules_of
+
+NAME = "hpatches/matching"
+
+
+def is_subset(setting: Setting) -> bool:
+    """Whether the dataset has sequences that the split leaves out."""
+    return len(setting.data.sequences) > len(setting.split.test)
+
+
+def compare(setting: Setting, sequence: str, features: Features) -> Records:
+    """Neighbours of every reference patch in every other image of a sequence.
+
+    Rows are image after image (`meta["images"]`), patch after patch. Columns: `d1`, `d2` first and second
+    distance (reference, squared for l2, infinite where there is none); `index` the lowest index at `d1`;
+    `ties` how many targets lie at it; `right` whether the right one is among them; where any descriptor
+    failed also `failed_ref`, `failed_target` (of the patch itself; its index then means nothing).
+    """
+    reference, good = rows_of(features, f"{sequence}/ref")
+    n, images = len(reference), setting.images
+    whole = (len(images), n)
+    columns: dict[str, NDArray[Any]] = {
+        "d1": np.full(whole, np.inf),
+        "d2": np.full(whole, np.inf),
+        "index": np.zeros(whole, np.int64),
+        "ties": np.ones(whole, np.int64),
+        "right": np.zeros(whole, bool),
+        "failed_ref": np.broadcast_to(~good, whole),
+        "failed_target": np.zeros(whole, bool),
+    }
+    squared = features.distance == "l2"
+
+    def one(i: int, _: int) -> None:
+        target, usable = rows_of(features, f"{sequence}/{images[i]}")
+        columns["failed_target"][i] = ~usable
+        queries, rows = np.flatnonzero(good), np.flatnonzero(usable)
+        if not len(queries) or not len(rows):
+            return
+        a = reference if good.all() else reference[queries]
+        b = target if usable.all() else target[rows]
+        near = first_two(a, b, distance=features.distance, squared=squared)
+        for name in ("d1", "d2", "ties"):
+            columns[name][i, queries] = getattr(near, name)
+        columns["index"][i, queries] = rows[near.index]
+        both = np.flatnonzero(good & usable)
+        truth = pair_distances(reference, target, both, both, distance=features.distance, squared=squared)
+        columns["right"][i, both] = truth == columns["d1"][i, both]
+
+    # Image by image on threads of their own: a kernel alone cannot keep several busy with so little.
+    with Team() as team, one_blas_thread():
+        team.each([(i, i + 1) for i in range(len(images))], one)
+    for name in ("index", "ties"):
+        columns[name] = smallest(columns[name])
+    for name in ("d1", "d2"):
+        columns[name] = compact(columns[name])
+    if not (columns["failed_ref"].any() or columns["failed_target"].any()):
+        del columns["failed_ref"], columns["failed_target"]
+    meta = base_meta(NAME, [sequence], features)
+    meta |= {"images": list(images), "patches": n, "in_split": sequence in setting.split.test}
+    meta |= {"noises": list(setting.noises), "is_subset": is_subset(setting)}
+    return Records("rank", {k: np.ascontiguousarray(v).reshape(-1) for k, v in columns.items()}, meta)
 
 
 class MatchingOptions(HPatchesOptions):
@@ -30,7 +103,7 @@ class MatchingOptions(HPatchesOptions):
     """Sequences to compare: those of the split, or all of the dataset (as `hpatches-matlab` scores)."""
 
 
-class Matching(Task):
+class Matching(HPatchesTask):
     """First neighbours of the patches of the reference image in every other image of its sequence.
 
     Metrics: `map` (AP of the matches ranked by distance, every reference patch in the denominator),
@@ -39,8 +112,6 @@ class Matching(Task):
     """
 
     name = NAME
-    family = "patches"
-    protocols = PROTOCOLS
     options = MatchingOptions
     info = TaskInfo(
         "Is the nearest patch of another image the right one, and do right matches come first?",
@@ -74,11 +145,6 @@ class Matching(Task):
             return compare(setting, unit.key, features)
 
         return OpenV2(setting, units, compare_one)
-
-    def comparison(self, protocol: str) -> str:
-        """All protocols score the same neighbours."""
-        rules_of(protocol)
-        return COMPARISON
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol; imported results under the one they were made under."""

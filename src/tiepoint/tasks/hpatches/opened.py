@@ -19,8 +19,9 @@ from ...model.errors import InputError, ProblemsError, Together, UnknownNameErro
 from ...model.records import Records
 from ...model.scores import kind_of
 from ...model.units import Features, Item, Unit
-from ..base import OpenTask
+from ..base import OpenTask, Task
 from ..options import Folder, TaskOptions
+from .protocols import PROTOCOLS, rules_of
 
 COMPARISON = "reference"
 LICENCE = "patches of HPatches: MIT; task files of hpatches-benchmark: BSD-style"
@@ -167,6 +168,18 @@ def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str,
         "distance": features.distance,
         "squared": features.distance == "l2",
     }
+
+
+class HPatchesTask(Task):
+    """Base of the 2017 tasks: all protocols score the same records."""
+
+    family = "patches"
+    protocols = PROTOCOLS
+
+    def comparison(self, protocol: str) -> str:
+        """There is one."""
+        rules_of(protocol)
+        return COMPARISON
 
 
 class OpenV2(OpenTask):

@@ -11,17 +11,17 @@ from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
-from ..base import MetricInfo, StepTable, Task, TaskInfo
-from ..citations import HPATCHES
+from ..base import MetricInfo, StepTable, TaskInfo
+from ..info import HPATCHES
 from . import retrieval_scores as scoring
 from .imported import imported_retrieval, refuse_imported
 from .lists import retrieval_source
-from .opened import COMPARISON, LICENCE, HPatchesOptions, OpenV2, open_setting, raise_problems
-from .protocols import PROTOCOLS, RETRIEVAL, convention_steps, rules_of
+from .opened import LICENCE, HPatchesOptions, HPatchesTask, OpenV2, open_setting, raise_problems
+from .protocols import RETRIEVAL, convention_steps, rules_of
 from .retrieval_compare import NAME, compare, items_of
 
 
-class Retrieval(Task):
+class Retrieval(HPatchesTask):
     """Queries (reference patches) with five right answers each, among distractors of other sequences.
 
     Metric: `map` by noise and pool size. `all` is the mean over noise with all distractors; under
@@ -29,8 +29,6 @@ class Retrieval(Task):
     """
 
     name = NAME
-    family = "patches"
-    protocols = PROTOCOLS
     options = HPatchesOptions
     info = TaskInfo(
         "Do the other views of a patch come before distractors of other sequences?",
@@ -60,11 +58,6 @@ class Retrieval(Task):
             return compare(setting, source.lists, features)
 
         return OpenV2(setting, [Unit(setting.split.name, items, definition)], compare_one, source)
-
-    def comparison(self, protocol: str) -> str:
-        """All protocols score the same counts."""
-        rules_of(protocol)
-        return COMPARISON
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol; imported results under the one they were made under."""

@@ -15,7 +15,7 @@ from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ..scene_means import scene_means, scene_score
 from .protocols import V2Rules
-from .retrieval_pools import Pool
+from .retrieval_compare import Pool
 
 METRIC = "map"
 Floats = NDArray[np.float64]

@@ -13,15 +13,13 @@ from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
 from ...model.workspace import Workspace
-from ..base import MetricInfo, StepTable, Task, TaskInfo
-from ..citations import HPATCHES
-from ..conventions import convention_tables
-from ..info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS
+from ..base import MetricInfo, StepTable, TaskInfo, convention_tables
+from ..info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
 from . import verification_scores as scoring
 from .imported import imported_verification, refuse_imported
 from .lists import verification_source
-from .opened import COMPARISON, LICENCE, HPatchesOptions, OpenV2, open_setting, raise_problems
-from .protocols import PROTOCOLS, VERIFICATION, convention_steps, rules_of
+from .opened import LICENCE, HPatchesOptions, HPatchesTask, OpenV2, open_setting, raise_problems
+from .protocols import VERIFICATION, convention_steps, rules_of
 from .verification_compare import NAME, compare, items_of, pair_plan
 
 
@@ -33,7 +31,7 @@ class VerificationOptions(HPatchesOptions):
     of one scene under two names and without doubles."""
 
 
-class Verification(Task):
+class Verification(HPatchesTask):
     """Pairs of patches, positives and negatives within (`intra`) or between (`inter`) sequences.
 
     Metrics by noise and negatives: `auc` and `fpr95` on all pairs (1 : 1), `ap` on the first fifth of the
@@ -42,8 +40,6 @@ class Verification(Task):
     """
 
     name = NAME
-    family = "patches"
-    protocols = PROTOCOLS
     options = VerificationOptions
     info = TaskInfo(
         "Does the distance tell pairs of the same patch from other pairs?",
@@ -75,11 +71,6 @@ class Verification(Task):
             return compare(plan(), unit.key, features, space)
 
         return OpenV2(setting, units, compare_one, source)
-
-    def comparison(self, protocol: str) -> str:
-        """All protocols score the same distances."""
-        rules_of(protocol)
-        return COMPARISON
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol."""

@@ -16,22 +16,20 @@ from ...kernels import pair_distances
 from ...model.records import Records
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
-from ..citations import HPATCHES
 from ..hpatches.opened import LICENCE
-from ..info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS
+from ..info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
 from . import classification_scores as scoring
 from .opened import (
     Definition,
     OpenV1,
+    V1Task,
     base_meta,
     checked_on_bad,
     definition_files,
     open_data,
     rows_of,
 )
-from .printed_distances import printed_classification
-from .protocols import PROTOCOLS, rules_of
-from .task import V1Task
+from .protocols import PROTOCOLS, printed_classification, rules_of
 
 NAME = "hpatches-v1/classification"
 

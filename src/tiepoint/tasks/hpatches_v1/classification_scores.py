@@ -17,8 +17,7 @@ from ...metrics.ranking.roc import fpr_at_recall, needed_positives, roc_auc
 from ...model.records import Records
 from ...model.scores import Score, group_name
 from ..pooled_bins import pooled_bins
-from .printed_distances import printed_classification
-from .protocols import HbenchQuirks
+from .protocols import HbenchQuirks, printed_classification
 
 METRICS = ("auc", "ap", "fpr95")
 WARNING = "AUC on an imbalanced list hides low precision: read ap here, or auc of the balanced list"

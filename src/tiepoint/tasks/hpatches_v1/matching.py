@@ -17,15 +17,12 @@ from ...model.curves import SceneCurves
 from ...model.errors import InputError
 from ...model.records import Records
 from ..base import MetricInfo, TaskInfo
-from ..citations import HPATCHES
 from ..hpatches.opened import LICENCE
-from ..info import FIRST_PATCHES, ap_of_matches
+from ..info import FIRST_PATCHES, HPATCHES, ap_of_matches
 from . import matching_scores as scoring
 from .matching_compare import MatchingTruth, compare, records_of_neighbours
-from .opened import Definition, OpenV1, checked_on_bad, definition_files, open_data
-from .printed_distances import printed_matching
-from .protocols import rules_of
-from .task import V1Task
+from .opened import Definition, OpenV1, V1Task, checked_on_bad, definition_files, open_data
+from .protocols import printed_matching, rules_of
 
 NAME = "hpatches-v1/matching"
 

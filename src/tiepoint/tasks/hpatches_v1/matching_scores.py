@@ -24,8 +24,7 @@ from ...model.records import Records
 from ...model.scores import Score, group_name
 from ..scene_means import mean_precision_recall
 from .benchmark_means import benchmark_score, with_mean
-from .printed_distances import printed_matching
-from .protocols import HbenchQuirks
+from .protocols import HbenchQuirks, printed_matching
 
 METRICS = ("ap", "ap_ratio", "success_rate", "map_query")
 SHOWN = 50

@@ -15,12 +15,11 @@ from ...formats.hbench.retrieval_results import Rankings, read_retrieval_results
 from ...model.errors import InputError
 from ...model.records import Records
 from ..base import MetricInfo, TaskInfo
-from ..citations import HPATCHES
 from ..hpatches.opened import LICENCE
+from ..info import HPATCHES
 from . import retrieval_scores as scoring
-from .opened import Definition, OpenV1, definition_files, open_data
+from .opened import Definition, OpenV1, V1Task, definition_files, open_data
 from .retrieval_compare import Pool, compare, pool_of, records_of_rankings
-from .task import V1Task
 
 NAME = "hpatches-v1/retrieval"
 

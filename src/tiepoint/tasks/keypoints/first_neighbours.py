@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""First neighbours between locations, with the probability that they are right when ties break at random."""
+"""First neighbours between locations: how probably they are right if ties break at random; wrong ones."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...geometry.correspondence import Locations
-from ...kernels import first_two, value_table
+from ...geometry.correspondence import ANSWERED, Answers, Locations
+from ...kernels import first_two, nearest, value_table
+from ...model.records import Records
 from .location_table import query_rows
 from .opened import ImageFeatures
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 _BLOCK = 128
+MOST = 12
+CELL_PX = 8
+"""Methods detect at different places: queries of the same cell of the image count as the same."""
 
 
 def first_neighbours(
@@ -98,3 +103,58 @@ def _share_right(
     hits = tied[order[place[mine]], target[mine]]
     count = np.bincount(order[place[mine]], weights=hits, minlength=len(queries))
     return np.asarray(count / tied.sum(axis=1), np.float64)
+
+
+def wrong_examples(
+    source: ImageFeatures,
+    places: Locations,
+    target: ImageFeatures,
+    found: Answers,
+    seen: NDArray[np.int64],
+    right: NDArray[np.float64],
+    *,
+    distance: str,
+) -> list[list[float]]:
+    """Up to twelve wrong matches of an image pair: x, y of the query, of its true place, of the answer given.
+
+    Only queries that could have been answered right. Cells are taken in an order that is the same for all
+    methods and images, so that methods that fail in the same place show the same place.
+
+    Args:
+        source: features of the query image.
+        places: its locations.
+        target: features of the other image.
+        found: right answers of the locations.
+        seen: (q,) locations that were asked for.
+        right: (q,) probability that the first neighbour was right.
+        distance: name of the distance.
+    """
+    wrong = seen[(found.status[seen] == ANSWERED) & (right == 0)]
+    first = np.full(len(places.xy), -1, np.int64)
+    usable = np.flatnonzero(source.valid)[::-1]
+    first[places.of[usable]] = usable
+    wrong = wrong[first[wrong] >= 0]
+    pool = np.flatnonzero(target.valid)
+    if not len(wrong) or not len(pool):
+        return []
+    cell = np.floor(places.xy[wrong] / CELL_PX).astype(np.int64)
+    chosen = wrong[np.argsort((cell[:, 0] * 7919 + cell[:, 1] * 104729) % 9973, kind="stable")[:MOST]]
+    answer = nearest(source.values[first[chosen]], target.values[pool], 1, distance=distance)
+    given = target.xy[pool[answer.index[:, 0]]]
+    table = np.column_stack([places.xy[chosen], found.projected[chosen], given])
+    return [[round(float(v), 1) for v in row] for row in table]
+
+
+def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+    """(query, right answer, given answer) as ``SCENE/IMAGE@x,y``, query and right answer by cell."""
+    for r in records:
+        scene = r.meta["scene"]
+        for pair in r.meta["pairs"]:
+            for qx, qy, tx, ty, gx, gy in pair.get("wrong", ()):
+                query = f"{scene}/{r.meta['first']}@{_middle(qx)},{_middle(qy)}"
+                right = f"{scene}/{pair['image']}@{_middle(tx)},{_middle(ty)}"
+                yield query, right, f"{scene}/{pair['image']}@{gx:.0f},{gy:.0f}"
+
+
+def _middle(value: Any) -> int:
+    return int(value // CELL_PX) * CELL_PX + CELL_PX // 2

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,18 +13,53 @@ from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ...geometry.covisibility import centre, covisible
 from ...geometry.homography import corner_error, inverse, project
 from ...metrics.repeatability import matching_accuracy
+from ...model.errors import InputError
 from ...model.records import Records
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
-from .conventions import Curves, geometry_curves
 from .geometry_scores import OWN_MATCHER, THRESHOLDS_PX, score_exact
-from .homography_estimate import ESTIMATORS, estimate_homography
-from .matchers import MATCHERS, neighbours, select
+from .matchers import MATCHERS, neighbours, select, user_matches
 from .opened import CITE, LICENCE, ImageFeatures, KeypointTask, OpenKeypoints
 from .options import GeometryOptions
-from .user_matcher import user_matches
 
+ESTIMATORS = ("magsac", "ransac")
+CONFIDENCE = 0.9999
+_FEWEST = 4
 Row = dict[str, Any]
+
+
+def estimate_homography(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    *,
+    estimator: str,
+    threshold_px: float,
+    max_iterations: int,
+) -> tuple[NDArray[np.float64] | None, int]:
+    """Homography from points (m, 2) of the first image to those of the second, and its number of inliers.
+
+    None and 0 where fewer than four matches exist or the estimator gives up. The threshold is part of the
+    protocol and the same for every method.
+    """
+    try:
+        import cv2
+    except ImportError as e:
+        raise InputError("keypoints/geometry needs OpenCV: pip install 'tiepoint[opencv]'") from e
+    if len(first) < _FEWEST:
+        return None, 0
+    flag = cv2.USAC_MAGSAC if estimator == "magsac" else cv2.RANSAC
+    cv2.setRNGSeed(0)  # RANSAC and USAC start from here; without it a second call may differ
+    matrix, inliers = cv2.findHomography(
+        np.ascontiguousarray(first, np.float64).reshape(-1, 1, 2),
+        np.ascontiguousarray(second, np.float64).reshape(-1, 1, 2),
+        flag,
+        threshold_px,
+        maxIters=max_iterations,
+        confidence=CONFIDENCE,
+    )
+    if matrix is None or not np.isfinite(matrix).all():
+        return None, 0
+    return np.asarray(matrix, np.float64), int(np.asarray(inliers).sum())
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
@@ -162,9 +197,12 @@ class Geometry(KeypointTask):
     comparisons: ClassVar = {"exact": compare_exact}
     scorings: ClassVar = {"exact": score_exact}
 
-    def curves(self, records: Sequence[Records]) -> Curves:
-        """Mean matching accuracy over the threshold."""
-        return geometry_curves(records)
+    def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
+        """Mean matching accuracy over the threshold, overall and by scene."""
+        groups = [("all", list(records)), *((f"scene={r.meta['scene']}", [r]) for r in records)]
+        for group, chosen in groups:
+            rows = np.concatenate([r["accuracy_mutual"] for r in chosen])
+            yield group, "mma", THRESHOLDS_PX, rows.mean(axis=0)
 
 
 TASK = Geometry()

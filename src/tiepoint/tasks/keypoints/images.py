@@ -11,15 +11,14 @@ import numpy as np
 
 from ...metrics import average_precision, chance_average_precision
 from ...model.records import Records
-from ...model.scores import Score, group_name
+from ...model.scores import Score, group_name, kind_of
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
 from ..scene_means import Sums, by_scene, macro, with_protocol
-from .matchers import Matches, neighbours, select
+from .matchers import Matches, is_matcher, neighbours, select, user_matches
 from .opened import CITE, LICENCE, ImageFeatures, KeypointTask, OpenKeypoints, image_features
 from .options import ImagesOptions
 from .ranking_workbench import raw_values
-from .user_matcher import is_matcher, user_matches
 
 _RATIO = 0.8
 
@@ -123,8 +122,7 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
             return 0.0
         return average_precision(np.arange(len(hits)), hits)
 
-    kinds = tuple(str(r.meta["scene"])[0] for r in records)
-    kinds = tuple(k if k in ("v", "i") else "other" for k in kinds)
+    kinds = tuple(kind_of(str(r.meta["scene"]), ("i", "v")) for r in records)
     return _scores(records, kinds, "workbench", value)
 
 

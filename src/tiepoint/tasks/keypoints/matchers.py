@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matches between the keypoints of two images: nearest neighbour, mutual, ratio test.
+"""Matches between the keypoints of two images: nearest neighbour, mutual, ratio test, the user's own.
 
 Rows are put in a random order first, so that the "first of equals" of a tie is a random one: with rows in
 file order a constant descriptor would match row 0 to row 0, which is right in projected keypoint sets.
@@ -7,13 +7,20 @@ file order a constant descriptor would match row 0 to row 0, which is right in p
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import first_two
-from .draws import permutation
+from ...kernels import first_two, pair_distances
+from ...methods.identity import config_of
+from ...methods.sources import source_hash
+from ...methods.user_code import UserFactory, load_from_file
+from ...model.errors import InputError
+from ...model.hashing import hash_json
+from .distractors import permutation
 from .opened import ImageFeatures
 
 Ints = NDArray[np.int64]
@@ -78,3 +85,51 @@ def select(found: Neighbours, matcher: str, *, ratio: float = 0.8) -> Matches:
     else:
         keep = np.ones(len(found.first), bool)
     return Matches(found.first[keep], found.second[keep], found.d1[keep])
+
+
+def is_matcher(text: str | None) -> bool:
+    """Whether a text names a class in a Python file, ``my.py:Class``."""
+    return text is not None and text.rpartition(":")[0].endswith(".py")
+
+
+def matcher_hash(text: str | None) -> str | None:
+    """Hash of the source and settings of a matcher, None for one of ours: a change is another comparison."""
+    if text is None or not is_matcher(text):
+        return None
+    file, _, name = text.rpartition(":")
+    config, _ = config_of(load_from_file(file, name)(), distance="", device="cpu", on_bad="error")
+    return hash_json(config)
+
+
+@lru_cache(maxsize=8)
+def _factory(file: str, name: str, source: str) -> UserFactory:
+    """What makes the matcher; loaded once, and again when its source has changed."""
+    return load_from_file(file, name)
+
+
+def user_matches(text: str, a: ImageFeatures, b: ImageFeatures, *, distance: str) -> Matches:
+    """Matches by the user's class.
+
+    `match` is given the features of both images (``.xy`` (n, 2), ``.values`` (n, d), ``.valid`` (n,)) and
+    returns index pairs (m, 2), or (pairs, distances). Without distances those of the descriptors are taken.
+    Rows that do not exist are an `InputError`.
+    """
+    file, _, name = text.rpartition(":")
+    matcher = _factory(file, name, source_hash(Path(file)))()
+    if not hasattr(matcher, "match"):
+        raise InputError(f"{text} has no match(features1, features2); a matcher needs it")
+    made: Any = matcher.match(a, b)
+    pairs, given = made if isinstance(made, tuple) else (made, None)
+    rows = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    limit = np.array([len(a), len(b)])
+    if len(rows) and ((rows < 0).any() or (rows >= limit).any()):
+        bad = int(np.argmax(((rows < 0) | (rows >= limit)).any(axis=1)))
+        raise InputError(f"{text}: match {bad} names rows {rows[bad].tolist()} of {limit.tolist()} keypoints")
+    first, second = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
+    if given is None:
+        values = np.ascontiguousarray(a.values), np.ascontiguousarray(b.values)
+        return Matches(first, second, pair_distances(*values, first, second, distance=distance))
+    apart = np.asarray(given, np.float64).reshape(-1)
+    if len(apart) != len(rows):
+        raise InputError(f"{text}: {len(rows)} matches and {len(apart)} distances; return one for each")
+    return Matches(first, second, apart)

@@ -10,20 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
-from ...metrics import average_precision, chance_average_precision
+from ...metrics import (
+    average_precision,
+    chance_average_precision,
+)
 from ...metrics.ranking.chance import chance_of_found_matches
+from ...metrics.ranking.normaliser import Normaliser
 from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ...model.units import Features
 from ..base import MetricInfo, StepTable, TaskInfo
-from ..scene_means import scene_score, with_protocol
+from ..scene_means import mean_precision_recall, scene_score, with_protocol
 from .bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of
-from .conventions import matching_conventions
-from .curves import matching_scene_curves
-from .first_neighbours import first_neighbours
-from .misses import misses, wrong_examples
-from .opened import CITE, LICENCE, KeypointTask, OpenKeypoints
+from .first_neighbours import first_neighbours, misses, wrong_examples
+from .opened import CITE, LICENCE, KeypointTask, OpenKeypoints, step_means
 from .options import DrawOptions
 
 _COLUMNS = (("iteration", np.int16), ("image", np.int16), ("distance", np.float64), ("right", np.float64))
@@ -187,12 +188,47 @@ class Matching(KeypointTask):
     scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}
 
     def conventions(self, records: Sequence[Records]) -> list[StepTable]:
-        """From `exact` towards `bojanic`, rule by rule."""
-        return matching_conventions(records)
+        """`map` over answered queries, over found right matches, and with ties as one step."""
+        table: dict[str, list[NDArray[np.float64]]] = {}
+        for r in records:
+            for image, pair in enumerate(r.meta["pairs"]):
+                rows = r["image"] == image
+                if not pair["answered"]:
+                    continue
+                distance, right = r["distance"][rows], r["right"][rows]
+                values: dict[str, tuple[Normaliser, str]] = {
+                    "exact: over the queries that could be right": (int(pair["answered"]), "expected")
+                }
+                if right.any():
+                    values["over the right matches found; pairs without one are skipped"] = "all", "expected"
+                    values["a tie is one step of the curve"] = "all", "group"
+                for name, (by, ties) in values.items():
+                    found = average_precision(distance, right, normaliser=by, ties=ties)
+                    table.setdefault(name, []).append(np.array([found]))
+        return [StepTable("map", step_means(table))]
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Mean precision-recall curve, scene by scene."""
-        return matching_scene_curves(records)
+        """Precision over recall of the first neighbours, the mean over image pairs; its area is `map`."""
+        if not records:
+            return
+        pairs = [
+            (s, image, pair) for s, r in enumerate(records) for image, pair in enumerate(r.meta["pairs"])
+        ]
+        rows = [records[s]["image"] == image for s, image, _ in pairs]
+        distance, right = (
+            np.concatenate([records[s][name][at] for (s, _, _), at in zip(pairs, rows, strict=True)])
+            for name in ("distance", "right")
+        )
+        yield mean_precision_recall(
+            "all",
+            distance,
+            right,
+            np.repeat(np.arange(len(pairs)), [int(at.sum()) for at in rows]),
+            np.array([int(pair["answered"]) for _, _, pair in pairs]),
+            np.array([s for s, _, _ in pairs], np.int64),
+            scenes=[str(r.meta["scene"]) for r in records],
+            kinds=[str(r.meta["kind"]) for r in records],
+        )
 
     def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         """Wrong matches of a sample of keypoints: (query, right answer, given answer)."""

@@ -20,7 +20,7 @@ from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Item, Unit
 from ..base import OpenTask, Task
-from ..citations import BOJANIC, HPATCHES, WORKBENCH
+from ..info import BOJANIC, HPATCHES, WORKBENCH
 from .options import SceneOptions
 
 CITE = (HPATCHES, BOJANIC, WORKBENCH)
@@ -152,3 +152,9 @@ class KeypointTask(Task):
         """Scores under a protocol, from records alone."""
         self.comparison(protocol)
         return self.scorings[protocol](records)
+
+
+def step_means(steps: dict[str, list[NDArray[np.float64]]]) -> list[tuple[str, float]]:
+    """Mean of all values of each step of `conventions`, NaN without any."""
+    joined = {name: np.concatenate(parts) for name, parts in steps.items()}
+    return [(name, float(v.mean()) if v.size else float("nan")) for name, v in joined.items()]

@@ -118,6 +118,6 @@ class GeometryOptions(SceneOptions):
 
 
 def _source_of(matcher: str | None) -> str | None:
-    from .user_matcher import matcher_hash
+    from .matchers import matcher_hash
 
     return matcher_hash(matcher)

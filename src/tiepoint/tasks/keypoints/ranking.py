@@ -4,19 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ...metrics import (
+    average_precision_from_counts,
+    half_tie_rank,
+)
 from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import Score
 from ..base import MetricInfo, StepTable, TaskInfo
 from ..info import count
-from .conventions import Curves, ranking_conventions, ranking_curves
-from .curves import ranking_scene_curves
-from .opened import CITE, LICENCE, KeypointTask
+from .opened import CITE, LICENCE, KeypointTask, step_means
 from .options import RankingOptions
 from .ranking_exact import compare_exact
-from .ranking_scores import KS, score_exact
+from .ranking_scores import KS, RANKS, query_values, score_exact
 from .ranking_workbench import compare_workbench, score_workbench
 
 _QUERIES = "how high a query's right keypoints stand in the list of the other image"
@@ -69,6 +74,31 @@ _METRICS = {
 }
 
 
+def _owners(r: Records) -> tuple[NDArray[np.int64], int]:
+    image, query = r["image"], r["query"]
+    new = np.append(True, (image[1:] != image[:-1]) | (query[1:] != query[:-1]))[: len(image)]
+    return np.cumsum(new) - 1, int(new.sum())
+
+
+def _nearest_answer(
+    r: Records, owner: NDArray[np.int64], lt: NDArray[np.int64], eq: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Row of the nearest answer of each query, and its counts with the other answers taken as wrong."""
+    order = np.lexsort((np.arange(len(owner)), r["error_px"], owner))
+    first = order[np.append(True, owner[order][1:] != owner[order][:-1])[: len(order)]]
+    mine = first[owner]
+    other = np.arange(len(owner)) != mine
+    nearer = other & (r["distance"] < r["distance"][mine])
+    equal = other & (r["distance"] == r["distance"][mine]) & r["retrieved"]
+    lists = len(first)
+    better = lt[first] + np.bincount(owner[nearer], minlength=lists)
+    return first, better, eq[first] + np.bincount(owner[equal], minlength=lists)
+
+
+def _pooled(tables: Sequence[Any], name: str) -> float:
+    return float(np.concatenate([t.values[name] for t in tables]).mean())
+
+
 class Ranking(KeypointTask):
     """Every query's list of the keypoints of the other image, ranked by descriptor distance."""
 
@@ -97,16 +127,60 @@ class Ranking(KeypointTask):
     scorings: ClassVar = {"exact": score_exact, "workbench": score_workbench}
 
     def conventions(self, records: Sequence[Records]) -> list[StepTable]:
-        """From `exact` towards `workbench`, rule by rule."""
-        return ranking_conventions(records)
+        """`true_map_micro` from all answers, failures as misses, to one answer and the tool's tie rule."""
+        steps: dict[str, list[NDArray[np.float64]]] = {}
+        for r in records:
+            lt, eq = r["lt"][:, 0].astype(np.int64), r["eq"][:, 0].astype(np.int64)
+            owner, lists = _owners(r)
+            kept = r["retrieved"]
+            every = average_precision_from_counts(lt, eq, owner=owner, lists=lists, retrieved=kept)
+            works = np.bincount(owner[kept], minlength=lists) > 0
+            row, better, ties = _nearest_answer(r, owner, lt, eq)
+            usable = kept[row]
+            better, ties, left = better[usable], ties[usable], int(usable.sum())
+            single = average_precision_from_counts(better, ties, owner=np.arange(left), lists=left)
+            for name, values in (
+                ("exact: every location within tau is right, a failure is a miss", every),
+                ("failed descriptors leave the denominator", every[works]),
+                ("only the location nearest to the true place is right", single),
+                (
+                    "a tie is worth half a place, rounded up",
+                    1.0 / half_tie_rank(better, ties),
+                ),
+            ):
+                steps.setdefault(name, []).append(np.asarray(values, np.float64))
+        return [StepTable("true_map_micro", step_means(steps))]
 
-    def curves(self, records: Sequence[Records]) -> Curves:
+    def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """Success at k, and mean AP over the gallery size."""
-        return ranking_curves(records)
+        tables = [query_values(r, 0) for r in records]
+        ranks = np.arange(1, RANKS + 1)
+        if any(len(t) for t in tables):
+            yield "all", "success_at_k", ranks, [_pooled(tables, f"success{k}") for k in ranks]
+        sizes = records[0].meta["galleries"] if records else []
+        points = []
+        for column, size in enumerate(sizes, start=1):
+            chosen = [query_values(r, column) for r in records]
+            if any(len(t) for t in chosen):
+                points.append((size, _pooled(chosen, "ap")))
+        if points:
+            yield "all", "true_map_micro_by_gallery", [p[0] for p in points], [p[1] for p in points]
 
     def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
-        """Success at k, scene by scene."""
-        return ranking_scene_curves(records)
+        """Share of queries with a right answer among the first k, over k; every query counts the same."""
+        tables = [(r, t) for r in records if len(t := query_values(r, 0))]
+        if not tables:
+            return
+        ranks = np.arange(1, RANKS + 1)
+        yield SceneCurves(
+            "all",
+            "success_at_k",
+            ranks.astype(np.float64),
+            tuple(str(r.meta["scene"]) for r, _ in tables),
+            tuple(str(r.meta["kind"]) for r, _ in tables),
+            np.array([[t.values[f"success{k}"].mean() for k in ranks] for _, t in tables]),
+            np.array([float(len(t)) for _, t in tables]),
+        )
 
     def times(self, protocol: str, described_s: float, compared_s: float) -> list[Score]:
         """``processing_time_ms`` of DescriptorWorkbench's schema, really measured.

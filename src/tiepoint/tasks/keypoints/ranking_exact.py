@@ -16,7 +16,7 @@ from ...geometry.correspondence import Answers, Locations, locations
 from ...kernels import group_rank_counts, group_rows, pair_distances
 from ...model.records import Records
 from ...model.units import Features
-from .draws import permutation
+from .distractors import permutation
 from .location_table import answered_target
 from .opened import ImageFeatures, OpenKeypoints
 

@@ -37,9 +37,9 @@ from .distractors import (
     bojanic_images,
     by_image,
     other_images,
+    permutation,
     query_sample,
 )
-from .draws import permutation
 from .location_table import answered_targets, least, location_table, right_table
 from .opened import CITE, LICENCE, OpenKeypoints
 from .workbench_pooled import compare_retrieval, score_retrieval
