@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Facts of tasks: declared once, complete, and what tables and intervals take from them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import v1_world
+import v2_world
+from keypoint_world import make_features, make_scenes, run_task
+
+from tiepoint.model.errors import InputError
+from tiepoint.store.views import WORKBENCH_COLUMNS
+from tiepoint.tasks import TASKS, stored_task
+from tiepoint.tasks.base import MetricInfo, OpenTask, Task, TaskInfo
+from tiepoint.tasks.dense.tss_results import score_results
+
+KIT = Path(__file__).parents[1] / "data" / "synthetic_tss"
+TASK_NAMES = [entry.name for entry in TASKS if entry.package is None]
+
+
+@pytest.mark.parametrize("name", TASK_NAMES)
+def test_the_facts_of_a_task_are_complete(name: str) -> None:
+    task = TASKS.load(name)
+    info = task.info
+    assert info.sentence.endswith("?")
+    assert info.licence
+    assert info.cite or name == "dense/flow"
+    assert all(entry.startswith("@") for entry in info.cite)
+    assert info.headline[0] in info.metrics
+    assert info.metrics.keys() >= {*info.columns, *info.brief}
+    assert task.protocols[0] == "exact"
+    for metric, facts in info.metrics.items():
+        assert metric == "metadata" or facts.sentence()
+        assert facts.better in ("higher", "lower", None)
+        assert facts.scale[0] in (1.0, 100.0)
+        if facts.unit in ("px", "ms"):
+            assert facts.lower
+
+
+def test_every_score_is_declared_by_its_task(tmp_path: Path) -> None:
+    found: dict[str, set[str]] = {}
+    make_scenes(tmp_path / "s", names=("i_one", "v_two"), images=3)
+    few = {"iterations": 1, "queries": 3}
+    for entry in TASKS:
+        task = TASKS.imported(entry)
+        if task.family == "keypoints":
+            options = {k: v for k, v in few.items() if k in task.options.model_fields}
+            for protocol in task.protocols:
+                scores, _ = run_task(task, tmp_path / "s", make_features, protocol, **options)
+                found.setdefault(task.name, set()).update(metric for metric, _ in scores)
+                found[task.name] |= {s.metric for s in task.times(protocol, 1.0, 1.0)}
+    world = v1_world.make_world(tmp_path / "v1")
+    features = v1_world.features_of(v1_world.make_descriptors(world, "noisy"))
+    for name in ("classification", "matching", "retrieval"):
+        task = TASKS.load(f"hpatches-v1/{name}")
+        _, records = v1_world.run_task(task, world, features)
+        found[task.name] = {s.metric for p in task.protocols for s in task.score(records, p)}
+    other = v2_world.make_world(tmp_path / "v2")
+    for name in ("verification", "matching", "retrieval"):
+        task = TASKS.load(f"hpatches/{name}")
+        _, records = v2_world.run_task(task, other, v2_world.features_of(v2_world.make_descriptors("noisy")))
+        found[task.name] = {s.metric for p in task.protocols for s in task.score(records, p)}
+    records, _ = score_results(KIT / "Results", KIT / "Dataset", "exact", {"missing": "skip"})
+    found["tss"] = {s.metric for s in TASKS.load("tss").score(records, "exact")}
+    for task_name, metric in WORKBENCH_COLUMNS.values():
+        found.setdefault(task_name, set()).add(metric)
+    assert len(found) == 13
+    for name, metrics in found.items():
+        assert metrics <= TASKS.load(name).info.metrics.keys(), name
+
+
+def test_the_columns_of_a_table() -> None:
+    tss, ranking = TASKS.load("tss"), TASKS.load("keypoints/ranking")
+    have = [("aepe", "all"), ("iou", "all"), ("flow_accuracy", "all"), ("iou", "flip=0")]
+    assert tss.table_columns(have) == [("flow_accuracy", "all"), ("iou", "all")]
+    assert tss.headline(have) == ("flow_accuracy", "all")
+    assert tss.headline(have[:2]) == ("aepe", "all")
+    assert tss.headline([]) is None
+    assert tss.full_name("flow_accuracy", "flip=0") == "flow_accuracy T5"
+    assert tss.full_name("flow_accuracy", "threshold=10") == "flow_accuracy"
+    assert ranking.brief(["mrr", "precision_at_1"]) == ranking.info.brief
+    assert TASKS.load("keypoints/retrieval").brief(["ap", "keypoint_retrieval_ap"]) == ("ap",)
+
+
+def test_pck_is_spelled_out_from_the_options_of_a_run() -> None:
+    task = TASKS.load("dense/pck")
+    assert task.spelled_out(("pck", "all"), {}) == ("pck", "alpha=0.1,per=pair,scale=keypoints")
+    assert task.spelled_out(("pck", "all"), {"scale": "box"}) == ("pck", "alpha=0.1,per=pair,scale=box")
+    assert task.spelled_out(("pck", "kind=a"), {"scale": "box"}) == ("pck", "kind=a")
+
+
+def test_a_task_without_facts_has_defaults() -> None:
+    class Bare(Task):
+        name, family = "my/bare", "patches"
+
+    task = Bare()
+    assert task.metric("anything") == MetricInfo()
+    assert task.headline([("b", "scene=x"), ("a", "all")]) == ("a", "all")
+    assert task.table_columns([("a", "all")]) == [("a", "all")]
+    assert task.info == TaskInfo()
+    assert task.curves([]) is None
+    assert task.conventions([]) is None
+    assert [*task.misses([]), *task.rights([]), *task.scene_curves([]), *task.warnings([])] == []
+    assert {task.reads_results, task.writes_results, task.checks_results} == {False}
+    with pytest.raises(InputError, match="unknown protocol of my/bare 'exakt'; did you mean 'exact'"):
+        task.comparison("exakt")
+    with pytest.raises(InputError, match="no result files of its own"):
+        task.write_run(Path(), None, {}, lambda key: {}, ())
+    with pytest.raises(InputError, match="`fit_on`"):
+        OpenTask().training("ref")
+
+
+def test_a_task_that_is_not_installed_knows_its_name_only() -> None:
+    task = stored_task("gone/task")
+    assert (task.name, task.protocols) == ("gone/task", ())
+    with pytest.raises(InputError, match="'gone/task' is not installed"):
+        task.open(Path(), {})

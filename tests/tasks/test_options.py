@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options of tasks: every one has an effect, text is understood, and all that is wrong is told at once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import v1_world
+import v2_world
+from keypoint_world import make_features, make_scenes
+
+from tiepoint.formats.flow.tss_results import PairResult, read_pair_result
+from tiepoint.formats.image.read import write_image
+from tiepoint.model.errors import InputError, ProblemsError, Together, UnknownNameError
+from tiepoint.model.units import Features
+from tiepoint.tasks import TASKS
+from tiepoint.tasks.base import OpenTask, Task
+from tiepoint.tasks.dense.task import FlowOptions, TssOptions
+from tiepoint.tasks.keypoints.options import DistractorOptions, RankingOptions
+from tiepoint.tasks.options import TaskOptions
+
+KIT = Path(__file__).parents[1] / "data" / "synthetic_tss"
+MATCHER = """
+class All:
+    def match(self, features1, features2):
+        return [(0, 0)]
+"""
+FEW = {"iterations": 2, "queries": 4, "distractor_images": 3, "num_distractor_scenes": 2}
+DRAWN = {
+    "scenes": "i_one,v_two", "tau_px": "9", "seed": 1, "iterations": 1, "queries": "2",
+    "distractor_images": 1, "self_distractor": "yes", "num_distractor_scenes": 1,
+    "num_distractors_per_scene": 1,
+}  # fmt: skip
+
+FLIPS: dict[str, dict[str, Any]] = {
+    "hpatches/verification": {"split": "a", "tasks": None, "lists": "clean"},
+    "hpatches/matching": {"split": "a", "tasks": None, "sequences": "all"},
+    "hpatches/retrieval": {"split": "a", "tasks": None},
+    "hpatches-v1/classification": {"tasks": "other", "benchmark": "x*"},
+    "hpatches-v1/matching": {"tasks": "other", "benchmark": "x*"},
+    "hpatches-v1/retrieval": {"tasks": "other", "benchmark": "x*"},
+    "keypoints/ranking": {
+        "scenes": "i_one", "tau_px": 9, "policy": "nearest", "gallery": "6,9", "seed": 1,
+        "keypoint_source": "homography_projection",
+    },
+    "keypoints/verification": DRAWN,
+    "keypoints/retrieval": DRAWN,
+    "keypoints/matching": {k: DRAWN[k] for k in ("scenes", "tau_px", "seed", "iterations", "queries")},
+    "keypoints/images": {"scenes": "i_one,v_two", "seed": 1, "matching": "ratio_test", "scorer": "ratio_sum"},
+    "keypoints/geometry": {
+        "scenes": "i_one", "seed": 1, "ratio": 0.99, "ransac_px": 30, "max_iterations": 1, "matcher": "own",
+    },
+    "tss": {"missing": "zero", "auto_flip": "on", "use_prec": "true", "subsets": "OTHER"},
+    "dense/flow": {"missing": "skip", "kinds": "b", "thresholds_px": "2", "alphas": [0.2]},
+    "dense/pck": {"missing": "zero", "kinds": "b", "alphas": "0.2", "scale": "image"},
+}  # fmt: skip
+"""By task and option a value that is not the default."""
+
+
+def outcome(task: Task, opened: Callable[[], OpenTask], features: Callable[[Any], Features]) -> Any:
+    """What becomes of a task: units, scores under every protocol, and files; or the error."""
+    try:
+        bound = opened()
+        made = features(bound)
+        found: list[Any] = [[u.key for u in bound.units]]
+        for protocol in task.protocols:
+            records = [bound.compare(u, made, task.comparison(protocol)) for u in bound.units]
+            found.append([(s.metric, s.group, repr(s.value)) for s in task.score(records, protocol)])
+            if task.name == "tss":
+                found.append(any(r.meta["use_prec"] for r in records))
+    except InputError as e:
+        return str(e)
+    return found
+
+
+def patch_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
+    if task.name.startswith("hpatches/"):
+        world = v2_world.make_world(tmp_path)
+        features = v2_world.features_of(v2_world.make_descriptors("noisy"))
+        # Lists are drawn unless files give them, and only then their kind can be chosen.
+        base = {} if task.name == "hpatches/verification" else {"tasks": world.tasks}
+        return base, lambda options: task.open(world.data, options), lambda _: features
+    world = v1_world.make_world(tmp_path / "w")
+    features = v1_world.features_of(v1_world.make_descriptors(world, "noisy"))
+    return {}, lambda options: v1_world.open_task(task, world, options), lambda _: features
+
+
+def keypoint_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
+    make_scenes(tmp_path / "s", names=("i_one", "v_two", "v_three"), images=3)
+    base = {k: v for k, v in FEW.items() if k in task.options.model_fields}
+    if task.name == "keypoints/ranking":
+        base = {"gallery": "4", "tau_px": 6}
+    return base, lambda options: task.open(tmp_path / "s", options), partial(make_features)
+
+
+def dense_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
+    if task.name == "tss":
+        read = lambda key: read_pair_result(KIT / "Results" / key).to_arrays()  # noqa: E731
+        base = {"missing": "skip"}
+        return base, lambda options: task.open(KIT / "Dataset", options), lambda _: Features(read)
+    from scipy.io import savemat
+
+    from tiepoint.formats.flow.by_suffix import write_flow
+
+    rng = np.random.default_rng(0)
+    for kind in ("a", "b"):
+        folder = tmp_path / kind / "one" if task.name == "dense/flow" else tmp_path / f"{kind}(S)"
+        folder.mkdir(parents=True)
+        for k in (1, 2):
+            write_image(folder / f"image{k}.png", rng.integers(0, 256, (40, 50, 3)).astype(np.uint8))
+            points = rng.uniform(5, 30, (2, 6)) if kind == "b" else np.array([[9.0, 20.0], [8.0, 21.0]]).T + k
+            if task.name == "dense/pck":
+                savemat(folder / f"image{k}.mat", {"pts_coord": np.resize(points, (2, 6)) + 3 * k})
+        if task.name == "dense/flow":
+            write_flow(folder / "flow.png", rng.uniform(-9, 9, (40, 50, 2)).astype(np.float32))
+
+    def arrays(key: str) -> Any:
+        zeros = np.zeros((40, 50, 2), np.float32)
+        return PairResult({"flow1": zeros, "flow2": zeros} if "a" in key.split("/")[0] else {}).to_arrays()
+
+    base = {"missing": "zero" if task.name == "dense/flow" else "skip"}
+    return base, lambda options: task.open(tmp_path, options), lambda _: Features(arrays)
+
+
+CASES = {"patches": patch_case, "keypoints": keypoint_case, "dense": dense_case}
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Task], Any]:
+    """Data of a task: a folder, options to start from, and how to open it and make features."""
+
+    @cache
+    def made(name: str) -> Any:
+        task, folder = TASKS.load(name), tmp_path_factory.mktemp("options")
+        return folder, *CASES[task.family](task, folder)
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, Any]:
+    return {}
+
+
+@pytest.mark.parametrize(("name", "option"), [(n, o) for n, flips in FLIPS.items() for o in flips])
+def test_every_option_has_an_effect(name: str, option: str, worlds: Any, outcomes: dict[str, Any]) -> None:
+    if name == "keypoints/geometry":
+        pytest.importorskip("cv2")
+    task = TASKS.load(name)
+    folder, base, opened, features = worlds(name)
+    flipped: Any = FLIPS[name][option]
+    if option == "tasks":
+        flipped = _other_tasks(task, folder)
+    elif option == "matcher":
+        (folder / "own.py").write_text(MATCHER)
+        flipped = f"{folder / 'own.py'}:All"
+    elif option == "sequences":
+        base = {**base, "split": "a"}
+    elif (name, option) == ("keypoints/geometry", "ratio"):
+        features = partial(make_features, style="real")  # equally near neighbours pass no ratio
+    if features not in outcomes or option == "sequences":
+        outcomes[features] = outcome(task, lambda: opened(base), features)
+    assert outcome(task, lambda: opened({**base, option: flipped}), features) != outcomes[features]
+
+
+def test_none_is_not_given(worlds: Any) -> None:
+    for name in ("hpatches/matching", "keypoints/images", "tss"):
+        _, _, opened, features = worlds(name)
+        task = TASKS.load(name)
+        none = dict.fromkeys(task.options.model_fields)
+        plain = outcome(task, lambda opened=opened: opened({}), features)
+        assert outcome(task, lambda opened=opened, none=none: opened(none), features) == plain
+
+
+def _other_tasks(task: Task, tmp_path: Path) -> Path:
+    if task.name == "hpatches/verification":
+        return tmp_path / "tasks"
+    other = tmp_path / "other"
+    other.mkdir()
+    if task.name.startswith("hpatches/"):
+        (other / "splits.json").write_text(json.dumps({"full": {"name": "full", "test": ["v_cat", "i_bee"]}}))
+    return other
+
+
+def test_no_option_is_left_out_above() -> None:
+    for entry in TASKS:
+        if entry.package is None:
+            assert FLIPS[entry.name].keys() == TASKS.imported(entry).options.model_fields.keys(), entry.name
+
+
+def test_every_option_says_what_it_does() -> None:
+    for entry in TASKS:
+        for option, facts in TASKS.imported(entry).options.described().items():
+            assert facts["about"].endswith("."), (entry.name, option)
+            json.dumps(facts)
+
+
+def test_text_from_the_command_line_is_understood() -> None:
+    ranking = RankingOptions.read("t", {"tau_px": "4.5", "gallery": [3, "7"], "scenes": "a, b", "seed": "2"})
+    assert (ranking.tau_px, ranking.gallery, ranking.scenes, ranking.seed) == (4.5, (3, 7), ("a", "b"), 2)
+    assert FlowOptions.read("t", {"alphas": "0.3,0.1,0.3", "thresholds_px": 4}).alphas == (0.1, 0.3)
+    for word, value in {"false": False, "ON": True, "0": False, 1: True}.items():
+        assert TssOptions.read("t", {"auto_flip": word}).auto_flip is value
+        assert DistractorOptions.read("t", {"self_distractor": word}).self_distractor is value
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    given = {"tau": 3, "tau_px": -1, "policy": "nearst", "gallery": "1,x", "seed": 1.5}
+    with pytest.raises(ProblemsError) as e:
+        RankingOptions.read("keypoints/ranking", given)
+    told = "\n".join(e.value.problems)
+    assert len(e.value.problems) == 5
+    assert "unknown option of keypoints/ranking 'tau'; did you mean 'tau_px'?" in told
+    assert "unknown value of policy 'nearst'; did you mean 'nearest'?" in told
+    assert "option tau_px of keypoints/ranking: Input should be greater than 0, found -1" in told
+    for name in ("gallery", "seed"):
+        assert f"option {name} of keypoints/ranking: " in told
+
+
+def test_problems_can_be_left_to_the_caller() -> None:
+    checks = Together()
+    found = TssOptions.read("tss", {"missing": "none", "use_prec": "true", "subset": "A"}, checks)
+    assert (found.missing, found.use_prec) == ("error", True)
+    assert len(checks.errors) == 2
+    with pytest.raises(UnknownNameError, match="option of my/task"):
+        TaskOptions.read("my/task", {"a": 1})
