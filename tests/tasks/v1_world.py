@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tiepoint.model.units import Features, Item
+from tiepoint.tasks.hpatches_v1 import opened as rooms
 
 IMAGES = ("ref", "e1", "e2", "e3", "e4", "e5")
 
@@ -118,15 +119,12 @@ def run_task(task, world, features, protocol="exact", options=None):
 
 
 def open_task(task, world, options=None):
-    import importlib
-
-    module = importlib.import_module(type(task).__module__)
-    saved = module.open_data
-    module.open_data = lambda data: world
+    saved = rooms.open_data
+    rooms.open_data = lambda data: world
     try:
         return task.open(world.root, options or {})
     finally:
-        module.open_data = saved
+        rooms.open_data = saved
 
 
 def value(scores, metric, group="all"):

@@ -44,16 +44,13 @@ def list_things(
     for column in columns:
         table.add_column(column)
     for row in rows:
-        table.add_row(*(Text(_text(row[c])) for c in columns))
+        texts = [", ".join(v) if isinstance(v, dict) else str(v or "") for v in map(row.get, columns)]
+        table.add_row(*map(Text, texts))
     console().print(table)
 
 
 _ONLY_JSON = {"tasks": ("protocols", "licence", "cite"), "runs": ("method",)}
 """By list, what a table has no room for."""
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else ", ".join(value) if isinstance(value, dict) else str(value)
 
 
 def _methods(_: str | None) -> list[dict[str, str | None]]:

@@ -16,6 +16,10 @@ import numpy as np
 from .errors import InputError
 
 _CHUNK = 1 << 22
+SKIPPED = frozenset({"__pycache__", ".git"})
+"""Folders below a folder that say nothing about what is in it."""
+STORE = "tiepoint.sqlite"
+"""A folder with this file is a store, which changes with every run."""
 
 
 def hash_bytes(data: bytes) -> str:
@@ -69,13 +73,6 @@ def hash_file(path: str | Path) -> str:
         return _memo[key]
     except OSError as e:
         raise InputError(f"cannot read {p}: {e.strerror or e}") from e
-
-
-SKIPPED = frozenset({"__pycache__", ".git"})
-"""Folders below a folder that say nothing about what is in it."""
-
-STORE = "tiepoint.sqlite"
-"""A folder with this file is a store, which changes with every run."""
 
 
 def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int = 1 << 30) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
 from ..model.errors import InputError, Together, UnknownNameError
 
@@ -129,5 +129,6 @@ def _folder(value: Any) -> Path:
 
 Flag = Annotated[bool, BeforeValidator(flag)]
 Names = Annotated[tuple[str, ...], BeforeValidator(several)]
+Sizes = Annotated[tuple[Annotated[int, Field(ge=2)], ...], BeforeValidator(several)]
 Numbers = Annotated[tuple[float, ...], BeforeValidator(_numbers)]
 Folder = Annotated[Path, BeforeValidator(_folder)]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,7 @@ from ..base import MetricInfo, TaskInfo
 from ..hpatches.opened import LICENCE
 from ..info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
 from . import classification_scores as scoring
-from .opened import (
-    Definition,
-    OpenV1,
-    V1Task,
-    base_meta,
-    checked_on_bad,
-    definition_files,
-    open_data,
-    rows_of,
-)
+from .opened import Definition, OpenV1, PatchData, V1Task, base_meta, checked_on_bad, rows_of
 from .protocols import PROTOCOLS, printed_classification, rules_of
 
 NAME = "hpatches-v1/classification"
@@ -55,19 +46,16 @@ class Classification(V1Task):
         licence=LICENCE,
     )
 
-    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
-        """Bind to a folder in the HPatches layout and its `.benchmark` files."""
-        chosen = self.options.read(self.name, options)
-        dataset = open_data(Path(data))
-        definitions = []
-        for path in definition_files(Path(data), chosen, "classification"):
-            pairs = load_classification(path, dataset.counts)
-            files = (path, path.with_suffix(".labels"), *(path.parent / f"{p}.pairs" for p in pairs.parts))
-            used = np.unique(np.concatenate([pairs.pairs.image_a, pairs.pairs.image_b]))
-            definitions.append(
-                Definition(path.stem, files, tuple(pairs.pairs.images[i] for i in used), pairs)
-            )
-        return OpenV1(dataset, definitions, compare)
+    def definition(self, path: Path, data: PatchData) -> Definition:
+        """Labelled pairs of patches."""
+        pairs = load_classification(path, data.counts)
+        files = (path, path.with_suffix(".labels"), *(path.parent / f"{p}.pairs" for p in pairs.parts))
+        used = np.unique(np.concatenate([pairs.pairs.image_a, pairs.pairs.image_b]))
+        return Definition(path.stem, files, tuple(pairs.pairs.images[i] for i in used), pairs)
+
+    def compare(self, definition: Definition, features: Features) -> Records:
+        """Distances of all pairs of a benchmark, in file order."""
+        return compare(definition, features)
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """ROC and precision-recall points under `exact`."""

@@ -16,12 +16,13 @@ from ...formats.text_file import read_lines
 from ...model.curves import SceneCurves
 from ...model.errors import InputError
 from ...model.records import Records
+from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
 from ..hpatches.opened import LICENCE
 from ..info import FIRST_PATCHES, HPATCHES, ap_of_matches
 from . import matching_scores as scoring
 from .matching_compare import MatchingTruth, compare, records_of_neighbours
-from .opened import Definition, OpenV1, V1Task, checked_on_bad, definition_files, open_data
+from .opened import Definition, OpenV1, PatchData, V1Task, checked_on_bad
 from .protocols import printed_matching, rules_of
 
 NAME = "hpatches-v1/matching"
@@ -49,18 +50,17 @@ class Matching(V1Task):
         licence=LICENCE,
     )
 
-    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
-        """Bind to a folder in the HPatches layout and its `.benchmark` files."""
-        chosen = self.options.read(self.name, options)
-        dataset = open_data(Path(data))
-        definitions = []
-        for path in definition_files(Path(data), chosen, "matching"):
-            benchmark = read_matching(path, dataset.counts)
-            labels = path.with_suffix(".labels")
-            truth = _truth(benchmark, dataset.counts, labels if labels.is_file() else None)
-            images = tuple(dict.fromkeys(name for pair in benchmark.pairs for name in pair))
-            definitions.append(Definition(path.stem, (path, labels), images, (benchmark, truth)))
-        return OpenV1(dataset, definitions, compare)
+    def definition(self, path: Path, data: PatchData) -> Definition:
+        """Image pairs and the right target of every patch."""
+        benchmark = read_matching(path, data.counts)
+        labels = path.with_suffix(".labels")
+        truth = _truth(benchmark, data.counts, labels if labels.is_file() else None)
+        images = tuple(dict.fromkeys(name for pair in benchmark.pairs for name in pair))
+        return Definition(path.stem, (path, labels), images, (benchmark, truth))
+
+    def compare(self, definition: Definition, features: Features) -> Records:
+        """First neighbours of every reference patch."""
+        return compare(definition, features)
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """Precision-recall points of every image pair under `exact`."""

@@ -175,9 +175,24 @@ class V1Task(Task):
     family = "patches"
     protocols = PROTOCOLS
 
-    options = BenchmarkOptions
+    options: type[BenchmarkOptions] = BenchmarkOptions
     reads_results = True
     writes_results = True
+
+    def definition(self, path: Path, data: PatchData) -> Definition:
+        """The benchmark of a `.benchmark` file."""
+        raise NotImplementedError
+
+    def compare(self, definition: Definition, features: Features) -> Records:
+        """The records of a benchmark."""
+        raise NotImplementedError
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
+        """Bind to a folder in the HPatches layout and its `.benchmark` files."""
+        chosen = self.options.read(self.name, options)
+        dataset = open_data(Path(data))
+        files = definition_files(Path(data), chosen, self.name.split("/")[-1])
+        return OpenV1(dataset, [self.definition(path, dataset) for path in files], self.compare)
 
     def comparison(self, protocol: str) -> str:
         """Both protocols score the same distances, neighbours or lists."""

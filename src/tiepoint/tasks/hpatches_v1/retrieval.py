@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,11 +12,12 @@ from ...formats.hbench.labels import check_relevant, retrieval_truth
 from ...formats.hbench.retrieval_results import Rankings, read_retrieval_results, write_retrieval_results
 from ...model.errors import InputError
 from ...model.records import Records
+from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
 from ..hpatches.opened import LICENCE
 from ..info import HPATCHES
 from . import retrieval_scores as scoring
-from .opened import Definition, OpenV1, V1Task, definition_files, open_data
+from .opened import Definition, OpenV1, PatchData, V1Task
 from .retrieval_compare import Pool, compare, pool_of, records_of_rankings
 
 NAME = "hpatches-v1/retrieval"
@@ -50,19 +49,19 @@ class Retrieval(V1Task):
         licence=LICENCE,
     )
 
-    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
-        """Bind to a folder in the HPatches layout and its `.benchmark` files."""
-        chosen = self.options.read(self.name, options)
-        dataset = open_data(Path(data))
-        definitions = []
-        for path in definition_files(Path(data), chosen, "retrieval"):
-            benchmark = read_retrieval(path, dataset.counts)
-            labels = path.with_suffix(".labels")
-            relevant = retrieval_truth(benchmark, labels if labels.is_file() else None)
-            check_relevant(labels if labels.is_file() else path, relevant, dataset.counts)
-            pool = pool_of(benchmark, relevant, dataset.counts)
-            definitions.append(Definition(path.stem, (path, labels), benchmark.pool, pool))
-        return OpenV1(dataset, definitions, compare)
+    def definition(self, path: Path, data: PatchData) -> Definition:
+        """A pool of images and the right answers of every query."""
+        benchmark = read_retrieval(path, data.counts)
+        labels = path.with_suffix(".labels")
+        relevant = retrieval_truth(benchmark, labels if labels.is_file() else None)
+        check_relevant(labels if labels.is_file() else path, relevant, data.counts)
+        return Definition(
+            path.stem, (path, labels), benchmark.pool, pool_of(benchmark, relevant, data.counts)
+        )
+
+    def compare(self, definition: Definition, features: Features) -> Records:
+        """The nearest patches of every query."""
+        return compare(definition, features)
 
     def records_from_results(self, folder: Path, opened: OpenV1, on_bad: str = "error") -> list[Records]:
         """Records of every benchmark from ``BENCHMARK.results`` files of another program in `folder`."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, computed_field
+from pydantic import Field, computed_field
 
-from ..options import Flag, Names, TaskOptions, several
-
-Sizes = Annotated[tuple[Annotated[int, Field(ge=2)], ...], BeforeValidator(several)]
+from ..options import Flag, Names, Sizes, TaskOptions
 
 
 class SceneOptions(TaskOptions):
@@ -86,7 +84,9 @@ class ImagesOptions(SceneOptions):
     @computed_field
     def matcher_source(self) -> str | None:
         """Hash of the source of a matcher of yours."""
-        return _source_of(self.matching)
+        from .matchers import matcher_hash
+
+        return matcher_hash(self.matching)
 
     scorer: Literal["total_matches", "ratio_sum", "correct_matches"] = "total_matches"
     """What ranks the images: number of matches, sum of 1/(1 + distance), or matches of equal row numbers."""
@@ -114,10 +114,6 @@ class GeometryOptions(SceneOptions):
     @computed_field
     def matcher_source(self) -> str | None:
         """Hash of the source of that matcher."""
-        return _source_of(self.matcher)
+        from .matchers import matcher_hash
 
-
-def _source_of(matcher: str | None) -> str | None:
-    from .matchers import matcher_hash
-
-    return matcher_hash(matcher)
+        return matcher_hash(self.matcher)
