@@ -49,7 +49,7 @@ def text(runs: Sequence[Run], form: str, *, title: str = TITLE, progress: Progre
     if form == "csv":
         return str(frame(runs).to_csv(index=False, lineterminator="\n"))
     if form == "json":
-        rows = [row | {"name": name, "run": r.id} for r, name in _named(runs) for row in r.rows()]
+        rows = [row | {"name": name} for r, name in _named(runs) for row in r.rows()]
         warnings = sorted({str(w) for r in runs for w in r.manifest.warnings})
         return json.dumps({"scores": rows, "warnings": warnings}, indent=1) + "\n"
     if form == "html":

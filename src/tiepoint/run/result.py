@@ -96,9 +96,9 @@ class Run:
         return self.stored.manifest
 
     def rows(self) -> list[dict[str, Any]]:
-        """Scores as plain rows, the form of ``--json``."""
-        base = {"method": self.method, "task": self.task}
-        return [base | {k: s[k] for k in SCORE_ORDER[2:]} for s in self.stored.scores]
+        """Scores as plain rows, the form of ``--json``; `run` tells runs of one method apart."""
+        base, last = {"method": self.method, "task": self.task}, {"run": self.id}
+        return [base | {k: s[k] for k in SCORE_ORDER[2:]} | last for s in self.stored.scores]
 
     @property
     def scores(self) -> pd.DataFrame:

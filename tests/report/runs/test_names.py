@@ -17,6 +17,7 @@ from tiepoint.store.manifest import DatasetFacts, Manifest, MethodFacts
 from tiepoint.store.runs import StoredRun
 
 TASK = "hpatches-v1/matching"
+KP = "keypoints/geometry"
 
 
 def made(
@@ -50,6 +51,7 @@ def made(
         ({"config": {}}, {"config": {"params": {"k": 1}}}, ("default k", "k=1")),
         ({"distance": "l2"}, {"distance": "cosine"}, ("distance=l2", "distance=cosine")),
         ({"options": {"matcher": "nn"}}, {"options": {}}, ("matcher=nn", "default matcher")),
+        ({"options": {"ratio": 0.9}, "task": KP}, {"task": KP}, ("ratio=0.9", "ratio=0.8")),
         (
             {"options": {"tasks": "a"}, "split": "a"},
             {"options": {"tasks": "b"}, "split": "b"},

@@ -47,7 +47,7 @@ def check_metadata(
             not_known.setdefault(tuple(unknown), []).append(key)
         if len(holders) > 1:
             shown = ", ".join(f"{_short(value)} ({some(who)})" for value, who in holders.items())
-            differing.append((key, f"{key} differs: {shown}"))
+            differing.append((key, f"{key} differ{'' if key.endswith('s') else 's'}: {shown}"))
     return settle(differing, allow, remedy) + [
         f"{' and '.join(keys)} of {some(who)} {'are' if len(keys) > 1 or keys[0].endswith('s') else 'is'} "
         "not known (imported); scenes are matched by name"

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...model.errors import InputError, UnknownNameError
+from ...model.hashing import hash_json
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import Task
-from ..runs.names import distinct_names, some
+from ..runs.names import distinct_names, options_of, some
 from ..runs.sections import Row, is_canary, is_single
 from ..runs.select import split_words
 from ..runs.stored import is_older, tables_of
@@ -218,6 +219,8 @@ def _remedy(names: Sequence[str], runs: Sequence[Run]) -> str:
         return f"choose one split with `split`: {splits}"
     if len({r.manifest.dataset.hash for r in runs if not r.manifest.imported}) > 1:
         return "name the runs of one dataset by their ids"
+    if len({hash_json(options_of(r)) for r in runs if not r.manifest.imported}) > 1:
+        return "run them with the same options"
     if any(r.manifest.imported for r in runs):
         return "imported results cannot be repeated: run the others on the same scenes"
     return REMEDY

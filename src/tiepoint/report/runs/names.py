@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...run.result import Run
+from ...tasks import stored_task
 
 _HASH = re.compile(r"[0-9a-f]{40,64}")
 _NOT_SHOWN = ("split", "tasks")
@@ -76,9 +77,8 @@ def _facts(run: Run) -> Iterator[tuple[Fact, str]]:
     for key, value in [("distance", m.method.distance), *((k, v) for kind, k, v in kinds if kind == "given")]:
         if value is not None:
             yield ("parameter", key), f"{key}={value}"
-    for key, value in sorted(m.options.items()):
-        if key not in _NOT_SHOWN:
-            yield ("option", key), f"{key}={value}"
+    for key, value in sorted(options_of(run).items()):
+        yield ("option", key), f"{key}={str(value).rpartition('/')[2]}"
     yield ("split", ""), f"split {'not known' if m.split is None else m.split}"
     yield ("origin", ""), "imported" if m.imported else "own run"
     yield ("dataset", ""), f"on {m.dataset.name}"
@@ -92,6 +92,15 @@ def _facts(run: Run) -> Iterator[tuple[Fact, str]]:
         if kind == "source":
             yield (kind, key), f"{key} {value[:8] if _HASH.fullmatch(value) else value}"
     yield ("lists", ""), f"lists {m.lists[:8]}"
+
+
+def options_of(run: Run) -> dict[str, Any]:
+    """Options of the task that a run was made with, also those that were not given."""
+    fields = stored_task(run.task).options.model_fields.items()
+    every = {
+        key: field.get_default(call_default_factory=True) for key, field in fields
+    } | run.manifest.options
+    return {key: value for key, value in every.items() if key not in _NOT_SHOWN and value is not None}
 
 
 def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,10 +22,15 @@ CANARIES = frozenset({"constant", "random", "oracle"})
 Row = Mapping[str, Any]
 
 
+def canary_of(run: Run) -> str | None:
+    """The canary a run is of, whatever its name and parameters: `constant`, `random` or `oracle`."""
+    found = re.split("[?@]", run.manifest.method.spec or run.method)[0]
+    return found if found in CANARIES else None
+
+
 def is_canary(run: Run) -> bool:
-    """Whether a run only shows chance or the ceiling, whatever name it was given."""
-    asked_for = run.manifest.method.spec or run.method
-    return asked_for.partition("?")[0] in CANARIES
+    """Whether a run only shows chance or the ceiling."""
+    return canary_of(run) is not None
 
 
 def is_single(group: str) -> bool:
@@ -116,9 +122,7 @@ class Section:
     @cached_property
     def oracle(self) -> Run | None:
         """The run of the canary that knows the answers."""
-        return next(
-            (r for r in self.runs if is_canary(r) and "oracle" in (r.method, r.manifest.method.spec)), None
-        )
+        return next((r for r in self.runs if canary_of(r) == "oracle"), None)
 
 
 def sections(runs: Sequence[Run], protocol: str = "exact") -> list[Section]:
