@@ -12,7 +12,7 @@ from ...formats.image.read import to_grey
 from ...model.keypoints import Keypoints
 from ..transforms import l2_normalised
 from . import _surf
-from .detect.order import MAX_FEATURES, limited
+from .detect.order import Capped
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
@@ -48,7 +48,7 @@ FILTERS = 4
 
 
 @dataclass(eq=False)
-class Detector:
+class Detector(Capped):
     """Maxima of the box-filter Hessian determinant over 3 x 3 x 3 neighbours, refined by a quadratic.
 
     Filter sizes are 9, 15, 21, 27 in the first octave and 3 (2^(o+1) (l+1) + 1) in general, evaluated at
@@ -58,14 +58,9 @@ class Detector:
     """
 
     name, libraries = "surf", ("numba", "numpy", "scipy")
-    max_features: int | None = MAX_FEATURES
-    border_px: float = 0.0
     threshold: float = 4e-4
     n_octaves: int = 4
     upright: bool = False
-
-    def __post_init__(self) -> None:
-        self.border_px = float(self.border_px)
 
     def detect(self, image: Image) -> Keypoints:
         """Keypoints of an image, strongest first."""
@@ -75,7 +70,7 @@ class Detector:
         found = Keypoints.at(
             np.column_stack([x, y]), size_px=size, response=response, octave=octave, class_id=sign
         )
-        kept = limited(found, image, max_features=self.max_features, border_px=self.border_px)
+        kept = self.limited(found, image)
         if self.upright:
             return kept
         angle = oriented(ii, kept.xy, kept.size_px)

@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 
 from ...model.errors import InputError
 from ...model.keypoints import Keypoints
 from ..networks.batches import checked_file
-from ..networks.onnx import weight_hashes
+from ..networks.onnx import session, weight_hashes
 from ..transforms import l2_normalised
 from .detect.order import MAX_FEATURES, limited
 
@@ -47,16 +46,9 @@ class XFeatMaps:
 
     def __init__(self, weights: str, threads: int = 1) -> None:
         file = checked_file(weights, "ONNX file")
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.log_severity_level = 3
         names = [name for pair in _MAPS for name in pair]
-        try:
-            model = with_outputs(file.read_bytes(), names)
-            self.session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        except Exception as e:  # onnxruntime has no common base class of its errors
-            reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
-            raise InputError(f"{weights} is not the dense XFeat model: {reason}") from e
+        model = with_outputs(file.read_bytes(), names)
+        self.session = session(model, threads, f"{weights} is not the dense XFeat model")
         self.weight_hashes = weight_hashes(file)
 
     def __call__(self, image: Image) -> list[Level]:

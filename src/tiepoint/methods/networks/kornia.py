@@ -45,16 +45,12 @@ class Kornia:
         file = checked_file(weights, "weight file")
         self.device = torch_device(device, f"kornia:{name}")
         self.network = getattr(kornia.feature, network_name)(pretrained=False)
-        state = _state_dict(file)
+        state = state_dict(file)
         self.is_hard_tfeat = network_name == "TFeat" and "classifier.1.weight" in state
         if self.is_hard_tfeat:
             state = _renamed(state)
             self.network.features[0] = torch.nn.Identity()
-        try:
-            self.network.load_state_dict(state, strict=True)
-        except RuntimeError as e:
-            reason = " ".join(str(e).split())[:300]
-            raise InputError(f"{weights} does not fit kornia's {network_name}: {reason}") from e
+        load_weights(self.network, state, f"{weights} does not fit kornia's {network_name}")
         self.network = self.network.eval().to(self.device)
         self.weight_hashes = {file.name: hash_file(file)}
         self.config = {"network": network_name, "hard_tfeat": self.is_hard_tfeat}
@@ -76,7 +72,7 @@ class Kornia:
         return (values / np.maximum(length, 1e-10)).astype(np.float32)
 
 
-def _state_dict(file: Path) -> Mapping[str, Any]:
+def state_dict(file: Path) -> Mapping[str, Any]:
     """The weights in a file; only tensors are loaded, never code."""
     try:
         loaded = torch.load(file, map_location="cpu", weights_only=True)
@@ -87,6 +83,14 @@ def _state_dict(file: Path) -> Mapping[str, Any]:
     if not isinstance(state, dict) or not all(isinstance(v, torch.Tensor) for v in state.values()):
         raise InputError(f"{file} holds no state dict (names with tensors)")
     return {k.removeprefix("module."): v for k, v in state.items()}
+
+
+def load_weights(network: Any, state: Mapping[str, Any], complaint: str) -> None:
+    """Give a network its weights, all of them and no others."""
+    try:
+        network.load_state_dict(dict(state), strict=True)
+    except RuntimeError as e:
+        raise InputError(f"{complaint}: {' '.join(str(e).split())[:300]}") from e
 
 
 def _renamed(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,13 +44,7 @@ class Onnx:
         file = checked_file(path, "ONNX file")
         self.distance = checked_distance(distance, path)
         self.intensity = checked_intensity(input, path)
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.log_severity_level = 3
-        try:
-            self.session = ort.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-        except Exception as e:  # onnxruntime's exceptions have no public base class
-            raise InputError(f"{path} is no ONNX model that onnxruntime can run: {_first_line(e)}") from e
+        self.session = session(str(file), threads, f"{path} is no ONNX model that onnxruntime can run")
         self.input, self.layout, self.batch, own = _layout(self.session, path)
         if size is not None and own is not None and size != own:
             raise InputError(f"{path}: the model's input is {own} x {own}, so size={size} cannot be used")
@@ -111,8 +105,16 @@ def _fill(block: Array, batch: int | None) -> Array:
     return np.concatenate([block, np.repeat(block[-1:], batch - len(block), axis=0)])
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+def session(model: str | bytes, threads: int, complaint: str) -> Any:
+    """A session that runs a model, given as a path or as its bytes, on the CPU."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    try:
+        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as e:  # onnxruntime's exceptions have no public base class
+        reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
+        raise InputError(f"{complaint}: {reason}") from e
 
 
 def weight_hashes(file: Path) -> dict[str, str]:

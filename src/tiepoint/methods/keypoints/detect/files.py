@@ -33,33 +33,52 @@ def find_file(root: Path, key: str, suffixes: Sequence[str]) -> Path:
     raise FormatError(root / scene / f"{image}{suffixes[0]}", f"there is no file for the image {key}")
 
 
-class KeypointFiles:
-    """``files:DIR``: keypoints from ``DIR/SCENE/IMAGE.csv``, in the order of the file."""
+class FolderOfImages:
+    """A folder with one file for each image, ``DIR/SCENE/IMAGE`` and `suffix`."""
 
-    def __init__(self, path: str) -> None:
-        self.root = Path(path)
+    def __init__(self, path: str, suffix: str) -> None:
+        self.root, self.suffix = Path(path), suffix
         if not self.root.is_dir():
-            raise InputError(f"{path} is not a folder; files:DIR holds DIR/SCENE/IMAGE.csv")
-        self.config: dict[str, Any] = {}
+            raise InputError(f"{path} is not a folder; files:DIR holds DIR/SCENE/IMAGE{suffix}")
+
+    def file(self, item: Item) -> Path:
+        """The file of an image."""
+        return find_file(self.root, item.key, (self.suffix,))
 
     def item_key(self, item: Item) -> str:
         """Hash of the file of an image."""
-        return hash_file(find_file(self.root, item.key, (".csv",)))
+        return hash_file(self.file(item))
+
+    def check_item(self, item: Item) -> None:
+        """A `FormatError` where there is no file."""
+        self.file(item)
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """All missing and unreadable files at once."""
+        """All that is wrong with any file, at once."""
         problems = []
         for item in items:
             try:
-                read_keypoint_csv(find_file(self.root, item.key, (".csv",)))
+                self.check_item(item)
             except FormatError as e:
                 problems.append(str(e))
         if problems:
             raise ProblemsError(str(self.root), problems)
 
+
+class KeypointFiles(FolderOfImages):
+    """``files:DIR``: keypoints from ``DIR/SCENE/IMAGE.csv``, in the order of the file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, ".csv")
+        self.config: dict[str, Any] = {}
+
+    def check_item(self, item: Item) -> None:
+        """A `FormatError` where there is no file, or it cannot be read."""
+        read_keypoint_csv(self.file(item))
+
     def detect_item(self, item: Item, image: NDArray[np.uint8]) -> Keypoints:
         """Keypoints of the file."""
-        return read_keypoint_csv(find_file(self.root, item.key, (".csv",)))
+        return read_keypoint_csv(self.file(item))
 
 
 def set_folder(name: str) -> Path:
@@ -112,7 +131,7 @@ class KeypointSetPlaces:
         return self.set.pairs[item.key]
 
 
-class FeatureFiles:
+class FeatureFiles(FolderOfImages):
     """``files:DIR`` alone: keypoints and descriptors of another program, one ``.npz`` an image.
 
     ``DIR/SCENE/IMAGE.npz`` (or ``IMAGE.ppm.npz``; another ending with ``?suffix=.d2-net``) holds `keypoints`
@@ -122,30 +141,14 @@ class FeatureFiles:
     """
 
     def __init__(self, path: str, suffix: str = ".npz", distance: str = "l2") -> None:
-        self.root, self.suffix, self.distance = Path(path), suffix, distance
-        if not self.root.is_dir():
-            raise InputError(f"{path} is not a folder; files:DIR holds DIR/SCENE/IMAGE{suffix}")
+        super().__init__(path, suffix)
+        self.distance = distance
         self.name = f"files:{self.root.name}"
         self.config = {"suffix": suffix}
 
-    def item_key(self, item: Item) -> str:
-        """Hash of the file of an image."""
-        return hash_file(find_file(self.root, item.key, (self.suffix,)))
-
-    def check_items(self, items: Sequence[Item]) -> None:
-        """All missing files at once."""
-        problems = []
-        for item in items:
-            try:
-                find_file(self.root, item.key, (self.suffix,))
-            except FormatError as e:
-                problems.append(str(e))
-        if problems:
-            raise ProblemsError(str(self.root), problems)
-
     def lookup_item(self, item: Item) -> tuple[Any, Any, Any]:
         """Keypoints, descriptors and validity of an image."""
-        path = find_file(self.root, item.key, (self.suffix,))
+        path = self.file(item)
         try:
             with np.load(path, allow_pickle=False) as found:
                 arrays = {name: found[name] for name in found.files}

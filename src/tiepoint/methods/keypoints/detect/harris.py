@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from ....formats.image.read import to_grey
 from ....model.errors import InputError
 from ....model.keypoints import Keypoints
-from .order import MAX_FEATURES, limited
+from .order import Capped
 
 Image = NDArray[np.uint8]
 Plane = NDArray[np.float32]
 
 
 @dataclass(eq=False)
-class Harris:
+class Harris(Capped):
     """Harris-Laplace: det - k trace² of the scale-normalised structure tensor, scale by |Laplacian|.
 
     Integration scales are `sigma` · 2^(i/3); derivatives are taken at 0.7 of them, on grey values in 0 to 1.
@@ -28,8 +28,6 @@ class Harris:
     """
 
     name, libraries = "harris", ("numpy", "scipy")
-    max_features: int | None = MAX_FEATURES
-    border_px: float = 0.0
     threshold: float = 1e-6
     k: float = 0.04
     sigma: float = 1.6
@@ -38,7 +36,7 @@ class Harris:
     def __post_init__(self) -> None:
         if self.n_scales < 3:
             raise InputError(f"n_scales is at least 3, a scale needs two neighbours; found {self.n_scales}")
-        self.border_px = float(self.border_px)
+        super().__post_init__()
 
     def detect(self, image: Image) -> Keypoints:
         """Corners of an image, strongest first."""
@@ -57,7 +55,7 @@ class Harris:
             parts.append(np.column_stack([x + dx, y + dy, size, corner[y, x]]).astype(np.float64))
         table = np.concatenate(parts)
         found = Keypoints.at(table[:, :2], size_px=table[:, 2], response=table[:, 3])
-        return limited(found, image, max_features=self.max_features, border_px=self.border_px)
+        return self.limited(found, image)
 
 
 def _corner_and_laplacian(grey: Plane, sigma: float, k: float) -> tuple[Plane, Plane]:

@@ -15,7 +15,7 @@ from ....model.errors import InputError
 from ....model.hashing import hash_file
 from ....model.keypoints import Keypoints
 from ...networks.batches import checked_file
-from ...networks.kornia import _state_dict as state_dict
+from ...networks.kornia import load_weights, state_dict
 from ...networks.torchscript import torch_device
 from .order import MAX_FEATURES, limited
 
@@ -50,10 +50,7 @@ class KeyNet:
         self.network: Any = kornia.feature.KeyNetDetector(
             pretrained=False, num_features=CANDIDATES, score_threshold=float(threshold)
         )
-        try:
-            self.network.model.load_state_dict(dict(state_dict(file)), strict=True)
-        except RuntimeError as e:
-            raise InputError(f"{weights} does not fit Key.Net: {' '.join(str(e).split())[:300]}") from e
+        load_weights(self.network.model, state_dict(file), f"{weights} does not fit Key.Net")
         self.network = self.network.eval().to(self.device)
         self.max_features, self.border_px = max_features, float(border_px)
         self.weight_hashes = {file.name: hash_file(file)}

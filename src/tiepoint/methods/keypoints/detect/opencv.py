@@ -18,25 +18,18 @@ from numpy.typing import NDArray
 from ....formats.image.read import to_grey
 from ....model.keypoints import Keypoints
 from ...patches.opencv import opencv
-from .order import MAX_FEATURES, limited
+from .order import Capped
 
 Image = NDArray[np.uint8]
 _ALL = 1_000_000
 
 
-@dataclass(eq=False)
-class OpenCVDetector:
+class OpenCVDetector(Capped):
     """Detects on the grey image; subclasses make OpenCV's object."""
 
     libraries = ("cv2", "numpy")
     oriented = True
     """Whether the angles mean something; an unset or constant one becomes NaN."""
-
-    max_features: int | None = MAX_FEATURES
-    border_px: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.border_px = float(self.border_px)
 
     def detector(self) -> Any:
         """OpenCV's object."""
@@ -50,7 +43,7 @@ class OpenCVDetector:
                 found.xy, size_px=found.size_px, response=found.response, octave=found.octave,
                 class_id=found.class_id,
             )  # fmt: skip
-        return limited(found, image, max_features=self.max_features, border_px=self.border_px)
+        return self.limited(found, image)
 
 
 @dataclass(eq=False)
@@ -169,7 +162,7 @@ class Mser(OpenCVDetector):
         """Keypoints with the size as response."""
         found = Keypoints.from_cv(self.detector().detect(to_grey(image)))
         ranked = Keypoints.at(found.xy, size_px=found.size_px, response=found.size_px)
-        return limited(ranked, image, max_features=self.max_features, border_px=self.border_px)
+        return self.limited(ranked, image)
 
 
 @dataclass(eq=False)
@@ -195,4 +188,4 @@ class Gftt(OpenCVDetector):
         strength = cv2.cornerMinEigenVal(grey, self.block_px)
         at = np.rint(xy).astype(np.int64)
         found = Keypoints.at(xy, size_px=float(self.block_px), response=strength[at[:, 1], at[:, 0]])
-        return limited(found, image, max_features=self.max_features, border_px=self.border_px)
+        return self.limited(found, image)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,3 +46,18 @@ def limited(
     size = (image.shape[1], image.shape[0])
     inside = keypoints[in_view(keypoints.xy, size, border_px=border_px)]
     return inside[strongest_first(inside)[:max_features]]
+
+
+@dataclass(eq=False)
+class Capped:
+    """A detector with a cap and a border; see `limited`."""
+
+    max_features: int | None = MAX_FEATURES
+    border_px: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.border_px = float(self.border_px)
+
+    def limited(self, keypoints: Keypoints, image: NDArray[Any]) -> Keypoints:
+        """Keypoints that are kept, strongest first."""
+        return limited(keypoints, image, max_features=self.max_features, border_px=self.border_px)

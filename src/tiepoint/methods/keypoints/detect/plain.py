@@ -3,40 +3,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ....model.errors import InputError
 from ....model.hashing import hash_array, hash_json
 from ....model.keypoints import Keypoints
-from .order import MAX_FEATURES, limited
+from .order import MAX_FEATURES, Capped
 
 Image = NDArray[np.uint8]
 
 
-class Grid:
+@dataclass(eq=False)
+class Grid(Capped):
     """Points `step_px` apart, centred on the image, all of `size_px` and without orientation."""
 
     name = "grid"
+    max_features: int | None = None
+    step_px: float = 16.0
+    size_px: float = 8.0
 
-    def __init__(
-        self,
-        step_px: float = 16.0,
-        size_px: float = 8.0,
-        max_features: int | None = None,
-        border_px: float = 0.0,
-    ) -> None:
-        if not (step_px > 0 and size_px > 0):
-            raise InputError(f"step_px and size_px are positive, found {step_px:g} and {size_px:g}")
-        self.step_px, self.size_px = float(step_px), float(size_px)
-        self.max_features, self.border_px = max_features, float(border_px)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.step_px > 0 and self.size_px > 0):
+            raise InputError(f"step_px and size_px are positive, found {self.step_px:g} and {self.size_px:g}")
+        self.step_px, self.size_px = float(self.step_px), float(self.size_px)
 
     def detect(self, image: Image) -> Keypoints:
         """Rows from the top, left to right."""
         ys, xs = (_line(length, self.step_px, self.border_px) for length in image.shape[:2])
         y, x = np.meshgrid(ys, xs, indexing="ij")
         found = Keypoints.at(np.column_stack([x.ravel(), y.ravel()]), size_px=self.size_px)
-        return limited(found, image, max_features=self.max_features, border_px=self.border_px)
+        return self.limited(found, image)
 
 
 def _line(length: int, step: float, border: float) -> NDArray[np.float64]:
@@ -48,30 +48,26 @@ def _line(length: int, step: float, border: float) -> NDArray[np.float64]:
     return first + step * np.arange(count, dtype=np.float64)
 
 
-class Random:
+@dataclass(eq=False)
+class Random(Capped):
     """Uniform points with sizes spread evenly on the log axis; the same image gives the same points.
 
     The seed is the hash of the pixels and `seed`, so images of a scene get unrelated points.
     """
 
     name = "random"
+    max_features: int = MAX_FEATURES
+    min_size_px: float = 4.0
+    max_size_px: float = 32.0
+    seed: int = 0
 
-    def __init__(
-        self,
-        max_features: int = MAX_FEATURES,
-        border_px: float = 0.0,
-        min_size_px: float = 4.0,
-        max_size_px: float = 32.0,
-        seed: int = 0,
-    ) -> None:
-        if not 0 < min_size_px <= max_size_px:
-            raise InputError(
-                f"sizes run from a smaller to a larger one, found {min_size_px:g} to {max_size_px:g}"
-            )
-        if max_features is None or max_features < 1:
-            raise InputError(f"random needs a number of points as max_features, found {max_features}")
-        self.max_features, self.border_px, self.seed = max_features, float(border_px), seed
-        self.min_size_px, self.max_size_px = float(min_size_px), float(max_size_px)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        low, high = self.min_size_px, self.max_size_px = float(self.min_size_px), float(self.max_size_px)
+        if not 0 < low <= high:
+            raise InputError(f"sizes run from a smaller to a larger one, found {low:g} to {high:g}")
+        if self.max_features is None or self.max_features < 1:
+            raise InputError(f"random needs a number of points as max_features, found {self.max_features}")
 
     def detect(self, image: Image) -> Keypoints:
         """`max_features` points, fewer only where the border leaves no room."""
@@ -86,4 +82,4 @@ class Random:
         size = np.exp(draw.uniform(low, high, self.max_features))
         angle, response = draw.uniform(0, 360, self.max_features), draw.random(self.max_features)
         found = Keypoints.at(xy, size_px=size, angle_deg=angle, response=response)
-        return limited(found, image, max_features=self.max_features, border_px=self.border_px)
+        return self.limited(found, image)
