@@ -403,7 +403,7 @@ def damage(path: Path) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_ground_truth_that_breaks_past_its_header(results: Path, data: Path, protocol: str) -> None:
     damage(data / "A" / "p1" / "mask1.png")
-    with pytest.raises(InputError, match=r"mask1.png.*missing=skip or zero leaves this pair out"):
+    with pytest.raises(InputError, match=r"mask1.png.*`missing=\"skip\"` or .* leaves this pair out"):
         scored(results, data, protocol)
     for missing in ("skip", "zero"):
         records, _ = score_results(results, data, protocol, {"missing": missing})

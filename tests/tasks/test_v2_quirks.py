@@ -155,6 +155,6 @@ def test_the_matlab_note_says_what_is_left_out(world):
     features = features_of(make_descriptors("noisy"))
     _, part = run_task(MATCHING, world, features, split="a")
     note = next(s.note for s in MATCHING.score(part, "hpatches-matlab") if s.group == "all")
-    assert "sequences=all" in note
+    assert 'sequences="all"' in note
     _, whole = run_task(MATCHING, world, features, split="a", sequences="all")
     assert all(s.note is None for s in MATCHING.score(whole, "hpatches-matlab"))

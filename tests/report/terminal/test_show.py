@@ -163,7 +163,7 @@ def test_conventions_say_what_the_matlab_tool_would_use(
     assert command(["show", run.id, "--conventions", "--store", str(tmp_path / "s")]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "note: hpatches-matlab: the split alone" in text
-    assert "-o sequences=all" in text
+    assert 'sequences="all"' in text
 
 
 def test_a_task_with_one_protocol_has_nothing_to_tell_apart(odd: Run) -> None:

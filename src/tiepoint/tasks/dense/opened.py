@@ -21,7 +21,7 @@ from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Item, Unit
 from ..base import OpenTask
-from .task import DenseTask, PairOptions, left_out
+from .task import ALLOW, DenseTask, PairOptions, left_out
 
 Flow = NDArray[Any]
 Compare = Callable[[DensePair, Flow | None, Any], Records]
@@ -50,9 +50,7 @@ class OpenDense(OpenTask):
             self.pairs = [p for p in self.pairs if p.kind in self.options.kinds]
             broken = [b for b in broken if b.kind in self.options.kinds]
         if broken and self.options.missing == "error":
-            raise ProblemsError(
-                f"pairs in {data} (missing=skip or zero leaves these out)", [b.reason for b in broken]
-            )
+            raise ProblemsError(f"pairs in {data} ({ALLOW} leaves these out)", [b.reason for b in broken])
         if not self.pairs:
             raise InputError(f"{task}: no pair in {data} has {needs} as ground truth")
         self._items = {p.item: p for p in self.pairs}
@@ -103,7 +101,7 @@ class OpenDense(OpenTask):
             return self._compare(pair, flow, self.options)
         except FormatError as e:
             if self.options.missing == "error":
-                raise InputError(f"{e} (missing=skip or zero leaves this pair out)") from e
+                raise InputError(f"{e} ({ALLOW} leaves this pair out)") from e
             meta = meta_of(pair, self.options, absent=False, no_truth=str(e))
             return Records("pixel", {"valid": np.zeros(1, np.int64)}, meta)
 
@@ -157,7 +155,7 @@ def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | N
     if result.problems or own not in result.arrays:
         if missing == "error":
             why = "; ".join(result.problems) or f"{own} is missing"
-            raise InputError(f"{pair.item}: {why}; allow it with missing=skip or missing=zero")
+            raise InputError(f"{pair.item}: {why}; allow it with {ALLOW}")
         if own not in result.arrays:
             return None
     source, target = pair.sizes()

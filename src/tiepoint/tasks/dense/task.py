@@ -19,6 +19,8 @@ from ..info import MetricInfo
 from ..options import Flag, Names, Numbers, TaskOptions
 from .tss_compare import RULES
 
+ALLOW = '`missing="skip"` or `missing="zero"`'
+"""What to do about missing files, for messages."""
 ENDPOINT_ERROR = MetricInfo(
     "mean distance from the true place of the pixels where both flows are known", unit="px", better="lower"
 )

@@ -22,7 +22,7 @@ from ...model.records import Records
 from ...model.units import Features, Item, Unit
 from ...model.workspace import thread_workspace
 from ..base import OpenTask
-from .task import TssOptions, left_out
+from .task import ALLOW, TssOptions, left_out
 from .tss_compare import PairCounts, compare_pair, no_counts
 
 
@@ -48,9 +48,7 @@ class OpenTss(OpenTask):
                 if not found:
                     self.pairs.append(pair)
         if problems and self.options.missing == "error":
-            raise ProblemsError(
-                f"ground truth in {data} (missing=skip or zero leaves these pairs out)", problems
-            )
+            raise ProblemsError(f"ground truth in {data} ({ALLOW} leaves these pairs out)", problems)
         if not self.pairs:
             raise ProblemsError(f"no pair in {data} has complete ground truth", problems)
         self.warnings = left_out(problems)
@@ -101,7 +99,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
     """
     missing = missing_parts(result)
     if missing and options.missing == "error":
-        raise InputError(f"{pair.key}: {'; '.join(missing)}; allow it with missing=skip or missing=zero")
+        raise InputError(f"{pair.key}: {'; '.join(missing)}; allow it with {ALLOW}")
     src, ref = pair.names
     meta = {
         "scene": pair.key,
@@ -118,7 +116,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
         truth = pair.truth(thread_workspace())
     except FormatError as e:
         if options.missing == "error":
-            raise InputError(f"{e} (ground truth; missing=skip or zero leaves this pair out)") from e
+            raise InputError(f"{e} (ground truth; {ALLOW} leaves this pair out)") from e
         said = [["ground truth cannot be used, pair left out", None]]
         return Records("pixel", no_counts(), {**meta, "no_truth": str(e), "warnings": said})
     counts = compare_pair(truth, result, rule=rule, auto_flip=options.auto_flip, use_prec=options.use_prec)

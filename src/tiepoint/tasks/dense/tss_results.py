@@ -16,7 +16,7 @@ from ...methods.dense.files import absent_words, check_folders, extra_folders, p
 from ...model.errors import InputError, ProblemsError
 from ...model.records import Records
 from ...model.workspace import thread_workspace
-from .task import chosen_protocol
+from .task import ALLOW, chosen_protocol
 from .tss_opened import OpenTss, compare_files, missing_parts
 from .tss_scores import KIT, PairTable, Values, pair_table
 
@@ -123,9 +123,7 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
             for part in missing_parts(read_pair_result(pair_folder(results, key), thread_workspace()))
         ]
         if problems:
-            raise ProblemsError(
-                f"results in {results} (allow it with missing=skip or missing=zero)", problems
-            )
+            raise ProblemsError(f"results in {results} (allow it with {ALLOW})", problems)
     absent = [key for key in keys if key not in there]
     warnings = [absent_words(absent, len(keys))] if absent else []
     known = [p.key for p in opened.dataset.pairs if p.subset in opened.subsets]

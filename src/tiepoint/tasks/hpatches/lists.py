@@ -108,8 +108,8 @@ def _check_kind(setting: Setting, wanted: str | None, files: tuple[Path, ...], p
     if written != wanted:
         have = "not known to be" if written is None else f"{written} lists, not"
         problems.append(
-            f"the verification files in {folder} are {have} {wanted}; leave out lists={wanted}, or write "
-            f"such files with tiepoint data tasks --suite hpatches --lists {wanted}"
+            f"the verification files in {folder} are {have} {wanted}; leave out `lists`, or write such task "
+            f'files first, with `lists="{wanted}"`'
         )
 
 

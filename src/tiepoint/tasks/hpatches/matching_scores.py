@@ -131,7 +131,7 @@ def _note(records: Sequence[Records], rules: V2Rules) -> str | None:
     whole = any(not r.meta["in_split"] for r in records) or not records[0].meta["is_subset"]
     if not rules.all_sequences or whole:
         return None
-    return "the split alone; the MATLAB tool matches all sequences of the dataset (-o sequences=all)"
+    return 'the split alone; the MATLAB tool matches all sequences of the dataset, `sequences="all"`'
 
 
 def scores_of_pairs(
