@@ -13,13 +13,11 @@ from typing import Any
 from ..methods.base import Method
 from ..model.errors import ProblemsError, TiepointError, UnitError, joined
 from ..model.hashing import hash_json
-from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Unit
 from ..store.atomic import remove_temporaries, temporary_folder
 from ..store.features import FeatureCache
 from ..store.manifest import Manifest, MethodFacts
-from ..store.records import RecordStore
 from ..store.runs import StoredRun, load_runs
 from ..store.store import Store
 from . import machine
@@ -31,10 +29,10 @@ from .finish import finished, of_data
 from .fitting import Fitting
 from .prepare import Prepared, Progress, Request, load_task, method_key, prepare, silent
 from .result import Run
-from .scoring import scores_under
+from .scoring import UnitRecords, scores_under
 from .update import bring_up_to_date, protocols_of
 
-__all__ = ["Request", "Shared", "evaluate", "evaluate_prepared", "load_task", "read_records"]
+__all__ = ["Request", "Shared", "evaluate", "evaluate_prepared", "load_task"]
 
 PARALLEL_WORTH_S = 8.0
 """Starting a worker process costs two or three seconds; below this estimate work stays in the process."""
@@ -92,12 +90,12 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
     context = context_of(prepared, store, shared, method)
     kept = context.unkept is None
     if kept and (stored := _finished(store, manifest.identity(), protocols)) is not None:
-        found = Run.kept(stored, store, read_records(store, stored), protocols)
+        found = Run.kept(stored, store, _records(store, stored.manifest.units), protocols)
         return replace(found, warnings=list(dict.fromkeys([*manifest.warnings, *found.warnings])))
     recipe = _recipe(request, method, store) if kept else None
     keys, compared_s = work(context, recipe, protocols, shared.pool(request.jobs), progress)
     summary = context.summary()
-    made = {unit: {c: store.records.get(k) for c, k in by.items()} for unit, by in keys.items()}
+    made = _records(store, keys)
     scores: dict[str, list[Score]] = {}
     notices = [*manifest.warnings, *_misses(summary)]
     for protocol in protocols:
@@ -296,7 +294,6 @@ def _finished(store: Store, run_id: str, protocols: Sequence[str]) -> StoredRun 
     return run if all(key in store.records for key in keys) else None
 
 
-def read_records(store: Store | RecordStore, run: StoredRun) -> dict[str, dict[str, Records]]:
-    """Records of a stored run by unit and comparison."""
-    records = store.records if isinstance(store, Store) else store
-    return {unit: {c: records.get(k) for c, k in by.items()} for unit, by in run.manifest.units.items()}
+def _records(store: Store, units: Mapping[str, Mapping[str, str]]) -> UnitRecords:
+    """Records by unit and comparison, from their keys."""
+    return {unit: {c: store.records.get(key) for c, key in by.items()} for unit, by in units.items()}

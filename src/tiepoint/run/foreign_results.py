@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,15 @@ from ..methods.spec import FilesSpec
 from ..model.errors import InputError, joined
 from ..model.hashing import hash_file, hash_json
 from ..model.records import Records
+from ..model.units import Unit
 from ..store.manifest import Manifest, MethodFacts
 from ..store.store import Store
-from ..tasks.base import OpenTask, Task
+from ..tasks.base import Task
 from .engine import Shared, context_of, evaluate
 from .finish import finished, of_data
 from .prepare import Prepared, Progress, Request, checked_protocols, load_task, silent
 from .result import Run
-from .scoring import scores_under
+from .scoring import UnitRecords, scores_under
 
 
 def score_results(
@@ -59,7 +60,7 @@ def score_results(
         raise InputError(
             f"`name` fits one descriptor, and {results} has results of {len(folders)}: {', '.join(folders)}"
         )
-    read: list[_Results] = []
+    read: dict[str, tuple[UnitRecords, dict[str, str], float]] = {}
     errors: list[InputError] = []
     for i, (found, folder) in enumerate(folders.items()):
         progress("results", i, len(folders))
@@ -70,26 +71,40 @@ def score_results(
         except InputError as e:
             errors.append(e)
             continue
-        method = MethodFacts(
-            name=name or found,
-            name_given=name is not None,
-            family=task.family,
-            config={"results": content},
-        )
-        read.append(_Results(method, records, time.perf_counter() - started))
+        comparisons = dict.fromkeys(task.comparison(p) for p in chosen)
+        made = {u.key: dict.fromkeys(comparisons, r) for u, r in zip(opened.units, records, strict=True)}
+        read[found] = made, content, time.perf_counter() - started
     if errors:  # of all descriptors, before any is stored
         raise joined(errors)
-    about = of_data(opened, data, given) | {"task": task.name, "warnings": tuple(opened.warnings)}
-    return [_stored(one, task, opened, about, chosen, store) for one in read]
+    runs = []
+    for found, (units, content, seconds) in read.items():
+        keys = {unit.key: _saved(unit, units[unit.key], content, task, store) for unit in opened.units}
+        manifest = Manifest(
+            task=task.name,
+            method=MethodFacts(
+                name=name or found,
+                name_given=name is not None,
+                family=task.family,
+                config={"results": content},
+            ),
+            units=keys,
+            warnings=tuple(opened.warnings),
+            **of_data(opened, data, given),
+        )
+        scores = {p: scores_under(task, p, units) for p in chosen}
+        run = finished(manifest, scores, store=store, time_s=seconds)
+        runs.append(Run.kept(run, store, units, chosen))
+    return runs
 
 
-@dataclass(frozen=True)
-class _Results:
-    """Result files of one descriptor: what made them, the records they give, and how long reading took."""
-
-    method: MethodFacts
-    records: Sequence[Records]
-    seconds: float
+def _saved(
+    unit: Unit, by: Mapping[str, Records], content: Mapping[str, str], task: Task, store: Store
+) -> dict[str, str]:
+    """Store the records of a unit; their keys by comparison."""
+    keys = {c: hash_json(["results", task.name, unit.definition, c, dict(content)]) for c in by}
+    for comparison, key in keys.items():
+        store.records.put(key, by[comparison])
+    return keys
 
 
 def _files_run(request: Request, task: Task, store: Store, progress: Progress) -> Run:
@@ -100,29 +115,6 @@ def _files_run(request: Request, task: Task, store: Store, progress: Progress) -
         warnings = task.check_results(task.open(request.data, request.options), folder)
     run = evaluate(request, store, progress)
     return replace(run, warnings=list(dict.fromkeys([*run.warnings, *warnings])))
-
-
-def _stored(
-    one: _Results,
-    task: Task,
-    opened: OpenTask,
-    about: Mapping[str, Any],
-    protocols: Sequence[str],
-    store: Store,
-) -> Run:
-    """Records and scores of one descriptor."""
-    keys: dict[str, dict[str, str]] = {}
-    made: dict[str, dict[str, Records]] = {}
-    for unit, record in zip(opened.units, one.records, strict=True):
-        for comparison in dict.fromkeys(task.comparison(p) for p in protocols):
-            content = one.method.config["results"]
-            key = hash_json(["results", task.name, unit.definition, comparison, content])
-            store.records.put(key, record)
-            keys.setdefault(unit.key, {})[comparison] = key
-            made.setdefault(unit.key, {})[comparison] = record
-    scores = {p: scores_under(task, p, made) for p in protocols}
-    run = finished(Manifest(method=one.method, units=keys, **about), scores, store=store, time_s=one.seconds)
-    return Run.kept(run, store, made, protocols)
 
 
 def has_result_files(task: Task) -> None:

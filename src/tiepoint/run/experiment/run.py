@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,13 +26,7 @@ class Outcome:
     error: str | None = None
 
 
-def run_experiment(
-    experiment: Experiment,
-    store: Store,
-    *,
-    progress: Progress = silent,
-    starting: Callable[[Cell], None] = lambda _cell: None,
-) -> Iterator[Outcome]:
+def run_experiment(experiment: Experiment, store: Store, *, progress: Progress = silent) -> Iterator[Outcome]:
     """Work through the grid; what the store has already is not computed again."""
     cells = plan(experiment)
     ready = _prepared([c for c in cells if c.make is None], experiment, store, progress)
@@ -40,7 +34,6 @@ def run_experiment(
     ready |= _prepared([c for c in cells if c.make is not None], experiment, store, progress)
     with Shared(store.root) as shared:
         for cell in cells:
-            starting(cell)
             prepared = ready.pop(id(cell))
             try:
                 yield Outcome(cell, evaluate_prepared(prepared, store, shared, progress))
