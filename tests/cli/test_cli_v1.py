@@ -290,7 +290,7 @@ def test_missing_data_and_unwritable_store(
     (tmp_path / "file").write_text("")
     message = failing(capsys, *arguments, "--data", data, "--store", tmp_path / "file" / "s")
     assert "cannot write" in message
-    assert "choose another" in message
+    assert "choose another --store" in message
 
 
 @pytest.mark.slow

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sqlalchemy as sa
 from PIL import Image
 
+from tiepoint.store import schema
 from tiepoint.store.manifest import Manifest
 from tiepoint.store.runs import StoredRun
 
@@ -75,3 +78,30 @@ def look(folder: Path) -> dict[str, tuple[int, int, bytes]]:
         )
         for p in [folder, *sorted(folder.rglob("*"))]
     }
+
+
+def make_schema(path: Path, version: int) -> None:
+    """A store with a schema of an older version, and one run in it."""
+    path.mkdir()
+    engine = sa.create_engine(f"sqlite:///{path / 'tiepoint.sqlite'}")
+    manifest = json.dumps(a_run().manifest.plain())
+    with engine.begin() as c:
+        schema.upgrade(c, to=version)
+        c.execute(
+            sa.text("insert into methods (id, name, family, config) values ('m', 'old', 'patches', '{}')")
+        )
+        c.execute(sa.text("insert into datasets (id, name, family) values ('d', 'data', 'patches')"))
+        c.execute(
+            sa.text(
+                "insert into runs (id, method_id, dataset_id, task, status, created_at, manifest) "
+                "values ('aaa', 'm', 'd', 't/a', 'error', '2026', :manifest)"
+            ),
+            {"manifest": manifest},
+        )
+        c.execute(
+            sa.text(
+                'insert into scores (run_id, protocol, metric, "group", value, n) '
+                "values ('aaa', 'exact', 'ap', 'all', 0.25, 3)"
+            )
+        )
+    engine.dispose()

@@ -15,7 +15,7 @@ from store_world import a_run
 from tiepoint.model.errors import InputError, StoreError
 from tiepoint.store import schema
 from tiepoint.store.check import rebuild
-from tiepoint.store.query import select
+from tiepoint.store.database import select
 from tiepoint.store.runs import load_runs, save_run
 from tiepoint.store.store import Store
 
@@ -40,7 +40,7 @@ def test_a_run_comes_back(url: str) -> None:
         save_run(store, a_run("abc", 0.75))
         assert [r.scores[0]["value"] for r in load_runs(store)] == [0.75]
         assert rebuild(store) == []
-        assert select(store, "select true_map_micro from results")[1] == []
+        assert select(store.engine, "select true_map_micro from results")[1] == []
 
 
 def test_several_processes_write_at_once_into_an_empty_database(url: str) -> None:
@@ -83,8 +83,8 @@ def test_sql_only_reads(url: str) -> None:
             "select 1; commit; drop table scores",
         ):
             with pytest.raises(InputError):
-                select(store, query)
-        assert select(store, "select count(*) from scores") == (["count"], [(1,)])
+                select(store.engine, query)
+        assert select(store.engine, "select count(*) from scores") == (["count"], [(1,)])
 
 
 def test_a_newer_schema_is_refused(url: str) -> None:

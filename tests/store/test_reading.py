@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from store_world import TASK, a_run, look, make_patches
+from store_world import TASK, a_run, look, make_patches, make_schema
 
 from tiepoint.cli.main import run
 from tiepoint.model.errors import StoreError
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.store import schema
-from tiepoint.store.query import select
+from tiepoint.store.database import select
 from tiepoint.store.runs import load_run, load_runs, save_run
 from tiepoint.store.store import Store
 
@@ -119,38 +119,11 @@ def test_a_folder_that_cannot_be_written_is_read(
             path.chmod(mode)
 
 
-def _older(path: Path, version: int) -> None:
-    """A store with a schema of an older version, and one run in it."""
-    path.mkdir()
-    engine = sa.create_engine(f"sqlite:///{path / 'tiepoint.sqlite'}")
-    manifest = json.dumps(a_run().manifest.plain())
-    with engine.begin() as c:
-        schema.upgrade(c, to=version)
-        c.execute(
-            sa.text("insert into methods (id, name, family, config) values ('m', 'old', 'patches', '{}')")
-        )
-        c.execute(sa.text("insert into datasets (id, name, family) values ('d', 'data', 'patches')"))
-        c.execute(
-            sa.text(
-                "insert into runs (id, method_id, dataset_id, task, status, created_at, manifest) "
-                "values ('aaa', 'm', 'd', 't/a', 'error', '2026', :manifest)"
-            ),
-            {"manifest": manifest},
-        )
-        c.execute(
-            sa.text(
-                'insert into scores (run_id, protocol, metric, "group", value, n) '
-                "values ('aaa', 'exact', 'ap', 'all', 0.25, 3)"
-            )
-        )
-    engine.dispose()
-
-
 @pytest.mark.parametrize("version", range(1, schema.VERSION))
 def test_an_older_store_is_read_as_it_is(
     tmp_path: Path, version: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _older(tmp_path / "s", version)
+    make_schema(tmp_path / "s", version)
     before = look(tmp_path)
     with Store.open(tmp_path / "s", mode="read") as store:
         assert store.version == version
@@ -159,11 +132,11 @@ def test_an_older_store_is_read_as_it_is(
         found = load_run(store, "aaa")
         assert (found.status, found.scores[0]["value"]) == ("failed", 0.25)
         assert found.scores[0].get("position") is None
-        assert select(store, "select count(*) from runs")[1] == [(1,)]
+        assert select(store.engine, "select count(*) from runs")[1] == [(1,)]
         with pytest.raises(StoreError, match="readonly"), store.begin() as c:
             c.execute(sa.text("delete from scores"))
     assert run(["list", "runs", "--store", str(tmp_path / "s")]) == 0
-    assert "older version" in capsys.readouterr().err
+    assert "`tiepoint store migrate` brings it up to date" in capsys.readouterr().err
     assert look(tmp_path) == before
 
 

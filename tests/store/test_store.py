@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from store_world import a_run
+from store_world import a_run, make_schema
 
 from tiepoint.model.errors import InputError, StoreError
 from tiepoint.model.records import Records
 from tiepoint.store import schema
 from tiepoint.store.atomic import atomic_file, atomic_folder, remove_temporaries
 from tiepoint.store.check import rebuild
-from tiepoint.store.query import select
+from tiepoint.store.database import select
 from tiepoint.store.runs import Merge, StoredRun, load_run, load_runs, save_run
 from tiepoint.store.store import Store, split_url, store_root
 
@@ -37,7 +37,7 @@ def test_a_run_comes_back_as_it_was_saved(tmp_path: Path) -> None:
 def test_nan_is_stored_as_null(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
         save_run(store, a_run(value=float("nan")))
-        assert select(store, "select value from scores") == (["value"], [(None,)])
+        assert select(store.engine, "select value from scores") == (["value"], [(None,)])
 
 
 def test_saving_again_replaces_the_scores(tmp_path: Path) -> None:
@@ -126,23 +126,17 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         Store.open(tmp_path / "s")
 
 
-@pytest.mark.parametrize("version", range(schema.VERSION))
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
 def test_every_older_schema_is_migrated(tmp_path: Path, version: int) -> None:
-    (tmp_path / "s").mkdir()
-    engine = sa.create_engine(f"sqlite:///{tmp_path / 's' / 'tiepoint.sqlite'}")
-    with engine.begin() as connection:
-        schema.upgrade(connection, to=version)
-        if version:
-            connection.execute(
-                sa.text("insert into datasets (id, name, family) values ('d', 'kept', 'patches')")
-            )
-    engine.dispose()
+    make_schema(tmp_path / "s", version)
     with Store.open(tmp_path / "s") as store:
-        with store.begin() as connection:
+        with store.reading() as connection:
             assert schema.version_of(connection) == schema.VERSION
-        expected = [("kept",)] if version else []
-        assert select(store, "select name from datasets")[1] == expected
-        assert select(store, "select true_map_micro, metadata from results")[1] == []
+        (run,) = load_runs(store)
+        assert (run.id, run.status, run.scores[0]["value"]) == ("aaa", "failed", 0.25)
+        assert select(store.engine, "select true_map_micro, metadata from results")[1] == []
+        assert json.loads((store.root / "runs" / "aaa.json").read_text())["scores"][0]["value"] == 0.25
+    assert (tmp_path / "s" / f"tiepoint.sqlite.v{version}-backup").is_file()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -181,7 +175,7 @@ def test_sql_only_reads(tmp_path: Path) -> None:
         save_run(store, a_run())
         for query in ("delete from scores", "drop table scores", "update runs set task = 'x'", "selec 1"):
             with pytest.raises(InputError):
-                select(store, query)
+                select(store.engine, query)
         assert len(load_runs(store)) == 1
         save_run(store, a_run("later"))
         assert len(load_runs(store)) == 2

@@ -19,6 +19,7 @@ from . import (
     score_cmd,
     show_cmd,
     sql_cmd,
+    store_cmd,
 )
 
 
@@ -39,3 +40,4 @@ def mount(app: typer.Typer) -> None:
     app.add_typer(data_cmd.app, name="data")
     app.add_typer(keypoints_cmd.app, name="keypoints")
     app.add_typer(flow.app, name="flow")
+    app.add_typer(store_cmd.app, name="store")

@@ -37,6 +37,17 @@ def reading(where: str | None) -> Iterator[Store]:
         yield opened
 
 
+@contextlib.contextmanager
+def writing(where: str | None, *, create: bool = True) -> Iterator[Store]:
+    """A store opened to be written; it is said where an older one was brought up to date by that."""
+    from ..store.store import Store
+
+    with Store.open(where, create=create) as opened:
+        for line in opened.notices:
+            notice(line)
+        yield opened
+
+
 class Interrupted(TiepointError):
     """Ctrl-C or a signal stopped a command; the message says what becomes of the work."""
 

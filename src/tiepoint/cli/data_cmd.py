@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from ..model.errors import InputError, UnknownNameError
-from .common import progress_bars, values, without_effect
+from .common import progress_bars, values, without_effect, writing
 
 app = typer.Typer(help="Datasets: make, cut, task files, check.", no_args_is_help=True)
 
@@ -123,9 +123,8 @@ def check(
         code = 0 if report.ok else 2
     if store is not None:
         from ..store.check import check_store
-        from ..store.store import Store
 
-        with Store.open(store, create=False) as opened:
+        with writing(store, create=False) as opened:
             problems, count = check_store(opened)
         print(f"{count} runs in the store, database rebuilt from their files")
         for problem in problems:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .common import console, error, notice, print_json, progress_bars, resumable, told
+from .common import console, error, notice, print_json, progress_bars, resumable, told, writing
 
 
 def run_config(
@@ -22,7 +22,6 @@ def run_config(
     from ..run.experiment.config import read_experiment
     from ..run.experiment.plan import plan
     from ..run.experiment.run import run_experiment, store_of
-    from ..store.store import Store
 
     experiment = read_experiment(config, {k: v for k, v in performance.items() if v is not None})
     if dry_run:
@@ -31,7 +30,7 @@ def run_config(
     live = not as_json and sys.stdout.isatty()
     where = store_of(experiment, config, store)
     bars = progress_bars(not as_json and not live)
-    with Store.open(where) as opened, bars as progress, resumable():
+    with writing(where) as opened, bars as progress, resumable():
         if live:
             _live(experiment, opened, outcomes)
         else:

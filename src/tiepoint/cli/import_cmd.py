@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from .common import notice, print_json, print_tables
+from .common import notice, print_json, print_tables, writing
 
 
 def import_results(
@@ -26,9 +26,8 @@ def import_results(
     Example: `tiepoint import results/sift_matching_full.p`
     """
     from ..run.importers import import_files
-    from ..store.store import Store
 
-    with Store.open(store) as opened:
+    with writing(store) as opened:
         runs, notes = import_files(files, opened, name=name, split=split, tasks=tasks)
     if json_:
         print_json([row for r in runs for row in r.rows()], notes)

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from ..model.errors import InputError
-from .common import progress_bars, without_effect
+from .common import progress_bars, without_effect, writing
 
 app = typer.Typer(help="Keypoint sets: make, intersect, subset, import, export.", no_args_is_help=True)
 STORE = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store.")
@@ -21,9 +21,8 @@ OVERWRITE = typer.Option(False, "--overwrite", help="Replace a set of the same n
 
 def _saved(store: str | None, sets: list[Any], overwrite: bool) -> None:
     from ..store.keypoint_sets import save_keypoint_set
-    from ..store.store import Store
 
-    with Store.open(store) as opened:
+    with writing(store) as opened:
         for made in sets:
             save_keypoint_set(opened, made, overwrite=overwrite)
             counts = [len(k) for k in made.images.values()]

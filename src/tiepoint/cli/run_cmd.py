@@ -22,6 +22,7 @@ from .common import (
     told,
     values,
     without_effect,
+    writing,
 )
 from .experiment_view import run_config
 
@@ -80,7 +81,7 @@ def run(
     from ..run.foreign_results import has_result_files
     from ..run.machine import cores
     from ..run.prepare import Request, prepare_all
-    from ..store.store import Store, store_root
+    from ..store.store import store_root
 
     if config is not None:
         without_effect(context, SAID_BY_THE_FILE, "with --config: the experiment file says what to run")
@@ -103,7 +104,7 @@ def run(
     check = has_result_files if write_results is not None else None
     if dry_run:
         return print_plan(_plan(prepare_all(requests, store_root(store), check=check)), json_)
-    with Store.open(store) as opened, progress_bars(not json_) as progress:
+    with writing(store) as opened, progress_bars(not json_) as progress:
         prepared = prepare_all(requests, opened.root, progress, check=check)
         with Shared(opened.root) as shared:
             runs, code = _evaluate(prepared, opened, shared, progress, write_results)

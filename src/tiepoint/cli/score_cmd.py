@@ -19,6 +19,7 @@ from .common import (
     task_options,
     values,
     without_effect,
+    writing,
 )
 
 FEW_PAIRS = 20
@@ -61,7 +62,6 @@ def score(
     """
     from ..run.foreign_results import score_results
     from ..run.machine import cores
-    from ..store.store import Store
 
     if task != "tss":
         without_effect(context, ("scores_csv", "pairs"), f"on {task}, which has no rows for pairs")
@@ -78,7 +78,7 @@ def score(
         use_prec=use_prec or None,
         missing=missing,
     )
-    with Store.open(store) as opened, progress_bars(not json_) as progress, resumable():
+    with writing(store) as opened, progress_bars(not json_) as progress, resumable():
         runs = score_results(
             task,
             results,

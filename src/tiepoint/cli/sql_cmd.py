@@ -19,10 +19,10 @@ def sql(
 
     Example: `tiepoint sql "select method_id, task, created_at from runs"`
     """
-    from ..store.query import select
+    from ..store.database import select
 
     with reading(store) as opened:
-        columns, rows = select(opened, query)
+        columns, rows = select(opened.engine, query)
     if json_:
         print(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=1, default=str))
         return

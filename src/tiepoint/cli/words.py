@@ -9,6 +9,8 @@ from typing import Any
 
 _SETTING = re.compile(r"`(?P<name>[a-z][a-z0-9_]*)(?:=(?P<value>\"[^\"`]*\"|[^`\"\s]+))?`")
 
+_COMMAND = re.compile(r"`(?P<words>(?:data|keypoints|list|store) [a-z]+)`")
+
 _OTHER_MEANING = frozenset({"config"})
 """Names that are also attributes of a user's class, of which messages speak."""
 
@@ -18,12 +20,16 @@ _current: dict[str, str] = {}
 def as_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
     """The text with settings in backticks as flags of the command that runs, or of `flags`.
 
+    Commands of two words get the name of the program before them.
+
     A setting that the command has no flag for becomes an option of the task where it has a value and the
     command takes such options (``-o``); otherwise it stays as it is.
 
     >>> flags = {"split": "--split", "on_bad": "--on-bad", "option": "-o"}
     >>> as_flags('choose a `split`, or `on_bad="miss"`, or `tau_px=3`; see `describe`', flags)
     'choose a --split, or --on-bad miss, or -o tau_px=3; see `describe`'
+    >>> as_flags("`store migrate` brings it up to date")
+    '`tiepoint store migrate` brings it up to date'
     """
     known = _current if flags is None else flags
 
@@ -35,7 +41,7 @@ def as_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
             return f"-o {name}={value}"
         return match[0]
 
-    return _SETTING.sub(flag, text)
+    return _COMMAND.sub(r"`tiepoint \g<words>`", _SETTING.sub(flag, text))
 
 
 def speak_of(app: Any, arguments: list[str]) -> None:

@@ -19,6 +19,7 @@ from ..model.hashing import hash_json
 from ..model.units import Arrays, Item
 from ..store.atomic import atomic_file
 from ..store.features import FeatureCache
+from ..store.older import take_over_features
 from ..tasks.base import OpenTask
 from .context import SHOWN
 
@@ -150,8 +151,10 @@ class Fitting:
 def _arrays(method: Method, item: Item, own: str | None, source: OpenTask, cache: FeatureCache) -> Arrays:
     """Features of an item, from the cache if it has them."""
     key = hash_json(["features", own, item.content])
-    if own is not None and cache.meta(key) is not None:
-        return cache.get(key)
+    if own is not None:
+        take_over_features(cache, method, {key: item})
+        if cache.meta(key) is not None:
+            return cache.get(key)
     arrays = method.extract(item, source.read(item.key) if method.reads_payload else None)
     if own is not None:
         cache.put(key, arrays, item=item.key, method=method.name, count=item.count)

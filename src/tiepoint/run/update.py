@@ -52,13 +52,20 @@ def rescored(store: Store, run: StoredRun) -> StoredRun:
     rows, values = [], {}
     warnings = list(run.manifest.warnings)
     for protocol in protocols_of(run):
+        stored = [dict(s) for s in run.scores if s["protocol"] == protocol]
+        if run.manifest.imported and not run.manifest.units:  # numbers of another tool, and nothing else
+            rows += stored
+            values[protocol] = store.values.put(())
+            continue
         found = _scores_again(store, run, protocol)
         if found is None:
             continue
         task, records, scores = found
-        timed = {s.metric for s in task.times(protocol, 0.0, 0.0)}
-        kept = [dict(s) for s in run.scores if s["protocol"] == protocol and s["metric"] in timed]
-        rows += [*rows_of(task, scores), *kept]
+        if run.manifest.scoring == SCORING:  # by the same rules; another order of units may move a last digit
+            rows += stored
+        else:
+            timed = {s.metric for s in task.times(protocol, 0.0, 0.0)}
+            rows += [*rows_of(task, scores), *(s for s in stored if s["metric"] in timed)]
         values[protocol] = store.values.put(scores)
         if not run.manifest.imported:
             told = task.warnings([record for by in records.values() for record in by.values()])
@@ -104,8 +111,7 @@ def merged(store: Store, stored: StoredRun | None, made: StoredRun) -> StoredRun
     own, notes = set(protocols_of(made)), list(made.manifest.warnings)
     if is_current(store, stored):
         notes += [w for w in stored.manifest.warnings if w not in notes]
-    else:
-        asked = protocols_of(stored)
+    elif not own.issuperset(asked := protocols_of(stored)):
         stored = rescored(store, stored)
         lost = sorted(set(asked) - set(protocols_of(stored)) - own)
         if lost:

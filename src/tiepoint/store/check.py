@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
 from ..model.errors import InputError, StoreError
-from .runs import StoredRun, insert_run, load_runs, read_run, upsert
+from .older import combined, is_older, renewed
+from .runs import StoredRun, insert_run, load_runs, read_run, run_file, upsert, write_run_file
 from .schema import datasets, keypoint_sets, methods, runs, scores
 from .store import Store
 
@@ -48,19 +49,35 @@ def rebuild(store: Store) -> list[str]:
         return follow_files(store, connection)
 
 
+def renew(store: Store, run: StoredRun) -> StoredRun:
+    """Write the file of a run of an older version under the name that the run has now."""
+    made = renewed(run)
+    before, target = run_file(store, run.id), run_file(store, made.id)
+    if target != before and target.is_file():
+        made = combined(read_run(target), made)
+    write_run_file(store, made)
+    if target != before:
+        before.unlink(missing_ok=True)
+    return made
+
+
 def follow_files(store: Store, connection: sa.Connection) -> list[str]:
     """`rebuild` within a transaction."""
     problems = []
     there = set()
     for path in sorted((store.root / "runs").glob("*.json")):
-        there.add(path.stem)
         try:
             run = read_run(path)
             if run.id != path.stem:
                 raise StoreError(f"{path} holds the run {run.id}; name it {run.id}.json or remove it")
-            insert_run(connection, run)
         except StoreError as e:
+            there.add(path.stem)
             problems.append(str(e))
+            continue
+        if is_older(run):
+            run = renew(store, run)
+        there.add(run.id)
+        insert_run(connection, run)
     for name in connection.execute(sa.select(runs.c.id)).scalars().all():
         if name not in there:
             connection.execute(sa.delete(scores).where(scores.c.run_id == name))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Connections to SQLite and PostgreSQL: how they are opened, how writers wait for each other."""
+"""Connections to SQLite and PostgreSQL: opening them, waiting for other writers, a user's own SQL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..model.errors import StoreError
+from ..model.errors import InputError, StoreError
 from ..model.hashing import hash_bytes
 
 DATABASE = "tiepoint.sqlite"
@@ -89,3 +89,29 @@ def begin_reading(connection: sa.Connection) -> None:
         connection.exec_driver_sql("BEGIN")
     else:
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+
+def select(engine: sa.Engine, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Columns and rows of a user's own SQL. The database itself refuses to write; failures are InputErrors.
+
+    On PostgreSQL the statement is prepared, so that a second one cannot hide behind a semicolon and end
+    the read-only transaction.
+    """
+    dialect = engine.dialect
+    connection = engine.raw_connection()
+    cursor = connection.cursor()
+    try:
+        if dialect.name == "sqlite":
+            cursor.execute("PRAGMA query_only = ON")
+            cursor.execute(query)
+        else:
+            cursor.execute("SET TRANSACTION READ ONLY")
+            cursor.execute(query, prepare=True)  # type: ignore[call-arg]
+        if cursor.description is None:
+            raise InputError("this statement returns no rows; a query can only read")
+        return [column[0] for column in cursor.description], [tuple(row) for row in cursor.fetchall()]
+    except (dialect.loaded_dbapi.Error, dialect.loaded_dbapi.Warning) as e:
+        raise InputError(f"the database refuses this query: {e}") from e
+    finally:
+        connection.rollback()
+        connection.close()

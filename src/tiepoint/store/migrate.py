@@ -4,17 +4,30 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
 
+from ..model.errors import StoreError
 from . import schema
 from .atomic import atomic_file
+from .check import follow_files, renew
+from .runs import load_rows, read_run, run_file
 from .store import Store
 
 
-def migrate(store: Store) -> str | None:
-    """Bring the database to the present schema; returns where the copy is, None if nothing had to be done.
+@dataclass(frozen=True)
+class Migration:
+    """A migration that was done: the version before, where the copy is, how many runs have a new id."""
+
+    version: int
+    copy: str
+    renamed: int
+
+
+def migrate(store: Store) -> Migration | None:
+    """Bring the database to the present schema, and runs to their present names; None if it is up to date.
 
     No other process writes meanwhile. A migration that is killed leaves the database as it was.
     """
@@ -24,7 +37,21 @@ def migrate(store: Store) -> str | None:
             return None  # another process was faster
         copied = _copied(connection, version)
         schema.upgrade(connection)
-    return copied
+        before = set(connection.execute(sa.select(schema.runs.c.id)).scalars())
+        _write_lost_files(store, connection)
+        follow_files(store, connection)
+        after = set(connection.execute(sa.select(schema.runs.c.id)).scalars())
+    return Migration(version, copied, len(before - after))
+
+
+def _write_lost_files(store: Store, connection: sa.Connection) -> None:
+    """Write the files of runs that have none, or one that cannot be read: the database follows the files."""
+    for name in connection.execute(sa.select(schema.runs.c.id)).scalars().all():
+        try:
+            read_run(run_file(store, name))
+        except StoreError:
+            for run in load_rows(connection, schema.VERSION, schema.runs.c.id == name):
+                renew(store, run)
 
 
 def _copied(connection: sa.Connection, version: int) -> str:

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from ..model.errors import InputError, StoreError
 from ..model.hashing import hash_json
+from .atomic import atomic_file
 from .manifest import Manifest
 from .schema import columns_in, datasets, keypoint_sets, methods, runs, scores
 from .store import Store
@@ -120,7 +121,7 @@ def insert_run(connection: sa.Connection, run: StoredRun) -> None:
             error=run.error,
             created_at=run.created_at,
             time_s=run.time_s,
-            manifest=json.dumps(run.manifest.plain(), sort_keys=True, default=str),
+            manifest=json.dumps(run.manifest.plain(), default=str),
         )
     )
     if run.scores:
@@ -131,9 +132,9 @@ def insert_run(connection: sa.Connection, run: StoredRun) -> None:
         connection.execute(sa.insert(scores), rows)
 
 
-def _plain(run: StoredRun) -> dict[str, Any]:
-    """What the file of a run holds."""
-    return {
+def write_run_file(store: Store, run: StoredRun) -> None:
+    """Write the file of a run."""
+    plain = {
         "id": run.id,
         "task": run.task,
         "status": run.status,
@@ -144,6 +145,8 @@ def _plain(run: StoredRun) -> dict[str, Any]:
         "time_s": run.time_s,
         "keypoint_set": None if run.keypoint_set is None else dict(run.keypoint_set),
     }
+    with atomic_file(run_file(store, run.id)) as temporary:
+        temporary.write_text(json.dumps(plain, indent=1, default=str))
 
 
 def run_file(store: Store, run_id: str) -> Path:
@@ -177,7 +180,7 @@ def save_run(store: Store, run: StoredRun, merge: Merge | None = None) -> Stored
             if made.id != run.id:
                 raise ValueError(f"merging run {run.id} gave run {made.id}")
             run = made
-        store.write_json(f"runs/{run.id}.json", _plain(run))
+        write_run_file(store, run)
         insert_run(connection, run)
     return run
 

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import sqlalchemy as sa
@@ -24,6 +23,9 @@ from .database import DATABASE, begin, begin_reading, make_engine, make_sqlite_e
 from .features import FeatureCache
 from .records import RecordStore
 from .values import ValueStore
+
+if TYPE_CHECKING:
+    from .migrate import Migration
 
 DEFAULT = "tiepoint-store"
 
@@ -67,7 +69,8 @@ def store_root(where: str | Path | None = None) -> Path:
 class Store:
     """Open store: `engine` for SQL; `features`, `records` and `values` on disk, `root` their folder.
 
-    `version` is the version of its schema, `notices` what a reader of it should know.
+    `version` is the version of its schema, `notices` what its user should know, `migration` what was done
+    when it was opened.
     """
 
     engine: sa.Engine
@@ -76,6 +79,7 @@ class Store:
     mode: Mode = "write"
     version: int = schema.VERSION
     notices: tuple[str, ...] = ()
+    migration: Migration | None = None
     _copy: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
 
     @classmethod
@@ -117,10 +121,15 @@ class Store:
         if version == 0:
             with self.begin() as connection:
                 schema.upgrade(connection)
-        elif version < schema.VERSION:
-            migrate(self)
         hashing.load_memo(self.root / "hashes.json")
-        return self
+        done = migrate(self) if 0 < version < schema.VERSION else None
+        if done is None:
+            return self
+        told = (
+            f"the store {self.where} was made by an older version of tiepoint and has been brought up to "
+            f"date; the copy of its database is {done.copy}"
+        )
+        return replace(self, migration=done, notices=(told,))
 
     def _opened_to_read(self, database: Path | None) -> Store:
         store = self
@@ -219,11 +228,6 @@ class Store:
                 yield connection
         except sa.exc.DBAPIError as e:
             raise StoreError(f"the store {self.where}: {e.orig}") from e
-
-    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
-        """A small immutable file under the store's folder."""
-        with atomic_file(self.root / name) as temporary:
-            temporary.write_text(json.dumps(value, indent=1, sort_keys=True, default=str))
 
     def close(self) -> None:
         """Let the database go and, unless the store is only read, remember the hashes of files."""
