@@ -13,7 +13,7 @@ from ...geometry.frames import magnify, project_frames, similarity_frames, squar
 from ...geometry.homography import Floats
 from ...geometry.overlap import circle_overlap, ellipse_overlap
 from ...geometry.sampling import sample_patches
-from ...model.seeding import named_generator
+from ...model.hashing import named_generator
 from ..sequences import ImageSequences
 from .detect import detect
 from .jitter import NOISE, apply_jitter

@@ -17,7 +17,7 @@ from ...formats.image.read import write_image
 from ...geometry.covisibility import Size, centre
 from ...geometry.homography import compose, inverse, project
 from ...geometry.render import render
-from ...model.seeding import named_generator
+from ...model.hashing import named_generator
 from .photos import linear_photo, to_srgb
 from .views import Camera, expose, front_view, moved_view, relight
 

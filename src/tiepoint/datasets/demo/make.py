@@ -13,8 +13,8 @@ from ...geometry.covisibility import Size
 from ...geometry.homography import compose, inverse
 from ...geometry.render import render
 from ...model.errors import InputError, UnknownNameError
+from ...model.hashing import named_generator
 from ...model.scores import kind_of
-from ...model.seeding import named_generator
 from .dense import make_dense
 from .photos import linear_photo, to_srgb
 from .views import expose, front_view, moved_view, relight, shaken_view

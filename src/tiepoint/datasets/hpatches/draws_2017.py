@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from ...formats.hbench.pairs import PairList
 from ...formats.hpatches.task_csv import PairTable, RefPatches
 from ...model.errors import InputError
-from ...model.hashing import hash_json
-from ...model.seeding import named_generator
+from ...model.hashing import hash_json, named_generator
 from .draws_2016 import PatchSpace, draw_pairs, scene_numbers
 
 Ints = NDArray[np.int64]

@@ -20,8 +20,7 @@ from ...formats.hbench import labels
 from ...formats.hbench.pairs import write_pairs
 from ...formats.text_file import read_lines
 from ...model.errors import InputError, ProblemsError
-from ...model.hashing import hash_json
-from ...model.seeding import named_generator
+from ...model.hashing import hash_json, named_generator
 from .draws_2016 import PatchSpace, draw_pairs, draw_retrieval
 from .layout import NOISES
 from .strips import HPatchesDataset

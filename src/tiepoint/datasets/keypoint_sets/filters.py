@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ...formats.keypoints.set_folder import KeypointSet
 from ...geometry.correspondence import nearest_of, points_within
 from ...model.errors import InputError, UnknownNameError
+from ...model.hashing import named_generator
 from ...model.keypoints import Keypoints
-from ...model.seeding import named_generator
 
 SCOPES = ("image", "set")
 ORDERS = ("response", "size", "random")
