@@ -15,7 +15,7 @@ import v2_restatement as tool
 from v2_world import LETTERS, SPLITS, lists_of, make_descriptors, make_world
 
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.compat import hpatches_eval, hpatches_files, hpatches_results
+from tiepoint.compat import hpatches_eval, hpatches_results
 from tiepoint.tasks.hpatches import retrieval_compare as v2_pools
 
 SMALL = (8, 12, 20)
@@ -204,11 +204,11 @@ def test_the_auc_of_a_fork_is_not_printed_without_a_word(place, capsys):
         return {"balanced": {"auc": auc}, "imbalanced": {"ap": ap}}
 
     results = {z: {"inter": cell(0.8, 0.7), "intra": cell(0.8, 0.6)} for z in "eht"}
-    hpatches_files.write_results(Path("results"), "old", "verification", "a", results)
+    hpatches_results.write_results(Path("results"), "old", "verification", "a", results)
     assert hpatches_results.main(["--descr-name=old", "--task=verification"]) == 0
     assert "old: the balanced AUC of inter and intra is one number" in capsys.readouterr().err
     results["e"]["inter"] = cell(0.9, 0.7)
-    hpatches_files.write_results(Path("results"), "old", "verification", "a", results)
+    hpatches_results.write_results(Path("results"), "old", "verification", "a", results)
     assert hpatches_results.main(["--descr-name=old", "--task=verification"]) == 0
     assert not capsys.readouterr().err
 

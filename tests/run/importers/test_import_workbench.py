@@ -173,7 +173,7 @@ def test_imported_numbers_can_be_compared(database, tmp_path):
         ("sift", pytest.approx(0.35), True),  # its metadata has the scenes
         ("orb", 0.05, False),
     ]
-    assert "shown without interval, no test" in str(found)
+    assert "orb has one number and no scene values" in str(found)
 
 
 def test_wrong_files_are_explained(tmp_path):
