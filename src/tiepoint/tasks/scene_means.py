@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..metrics.ranking.curves import precision_at_recall
 from ..model.curves import SceneCurves
+from ..model.records import Records
 from ..model.scores import SceneValues, Score, group_name
 
 Floats = NDArray[np.float64]
@@ -165,6 +166,15 @@ def ratio_score(
     table = SceneValues(tuple(names), tuple(kind[s] for s in names), cells[None], weight[None])
     value = float((weights * values).sum() / total)
     return scene_score(metric, group, n, table, value=value, note=note)
+
+
+def grouped(records: Sequence[Records], score: Callable[[Sequence[Records], str], Score]) -> list[Score]:
+    """The score of all scenes, of each kind, and of each scene, the last without an interval."""
+    scores = [score(records, "all")]
+    for kind in sorted({str(r.meta["kind"]) for r in records}):
+        scores.append(score([r for r in records if r.meta["kind"] == kind], group_name(kind=kind)))
+    alone = [score([r], group_name(scene=r.meta["scene"])) for r in records]
+    return scores + [replace(s, scenes=None, pooled=None) for s in alone]
 
 
 def count_score(metric: str, value: float, *, group: str = "all", **more: Any) -> Score:

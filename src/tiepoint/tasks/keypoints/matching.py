@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,30 +19,25 @@ from ...metrics.ranking.chance import chance_of_found_matches
 from ...metrics.ranking.normaliser import Normaliser
 from ...model.curves import SceneCurves
 from ...model.records import Records
-from ...model.scores import SceneValues, Score, group_name
+from ...model.scores import SceneValues, Score
 from ...model.units import Features
 from ..base import MetricInfo, StepTable, TaskInfo
-from ..scene_means import mean_precision_recall, scene_score, with_protocol
+from ..scene_means import grouped, mean_precision_recall, scene_score, with_protocol
 from .bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of
 from .first_neighbours import first_neighbours, misses, wrong_examples
-from .opened import CITE, LICENCE, KeypointTask, OpenKeypoints, step_means
+from .opened import CITE, LICENCE, Growing, KeypointTask, OpenKeypoints, step_means
 from .options import DrawOptions
 
-_COLUMNS = (("iteration", np.int16), ("image", np.int16), ("distance", np.float64), ("right", np.float64))
 
-
-def _records(parts: list[tuple[int, int, Any, Any]], meta: dict[str, Any]) -> Records:
-    rows = [(np.full(len(d), i), np.full(len(d), k), d, np.asarray(r, float)) for i, k, d, r in parts]
-    joined = [np.concatenate(c) for c in zip(*rows, (np.empty(0),) * 4, strict=True)]
-    columns = {n: c.astype(kind) for (n, kind), c in zip(_COLUMNS, joined, strict=True)}
-    return Records("pair", columns, meta)
+def _growing() -> Growing:
+    return Growing(iteration=np.int16, image=np.int16, distance=np.float64, right=np.float64)
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
     """One-way first neighbours of the drawn queries in each target; right if none is nearer to the place."""
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
-    parts, candidates = [], []
+    made, candidates = _growing(), []
     for number, k in enumerate(others):
         target = rows_of(features, f"{scene}/{k}")
         candidates.append(len(target.usable))
@@ -50,9 +46,9 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
             if len(chosen) and len(target.usable):
                 index, distance = nearest_rows(reference.rows.values[chosen], target, features.distance)
                 right = is_nearest(reference.projected[k][chosen], target.xy, index)
-                parts.append((iteration, number, distance, right))
+                made.add(iteration, number, distance, right)
     meta = {"scene": scene, "kind": kind_of(scene), "images": others, "candidates": candidates}
-    return _records(parts, meta)
+    return Records("pair", made.columns(), meta)
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
@@ -65,7 +61,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
     first, *others = s.images(scene)
     source = opened.features_of(features, scene, first)
     places = locations(source.xy)
-    parts, pairs = [], []
+    made, pairs = _growing(), []
     for number, k in enumerate(others):
         target = opened.features_of(features, scene, k)
         spots = locations(target.xy)
@@ -77,93 +73,82 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
         distance, right = first_neighbours(
             source, places, target, spots, seen, found.query, found.target, distance=features.distance
         )
-        parts.append((0, number, distance, right))
+        made.add(0, number, distance, right)
         guesses = len(found.query) / max(len(spots.xy), 1)
         wrong = wrong_examples(source, places, target, found, seen, right, distance=features.distance)
         pairs.append({"image": k, "chance_right": guesses, "wrong": wrong, **found.counts()})
-    return _records(parts, {"scene": scene, "kind": s.kind(scene), "first": first, "pairs": pairs})
+    meta = {"scene": scene, "kind": s.kind(scene), "first": first, "pairs": pairs}
+    return Records("pair", made.columns(), meta)
 
 
-class _Table:
-    """AP and chance of every (scene, iteration, target) that has one."""
+Pairs = list[tuple[int, float, float]]
+"""Iteration, AP and chance of every image pair of a scene that has a value."""
 
-    def __init__(self, records: Sequence[Records]) -> None:
-        self.scenes = tuple(str(r.meta["scene"]) for r in records)
-        self.kinds = tuple(str(r.meta["kind"]) for r in records)
-        self.rows: list[tuple[int, int, float, float]] = []
-        self.skipped = 0
 
-    def score(self, keep: NDArray[np.bool_], group: str, note: str | None = None) -> Score:
+def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, note: str) -> list[Score]:
+    """Overall, by kind and by scene; `note` says why image pairs have no value, empty where all have one."""
+    of = {id(r): pairs for r, pairs in zip(records, found, strict=True)}
+
+    def score(chosen: Sequence[Records], group: str) -> Score:
         """Mean over the pairs of an iteration, then over iterations; cells are the iterations."""
-        chosen = np.flatnonzero(keep)
-        rows = [r for r in self.rows if keep[r[0]]]
-        rounds = sorted({r[1] for r in rows})
+        rows = [(s, *row) for s, r in enumerate(chosen) for row in of[id(r)]]
+        rounds = sorted({iteration for _, iteration, _, _ in rows})
         if not rounds:
-            return Score("map", group, float("nan"), 0, note=note)
+            return Score("map", group, float("nan"), 0)
         cells, weights = (np.zeros((len(rounds), len(chosen))) for _ in range(2))
         chance = np.zeros_like(cells)
         for scene, iteration, ap, random in rows:
-            at = rounds.index(iteration), int(np.searchsorted(chosen, scene))
+            at = rounds.index(iteration), scene
             cells[at] += ap
             chance[at] += random
             weights[at] += 1
         total = weights.sum(axis=1)
         value = float((cells.sum(axis=1) / total).mean())
         means = np.divide(cells, weights, out=np.full_like(cells, np.nan), where=weights > 0)
-        names, kinds = (tuple(x[i] for i in chosen) for x in (self.scenes, self.kinds))
+        names, kinds = (tuple(str(r.meta[key]) for r in chosen) for key in ("scene", "kind"))
         table = SceneValues(names, kinds, means, weights)
-        random = float((chance.sum(axis=1) / total).mean())
-        return scene_score("map", group, len(rows), table, value=value, chance=random, note=note)
+        guess = float((chance.sum(axis=1) / total).mean())
+        return scene_score("map", group, len(rows), table, value=value, chance=guess)
 
-    def scores(self, protocol: str, note: str | None) -> list[Score]:
-        """Overall, by kind and by scene."""
-        kinds = np.array(self.kinds)
-        scores = [self.score(np.ones(len(kinds), bool), "all", note)]
-        for kind in sorted(set(self.kinds)):
-            scores.append(self.score(kinds == kind, group_name(kind=kind)))
-        for i, scene in enumerate(self.scenes):
-            one = self.score(np.arange(len(kinds)) == i, group_name(scene=scene))
-            scores.append(Score("map", one.group, one.value, one.n, chance=one.chance))
-        return with_protocol(scores, protocol)
+    first, *others = grouped(records, score)
+    return with_protocol([replace(first, note=note or None), *others], protocol)
 
 
 def score_bojanic(records: Sequence[Records]) -> list[Score]:
     """AP per pair over its right matches, ties as one step; a pair without a right match is skipped."""
-    table = _Table(records)
-    for s, r in enumerate(records):
+    found: list[Pairs] = [[] for _ in records]
+    skipped = 0
+    for own, r in zip(found, records, strict=True):
         for image in np.unique(r["image"]):
             for iteration in np.unique(r["iteration"]):
                 rows = (r["image"] == image) & (r["iteration"] == iteration)
                 if not r["right"][rows].any():
-                    table.skipped += int(rows.any())
+                    skipped += int(rows.any())
                     continue
                 ap = average_precision(r["distance"][rows], r["right"][rows], ties="group")
                 random = chance_of_found_matches(int(rows.sum()), 1 / r.meta["candidates"][image])
-                table.rows.append((s, int(iteration), ap, random))
-    note = (
-        f"{table.skipped} pairs without a right match are skipped, as in the original"
-        if table.skipped
-        else None
-    )
-    return table.scores("bojanic", note)
+                own.append((int(iteration), ap, random))
+    note = f"{skipped} pairs without a right match are skipped, as in the original" if skipped else ""
+    return _scores(records, found, "bojanic", note)
 
 
 def score_exact(records: Sequence[Records]) -> list[Score]:
     """AP per pair over all answered queries, expected ties; pairs without an answer are counted."""
-    table = _Table(records)
-    for s, r in enumerate(records):
+    found: list[Pairs] = [[] for _ in records]
+    skipped = 0
+    for own, r in zip(found, records, strict=True):
         for image, pair in enumerate(r.meta["pairs"]):
             answered, rows = int(pair["answered"]), r["image"] == image
             if answered == 0:
-                table.skipped += 1
+                skipped += 1
                 continue
             ap = average_precision(r["distance"][rows], r["right"][rows], normaliser=answered)
             random = chance_average_precision(
                 int(rows.sum()), float(pair["chance_right"]), normaliser=answered, certain=False
             )
-            table.rows.append((s, 0, ap, random))
-    note = f"{table.skipped} pairs without a re-detected keypoint have no value" if table.skipped else None
-    return table.scores("exact", note)
+            own.append((0, ap, random))
+    note = f"{skipped} pairs without a re-detected keypoint have no value" if skipped else ""
+    return _scores(records, found, "exact", note)
 
 
 class Matching(KeypointTask):

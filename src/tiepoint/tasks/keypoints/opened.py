@@ -65,6 +65,30 @@ def image_features(features: Features, key: str) -> ImageFeatures:
     return ImageFeatures(key, xy, values, valid)
 
 
+class Growing:
+    """Columns of records, by name and type, that grow part by part; a number stands for all rows of a part.
+
+    >>> made = Growing(image=np.int16, right=np.float64)
+    >>> made.add(3, np.array([True, False]))
+    >>> made.columns()
+    {'image': array([3, 3], dtype=int16), 'right': array([1., 0.])}
+    """
+
+    def __init__(self, **kinds: type) -> None:
+        self._parts: dict[str, list[Any]] = {name: [np.empty(0)] for name in kinds}
+        self._kinds = kinds
+
+    def add(self, *values: Any) -> None:
+        """One value or array a column."""
+        rows = next(len(v) for v in values if np.ndim(v))
+        for parts, value in zip(self._parts.values(), values, strict=True):
+            parts.append(np.broadcast_to(value, rows))
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """All parts, one below the other."""
+        return {name: np.concatenate(p).astype(self._kinds[name]) for name, p in self._parts.items()}
+
+
 Compare = Callable[["OpenKeypoints", str, Features], Records]
 """Makes the records of one scene."""
 

@@ -18,11 +18,11 @@ from ...kernels import pair_distances
 from ...metrics import average_precision_of_lists
 from ...metrics.ranking.chance import chance_against_nearest
 from ...model.records import Records
-from ...model.scores import SceneValues, Score, group_name
+from ...model.scores import SceneValues, Score
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
 from ..info import AP_OF_PAIRS, count
-from ..scene_means import count_score, scene_score, with_protocol
+from ..scene_means import count_score, grouped, scene_score, with_protocol
 from .bojanic import (
     drawn_queries,
     errors_to,
@@ -41,30 +41,22 @@ from .distractors import (
     query_sample,
 )
 from .location_table import answered_targets, least, location_table, right_table
-from .opened import CITE, LICENCE, OpenKeypoints
+from .opened import CITE, LICENCE, Growing, OpenKeypoints
 from .workbench_pooled import compare_retrieval, score_retrieval
 
 Ints = NDArray[np.int64]
 _DRAWN = 100
 
 
-class _Lists:
-    """Grows the lists of the queries of one scene: (iteration, query, distance, right)."""
+def _growing() -> Growing:
+    return Growing(iteration=np.int16, query=np.int32, distance=np.float64, right=np.int8)
 
-    def __init__(self) -> None:
-        self._parts: list[tuple[Any, ...]] = []
 
-    def add(self, iteration: int, query: Ints, distance: NDArray[np.float64], right: int) -> None:
-        n = len(query)
-        self._parts.append((np.full(n, iteration), query, distance, np.full(n, right)))
-
-    def columns(self) -> dict[str, NDArray[Any]]:
-        empty = (np.empty(0),) * 4
-        joined = [np.concatenate(c) for c in zip(*self._parts, empty, strict=True)]
-        order = np.lexsort((joined[1], joined[0]))
-        names = ("iteration", "query", "distance", "right")
-        kinds = (np.int16, np.int32, np.float64, np.int8)
-        return {n: c[order].astype(k) for n, c, k in zip(names, joined, kinds, strict=True)}
+def _lists(made: Growing, meta: dict[str, Any]) -> Records:
+    """The records of a scene, query after query."""
+    columns = made.columns()
+    order = np.lexsort((columns["query"], columns["iteration"]))
+    return Records("pair", {name: column[order] for name, column in columns.items()}, meta)
 
 
 def _drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, available: int) -> Ints:
@@ -77,7 +69,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
     targets = {k: rows_of(features, f"{scene}/{k}") for k in others}
-    made = _Lists()
+    made = _growing()
     rounds = range(opened.options.iterations)
     drawn = [drawn_queries(opened, scene, reference, i) for i in rounds]
     searched = []
@@ -104,7 +96,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
                 made.add(i, np.arange(len(drawn[i])), distance, 0)
                 searched.append(len(rows))
     meta = {"scene": scene, "kind": kind_of(scene), "kept": len(reference.kept), "searched": searched}
-    return Records("pair", made.columns(), meta)
+    return _lists(made, meta)
 
 
 def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
@@ -114,7 +106,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
     """
     s, options = opened.sequences, opened.options
     source, places, targets = answered_targets(opened, scene, features)
-    made = _Lists()
+    made = _growing()
     unanswered = 0
     searched = []
     rounds = range(options.iterations)
@@ -141,7 +133,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
             made.add(i, numbers[i], table.min(axis=1, initial=np.inf), 0)
             searched.append(len(rows))
     meta = {"scene": scene, "kind": s.kind(scene), "unanswered": unanswered, "searched": searched}
-    return Records("pair", made.columns(), meta)
+    return _lists(made, meta)
 
 
 def query_aps(record: Records, ties: str) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
@@ -186,12 +178,7 @@ def _chances(record: Records, relevant: NDArray[np.int64]) -> dict[int, float]:
 
 
 def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
-    scores = [_map(records, ties, "all")]
-    for kind in sorted({str(r.meta["kind"]) for r in records}):
-        scores.append(_map([r for r in records if r.meta["kind"] == kind], ties, group_name(kind=kind)))
-    for r in records:
-        one = _map([r], ties, group_name(scene=r.meta["scene"]))
-        scores.append(Score("map", one.group, one.value, one.n, chance=one.chance))
+    scores = grouped(records, lambda chosen, group: _map(chosen, ties, group))
     right = sum(int((r["right"] > 0).sum()) for r in records)
     scores.append(count_score("retrieval_num_true_positives", right))
     scores.append(count_score("retrieval_num_hard_negatives", 0, note="label 0 is not in the lists"))

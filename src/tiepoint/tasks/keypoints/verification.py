@@ -21,44 +21,23 @@ from ...metrics import (
     precision_recall_curve,
 )
 from ...model.records import Records
-from ...model.scores import PooledBins, Score, group_name
+from ...model.scores import PooledBins, Score
 from ...model.units import Features
 from ..base import MetricInfo, StepTable, TaskInfo
 from ..info import AP_OF_PAIRS, count
 from ..pooled_bins import pooled_bins
-from ..scene_means import count_score, with_protocol
+from ..scene_means import count_score, grouped, with_protocol
 from .bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of, searched_rows
 from .distractors import DistractorTask, bojanic_images, by_image, other_images, query_sample
 from .location_table import answered_targets, least, location_table, nearest_distance, right_table
-from .opened import CITE, LICENCE, OpenKeypoints
+from .opened import CITE, LICENCE, Growing, OpenKeypoints
 from .workbench_pooled import compare_verification, score_verification
 
 Floats = NDArray[np.float64]
 
 
-class _List:
-    """Grows a list of (iteration, distance, right, scene of the neighbour)."""
-
-    def __init__(self, scenes: tuple[str, ...]) -> None:
-        self._number = {scene: i for i, scene in enumerate(scenes)}
-        self._parts: list[tuple[int, Floats, Any, str]] = []
-
-    def add(self, iteration: int, distance: Floats, right: Any, scene: str) -> None:
-        self._parts.append((iteration, distance, np.broadcast_to(right, len(distance)), scene))
-
-    def columns(self) -> dict[str, NDArray[Any]]:
-        def join(parts: list[Any], dtype: type) -> NDArray[Any]:
-            return np.concatenate([*parts, np.empty(0)]).astype(dtype)
-
-        sizes = [len(p[1]) for p in self._parts]
-        return {
-            "iteration": join([np.full(n, p[0]) for n, p in zip(sizes, self._parts, strict=True)], np.int16),
-            "distance": join([p[1] for p in self._parts], np.float64),
-            "right": join([p[2] for p in self._parts], np.float64),
-            "other": join(
-                [np.full(n, self._number[p[3]]) for n, p in zip(sizes, self._parts, strict=True)], np.int32
-            ),
-        }
+def _growing() -> Growing:
+    return Growing(iteration=np.int16, distance=np.float64, right=np.float64, other=np.int32)
 
 
 def _meta(opened: OpenKeypoints, scene: str, kind: str, **more: Any) -> dict[str, Any]:
@@ -71,7 +50,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
     _, *others = opened.sequences.images(scene)
     reference = reference_of(opened, scene, features)
     targets = {k: rows_of(features, f"{scene}/{k}") for k in others}
-    made = _List(opened.sequences.scenes)
+    made, number = _growing(), opened.sequences.scenes.index
     rounds = range(opened.options.iterations)
     drawn = [drawn_queries(opened, scene, reference, i) for i in rounds]
     distractors = 0
@@ -81,7 +60,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
                 queries = reference.rows.values[chosen]
                 index, distance = nearest_rows(queries, target, features.distance)
                 right = is_nearest(reference.projected[k][chosen], target.xy, index)
-                made.add(iteration, distance, right, scene)
+                made.add(iteration, distance, right, number(scene))
     for key, used in by_image([bojanic_images(opened, scene, i) for i in rounds]).items():
         image = searched_rows(opened, features, key)
         chosen = np.concatenate([drawn[i] for i in used])
@@ -89,7 +68,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
             distance = nearest_rows(reference.rows.values[chosen], image, features.distance)[1]
             distractors += len(used)
             for i, part in zip(used, np.split(distance, len(used)), strict=True):
-                made.add(i, part, 0.0, key.rpartition("/")[0])
+                made.add(i, part, 0.0, number(key.rpartition("/")[0]))
     meta = _meta(opened, scene, kind_of(scene), kept=len(reference.kept), distractor_images=distractors)
     return Records("pair", made.columns(), meta)
 
@@ -104,7 +83,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
     """
     s, options = opened.sequences, opened.options
     source, places, targets = answered_targets(opened, scene, features)
-    made = _List(s.scenes)
+    made, number = _growing(), s.scenes.index
     away = distractors = 0
     rounds = range(options.iterations)
     drawn = [query_sample(len(places.xy), options.queries, options.seed, scene, i) for i in rounds]
@@ -115,8 +94,8 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
             table = location_table(source, places, target, spots, seen, features.distance)
             right = right_table(found.query, found.target, seen, table.shape)
             answered = found.status[seen] == ANSWERED
-            made.add(iteration, least(table, right)[answered], 1.0, scene)
-            made.add(iteration, least(table, ~right), 0.0, scene)
+            made.add(iteration, least(table, right)[answered], 1.0, number(scene))
+            made.add(iteration, least(table, ~right), 0.0, number(scene))
     for key, used in by_image([other_images(opened, scene, i) for i in rounds]).items():
         other, _, image = key.rpartition("/")
         target = opened.features_of(features, other, image)
@@ -124,7 +103,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
         distance = nearest_distance(source, places, target, chosen, features.distance)
         distractors += len(used)
         for i, part in zip(used, np.split(distance, len(used)), strict=True):
-            made.add(i, part, 0.0, other)
+            made.add(i, part, 0.0, number(other))
     meta = _meta(opened, scene, s.kind(scene), out_of_view=away, distractor_images=distractors)
     return Records("pair", made.columns(), meta)
 
@@ -176,11 +155,7 @@ def _bins(records: Sequence[Records]) -> PooledBins | None:
 
 
 def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
-    scores = [_pooled(records, ties, "all")]
-    for kind in sorted({str(r.meta["kind"]) for r in records}):
-        chosen = [r for r in records if r.meta["kind"] == kind]
-        scores.append(_pooled(chosen, ties, group_name(kind=kind)))
-    scores += [replace(_pooled([r], ties, group_name(scene=r.meta["scene"])), pooled=None) for r in records]
+    scores = grouped(records, lambda chosen, group: _pooled(chosen, ties, group))
     positives = sum(float(r["right"].sum()) for r in records)
     scores.append(count_score("total_true_positives", positives))
     scores.append(count_score("total_negatives", sum(len(r) for r in records) - positives))
