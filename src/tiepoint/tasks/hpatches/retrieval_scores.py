@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +18,6 @@ from .retrieval_compare import Pool
 
 METRIC = "map"
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Mean AP by scene of one noise level and pool: (scenes,) values, and the chance level of the mean."""
-
-    values: Floats
-    chance: float
 
 
 def columns_of(records: Records, rules: V2Rules) -> list[int]:
@@ -75,14 +66,15 @@ def query_values(records: Records, noise: int, column: int, rules: V2Rules) -> F
     )
 
 
-def _cell(records: Records, noise: int, column: int, rules: V2Rules, weights: Floats) -> Cell:
+def _cell(records: Records, noise: int, column: int, rules: V2Rules, scenes: int) -> tuple[Floats, float]:
+    """Mean AP by scene of one noise level and pool, (scenes,), and the chance level of the mean."""
     value = query_values(records, noise, column, rules)
-    means, _ = scene_means(value, records["scene"], len(weights))
+    means, _ = scene_means(value, records["scene"], scenes)
     per = len(records.meta["images"]) // len(records.meta["noises"])
     sizes, times = np.unique(records["negatives"][:, column], return_counts=True)
     flavour = "trapezoid" if rules.trapezoid else "trec"
     guess = [chance_average_precision(int(n) + per, per, flavour=flavour) for n in sizes]
-    return Cell(means, float(np.sum(np.array(guess) * times) / times.sum()))
+    return means, float(np.sum(np.array(guess) * times) / times.sum())
 
 
 def score(records: Sequence[Records], rules: V2Rules, protocol: str) -> list[Score]:
@@ -91,7 +83,7 @@ def score(records: Sequence[Records], rules: V2Rules, protocol: str) -> list[Sco
     noises, columns = r.meta["noises"], columns_of(r, rules)
     weights = np.bincount(r["scene"], minlength=len(r.meta["scenes"])).astype(np.float64)
     label = {s: Pool(*r.meta["pools"][s]).label for s in columns}
-    cells = {(z, s): _cell(r, z, s, rules, weights) for z in range(len(noises)) for s in columns}
+    cells = {(z, s): _cell(r, z, s, rules, len(weights)) for z in range(len(noises)) for s in columns}
     head = columns if rules.mean_over_pools else columns[-1:]
     levels = range(len(noises))
     groups = {group_name(noise=noises[z], pool=label[s]): [(z, s)] for z in levels for s in columns}
@@ -100,13 +92,13 @@ def score(records: Sequence[Records], rules: V2Rules, protocol: str) -> list[Sco
     groups["all"] = [(z, s) for z in levels for s in head]
     found = []
     for group, parts in groups.items():
-        table = np.array([cells[c].values for c in parts])
+        table = np.array([cells[c][0] for c in parts])
         share = np.broadcast_to(weights, table.shape).copy()
         scenes = SceneValues(tuple(r.meta["scenes"]), tuple(r.meta["kinds"]), table, share)
-        chance = float(np.mean([cells[c].chance for c in parts]))
+        chance = float(np.mean([cells[c][1] for c in parts]))
         n = len(r) * len(parts)
         found.append(scene_score(METRIC, group, n, scenes, protocol=protocol, chance=chance))
-    every = np.array([cells[c].values for c in groups["all"]])
+    every = np.array([cells[c][0] for c in groups["all"]])
     for i in np.flatnonzero(weights):
         group = group_name(scene=r.meta["scenes"][i])
         found.append(Score(METRIC, group, float(every[:, i].mean()), int(weights[i]), protocol))
