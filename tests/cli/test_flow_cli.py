@@ -166,7 +166,7 @@ def test_a_scale_that_cannot_be_known_is_asked_for(folder: Path) -> None:
     write_image(folder / "large.png", np.zeros((20, 28, 3), np.uint8))
     with pytest.raises(InputError, match=r"the flow is 14 x 10 and image 2 is 28 x 20; give image 1 too"):
         call("warp", folder / "large.png", folder / "flow1.flo", "--out", folder / "w.png")
-    with pytest.raises(InputError, match="--image1"):
+    with pytest.raises(InputError, match="`image1`"):
         call("show", folder / "flow1.flo", "--image2", folder / "large.png")
 
 

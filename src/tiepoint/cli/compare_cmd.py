@@ -15,16 +15,20 @@ from .words import as_flags
 def compare(
     methods: list[str] = typer.Argument(None, metavar="[METHOD...]", help="Methods or run ids; default all."),
     task: str = typer.Option(..., "--task", help="Task whose runs are compared."),
-    metric: str = typer.Option(None, "--metric", help="Score to compare by; default the task's headline."),
+    metric: str = typer.Option(
+        None, "--metric", help="Score to compare by; default the task's headline score."
+    ),
     group: str = typer.Option(None, "--group", help="Group of the score, e.g. noise=hard."),
     protocol: str = typer.Option(
-        None, "--protocol", help="Protocol; default exact, for imported results theirs."
+        None, "--protocol", help="Protocol; default one that all runs have, exact before others."
     ),
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
     baseline: str = typer.Option(
         None, "--baseline", help="Method the others are compared with; default the best."
     ),
-    allow: list[str] = typer.Option(None, "--allow", help="What may differ: dataset, lists, scenes, split …"),
+    allow: list[str] = typer.Option(
+        None, "--allow", help="Differences to accept: dataset, lists, scenes, split …"
+    ),
     out: Path = typer.Option(
         None, "--out", help="Write the table here: .md, .tex, .csv, .json, .parquet or .txt."
     ),

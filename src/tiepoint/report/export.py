@@ -98,7 +98,7 @@ def _latex(section: Section) -> str:
     step = LATEX_COLUMNS
     pieces = [range(i, min(i + step, len(table.columns))) for i in range(0, len(table.columns), step)]
     where = f", on {section.dataset}" if section.dataset else ""
-    caption = f"{section.task}, protocol {section.protocol}{where}; 95 % intervals by scene."
+    caption = f"{section.task}, protocol {section.protocol}{where}; 95 % confidence intervals over scenes."
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(caption)}}}"]
     for piece in pieces:
         heads = ["method", "", *(table.headings[i] for i in piece)]

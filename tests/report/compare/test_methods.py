@@ -122,7 +122,7 @@ def test_few_scenes_show_what_they_can_and_cannot_do() -> None:
     assert c.smallest_p == 0.0625
     assert {r.letters for r in c.rows} == {("a",)}
     assert "smallest p these scenes allow is 0.062" in c.answer("high", "low")
-    assert "smallest p possible 0.062" in str(c)
+    assert "the smallest possible p is 0.062" in str(c)
 
 
 def test_one_method_alone_has_a_table_without_tests() -> None:

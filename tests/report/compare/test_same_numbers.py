@@ -85,7 +85,7 @@ def test_letters_ranks_values_and_p_are_the_same(
         seen += 1
         assert own[:3] == [m["group"], rank(m), f"{100 * m['value']:.2f}"], m["name"]
     assert seen >= 5
-    assert f"could give is {found['smallest_p']:.2g}" in page
+    assert f"smallest possible p is {found['smallest_p']:.2g}" in page
     out = tmp_path / "r.md"
     assert command(["report", "--store", str(report_store), "--format", "md", "--out", str(out)]) == 0
     letters = dict(re.findall(r"^\| (\w+) \| ([a-z ]*) \|", out.read_text(), flags=re.M)[1:])

@@ -52,5 +52,5 @@ def test_the_report_of_published_results_has_their_groups(store: str, tmp_path: 
     page = out.read_text(encoding="utf-8")
     assert "not separated by these 115 scenes" in page
     assert "i_objects = i_table are the same scene" in page
-    assert "116 scenes by kind" in page
+    assert "116 scenes, grouped by kind" in page
     assert len(page) < 10_000_000

@@ -84,7 +84,7 @@ def test_the_command_and_what_it_writes(
 ) -> None:
     store = ["--store", str(report_store)]
     assert command(["show", odd.id[:6], *store]) == 0
-    assert "scenes under exact" in capsys.readouterr().out
+    assert "scores by scene under exact" in capsys.readouterr().out
     assert command(["show", odd.id, "--conventions", *store]) == 0
     assert "hbench-2016" in capsys.readouterr().out
     assert command(["show", odd.id, "--curves", str(tmp_path / "c.csv"), *store]) == 0

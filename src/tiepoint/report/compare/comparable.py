@@ -15,7 +15,7 @@ from ..runs.names import some
 
 # Reasons that come from the scene values themselves, next to the keys of the metadata.
 SCENES, VALUES, WEIGHTS = "scenes", "values", "weights"
-REMEDY = "repeat the older ones"
+REMEDY = "rerun the older ones"
 
 
 def check_metadata(

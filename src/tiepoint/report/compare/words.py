@@ -43,7 +43,7 @@ def answer(c: Comparison, pair: PairRow) -> str:
     bounds = ""
     if pair.low is not None and pair.high is not None:
         low, high = sorted((pair.low, pair.high)) if pair.difference >= 0 else (-pair.high, -pair.low)
-        bounds = f" ({level} interval {number(c, low)} to {number(c, high)})"
+        bounds = f" ({level} confidence interval {number(c, low)} to {number(c, high)})"
     tested = f"p = {p_value(pair.p_adjusted)}, family-wise over {c.pairs_size} pair{'s'[: c.pairs_size != 1]}"
     if not pair.separated:
         floor = ""
@@ -70,7 +70,7 @@ def answer(c: Comparison, pair: PairRow) -> str:
 def _signed_bounds(c: Comparison, pair: PairRow, level: str) -> str:
     if pair.low is None or pair.high is None:
         return ""
-    return f" ({level} interval {number(c, pair.low)} to {number(c, pair.high)})"
+    return f" ({level} confidence interval {number(c, pair.low)} to {number(c, pair.high)})"
 
 
 def title(c: Comparison) -> str:
@@ -90,14 +90,14 @@ def legend(c: Comparison) -> list[str]:
     """What the columns mean and how the numbers were made, then the notes."""
     level = f"{100 * c.level:g} %"
     how = {
-        "bca": f"BCa bootstrap of scenes within kinds, {c.resamples:,} resamples",
-        "t": "Student t on scenes within kinds",
-        "none": "none below 6 scenes",
+        "bca": f"{level}, BCa bootstrap over scenes within kinds, {c.resamples:,} resamples",
+        "t": f"{level}, Student t over scenes within kinds",
+        "none": "none with fewer than 6 scenes, or a single scene of a kind",
     }[c.interval_kind]
     tested = sum(r.tested and r.identical_to is None for r in c.rows)
-    lines = [f"{scene_words(c)}, {_methods(tested)}; intervals: {level}, {how}."]
+    lines = [f"{scene_words(c)}, {_methods(tested)}; confidence intervals: {how}."]
     if not c.scenes:
-        lines = ["No scene values: no intervals, no tests."]
+        lines = ["There are no scene values, so nothing is tested."]
     if c.pairs:
         over = (
             f"over the {c.family_size} comparisons with {c.baseline}"
@@ -107,13 +107,13 @@ def legend(c: Comparison) -> list[str]:
         if c.pooled and c.draws:
             test = f"bootstrap of the difference, step-down max-T {over}"
         elif c.pooled:
-            test = f"Student t of leaving scenes out, Holm {over}"
+            test = f"Student t from leaving one scene out at a time, Holm {over}"
         else:
             patterns = f"all {c.draws:,} patterns" if c.exact else f"{c.draws - 1:,} patterns"
             test = f"studentised sign-flip test ({patterns}), step-down max-T {over}"
-        lines.append(f"p: {test}; smallest p possible {p_value(c.smallest_p)}.")
+        lines.append(f"p: {test}; the smallest possible p is {p_value(c.smallest_p)}.")
         lines.append(
             f"Methods that share a letter are not separated by these {c.n_scenes} scenes ({level}, "
-            f"family-wise over {c.pairs_size} pairs); ranks: all hold at once with {level}."
+            f"family-wise over {c.pairs_size} pairs); rank ranges hold jointly at {level}."
         )
     return lines + [f"Note: {n}." for n in c.notes]

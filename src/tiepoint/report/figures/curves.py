@@ -122,7 +122,7 @@ def _figure(section: Section, group: str, curve: str, lines: Sequence[Line], mea
     order = {section.names[r.id]: i for i, r in enumerate(section.runs)}
     square = curve in ("roc", "pr", "precision_recall")
     diagonal: Any = [("chance", np.array([0.0, 1.0]), np.array([0.0, 1.0]))] if curve == "roc" else []
-    caption = "The area under a mean curve is the score." if curve == "pr" and mean else ""
+    caption = "The area under the mean curve is the score." if curve == "pr" and mean else ""
     return lines_figure(
         section,
         sorted(lines, key=lambda line: order[line.name]),

@@ -88,7 +88,7 @@ def heat_map(section: Section) -> Figure | None:
     return Figure(
         name,
         f"{section.metric} by scene",
-        f"{len(scenes)} scenes by kind, easy ones first; the brighter, the better.",
+        f"{len(scenes)} scenes, grouped by kind, easy ones first; brighter is better.",
         picture,
         to_csv(["method", *scenes], rows),
         wide=len(scenes) > 12,

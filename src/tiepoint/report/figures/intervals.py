@@ -52,7 +52,11 @@ def intervals_figure(section: Section) -> Figure | None:
     name = f"leaderboard {section.title}"
     data = [[*r[:4], lines["chance"], r[4]] for r in rows]
     with_bars = any(r[2] is not None for r in rows)
-    bars = "bars are 95 % intervals by scene" if with_bars else "no intervals: too few scenes or none known"
+    bars = (
+        "bars are 95 % confidence intervals over scenes"
+        if with_bars
+        else "no confidence intervals: there are too few scenes, or none are known"
+    )
     picture = svg(
         draw,
         name=name,

@@ -89,9 +89,9 @@ def lines_figure(
     notes = [caption]
     if bands:
         which = "Bands" if bands <= MOST_BANDS else f"Bands (of the best {MOST_BANDS})"
-        notes.append(f"{which} are 95 % by scene, at each point.")
+        notes.append(f"{which} are pointwise 95 % confidence bands over scenes.")
     if len(lines) > len(drawn):
-        notes.append(f"The best {len(drawn)} methods are drawn; the data have all {len(lines)}.")
+        notes.append(f"Only the best {len(drawn)} methods are drawn; the data have all {len(lines)}.")
     return Figure(name, title, " ".join(n for n in notes if n), picture, _data(lines, x_label, y_label))
 
 

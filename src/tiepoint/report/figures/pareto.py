@@ -12,6 +12,7 @@ from .svg import INK, PALETTE, svg, text_width
 
 COSTS = ("time_s", "bytes_per_descriptor")
 LABEL_PT = 8.0
+LABELS = "Labels that did not fit are in the data."
 
 
 def frontier(costs: Sequence[float], values: Sequence[float]) -> list[int]:
@@ -64,11 +65,11 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
 
     name = f"cost {cost} {section.title}"
     where = "time" if cost == "time_s" else "bytes"
-    note = " Times are medians of repeats on one machine." if cost == "time_s" else ""
+    note = " Times are medians of repeated measurements on one machine." if cost == "time_s" else ""
     return Figure(
         name,
         f"{section.metric} against {where}",
-        f"Diamonds on the dashed line are not beaten in both.{note} Names without room are in the data.",
+        f"No other method is better in both than a diamond on the dashed line.{note} {LABELS}",
         svg(draw, name=name, label=f"{section.metric} against {where}", height=4.0),
         to_csv(["method", cost, "value", "low", "high"], rows),
     )
@@ -77,7 +78,7 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
 def _axis(cost: str, per: str, largest: float) -> tuple[str, float]:
     """Label and factor of the cost axis: microseconds, or milliseconds where all but small times are long."""
     if cost != "time_s":
-        return "bytes a descriptor", 1.0
+        return "bytes per descriptor", 1.0
     unit, factor = ("µs", 1e6) if largest < 0.02 else ("ms", 1e3)
     return f"time per {per} ({unit})", factor
 

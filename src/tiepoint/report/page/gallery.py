@@ -55,14 +55,15 @@ def gallery(section: Section) -> dict[str, Any] | None:
     found = []
     for query, right in spread:
         answer = min(wrong[(query, right)], key=lambda a: (-wrong[(query, right)][a], a))
-        trio = [("query", query), ("right answer", right), ("most given answer", answer)]
+        trio = [("query", query), ("right answer", right), ("most frequent answer", answer)]
         pictures = [
             {"label": label, "what": reference, "source": album.cutout(owner[query, right], reference)}
             for label, reference in trio
         ]
         caption = f"missed by {missed[(query, right)]} of {len(runs)} methods"
         found.append({"pictures": pictures, "caption": caption})
-    note = f"{len(missed):,} queries are missed by at least one of {len(runs)} methods; these by most."
+    some = f"{len(missed):,} queries are missed by at least one of {len(runs)} methods"
+    note = f"{some}; the ones that most of them miss are shown."
     return {"task": section.title, "note": note, "misses": found}
 
 
@@ -178,7 +179,7 @@ def pair_gallery(section: Section) -> dict[str, Any] | None:
         caption = f"{item}: " + ", ".join(f"{name} {100 * value:.1f} %" for name, value in order[:8])
         shown.append({"pictures": pictures, "caption": caption + (", …" if len(order) > 8 else "")})
     note = (
-        f"The {len(worst)} of {len(full)} pairs with the lowest headline score, the mean over {len(runs)} "
+        f"The {len(worst)} of {len(full)} pairs with the lowest headline score, averaged over {len(runs)} "
         f"methods, lowest first; pairs above {100 * EASY:.0f} % are left out."
     )
     return {"task": section.title, "note": note, "misses": shown, "pairs": True}

@@ -51,7 +51,7 @@ def cost(efficiency: Mapping[str, Any]) -> str:
     """Time, bytes and memory in words.
 
     >>> cost({"time_s": 0.2, "time_quartiles_s": [0.1, 0.3], "per": "image", "bytes_per_descriptor": 128})
-    '200 ms per image (quartiles 100 ms to 300 ms), 128 bytes a descriptor'
+    '200 ms per image (quartiles 100 ms to 300 ms), 128 bytes per descriptor'
     """
     parts = []
     if efficiency.get("time_s") is not None:
@@ -59,9 +59,9 @@ def cost(efficiency: Mapping[str, Any]) -> str:
         quartiles = f"quartiles {duration(low)} to {duration(high)}"
         parts.append(f"{duration(efficiency['time_s'])} per {efficiency['per']} ({quartiles})")
     if efficiency.get("bytes_per_descriptor") is not None:
-        parts.append(f"{efficiency['bytes_per_descriptor']} bytes a descriptor")
+        parts.append(f"{efficiency['bytes_per_descriptor']} bytes per descriptor")
     if efficiency.get("peak_memory_bytes") is not None:
-        parts.append(f"{efficiency['peak_memory_bytes'] / 2**20:.1f} MiB at the peak")
+        parts.append(f"{efficiency['peak_memory_bytes'] / 2**20:.1f} MiB of memory at most")
     return ", ".join(parts)
 
 

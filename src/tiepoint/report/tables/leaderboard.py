@@ -138,10 +138,10 @@ def _wording(comparison: Comparison | None) -> str:
         return ""
     text = (
         f"Methods that share a letter are not separated by these {comparison.n_scenes} scenes "
-        f"({100 * comparison.level:g} %, family-wise); ranks hold for all methods at once."
+        f"({100 * comparison.level:g} %, family-wise); rank ranges hold jointly."
     )
     if comparison.smallest_p > 0:
-        text += f" The smallest p these scenes could give is {comparison.smallest_p:.2g}."
+        text += f" The smallest possible p is {comparison.smallest_p:.2g}."
     return text
 
 

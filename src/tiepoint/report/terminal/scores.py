@@ -48,7 +48,7 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
         mine = [r for r in runs if r.task == name]
         for protocol in dict.fromkeys(s["protocol"] for r in mine for s in r.stored.scores):
             columns = shown_columns(mine, task, protocol)
-            title = f"{name}, protocol {protocol} (percent unless a unit is given, 95 % interval)"
+            title = f"{name}, protocol {protocol} (percent unless a unit is given; 95 % confidence interval)"
             title += f"; {task.info.table_note}" if task.info.table_note else ""
             names = dict(zip((r.id for r in mine), distinct_names(mine), strict=True))
             table = Table(title=title, title_justify="left")

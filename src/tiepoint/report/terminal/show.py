@@ -51,7 +51,9 @@ def scores_table(run: Run) -> Any:
 
     task, protocols = stored_task(run.task), protocols_of(run)
     by = {(s["protocol"], s["metric"], s["group"]): s for s in run.stored.scores}
-    table = Table(title="scores (percent unless a unit is given, 95 % interval)", title_justify="left")
+    table = Table(
+        title="scores (percent unless a unit is given; 95 % confidence interval)", title_justify="left"
+    )
     for name in ("score", "group", *protocols, "n", "chance"):
         table.add_column(name, justify="left" if name in ("score", "group") else "right")
     for metric, name, groups in _rows(run):
@@ -172,7 +174,7 @@ def scene_table(run: Run) -> Any:
     best = task.headline(have)
     columns = [c for c in task.table_columns(have) if c != best]
     metrics = [c[0] for c in ([best] if best else []) + columns][:MOST_SCENE_COLUMNS]
-    table = Table(title=f"scenes under {protocol}", title_justify="left")
+    table = Table(title=f"scores by scene under {protocol}", title_justify="left")
     table.add_column("scene")
     for metric in metrics:
         table.add_column(heading(task, metric, "all"), justify="right")
