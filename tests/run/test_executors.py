@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from tiepoint.model.errors import InputError
 from tiepoint.run import engine
 from tiepoint.run.context import Context, Recipe
 from tiepoint.run.engine import Request, Shared, evaluate
-from tiepoint.run.executors import Executor, InProcess, Job, Outcome
+from tiepoint.run.executors import Done, Executor, InProcess, Job, Outcome
 from tiepoint.run.executors.pool import ProcessPool
 from tiepoint.store.store import Store
 
@@ -101,12 +101,7 @@ class Recording:
         self.jobs: list[str] = []
 
     def run(
-        self,
-        job: Job,
-        arguments: Mapping[str, Any],
-        recipe: Recipe | None,
-        done: Callable[[], None],
-        patience: int | None,
+        self, job: Job, arguments: Mapping[str, Any], recipe: Recipe | None, done: Done, patience: int | None
     ) -> Outcome:
         assert recipe is not None
         self.jobs += arguments

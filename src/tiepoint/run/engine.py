@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,6 @@ from ..model.units import Unit
 from ..store.atomic import remove_temporaries, temporary_folder
 from ..store.features import FeatureCache
 from ..store.manifest import Manifest, MethodFacts
-from ..store.older import take_over_features
 from ..store.runs import StoredRun, load_runs
 from ..store.store import Store
 from . import machine
@@ -43,37 +44,28 @@ _tidied: set[Path] = set()
 """Stores from which this process has removed what killed processes left half-written."""
 
 
-class Shared:
+class Shared(ExitStack):
     """What the runs of one command share: worker processes, and features that are not kept after it."""
 
     def __init__(self, root: Path) -> None:
+        super().__init__()
         self.root = root
-        self._pools: dict[int, ProcessPool] = {}
-        self._stack = ExitStack()
-        self._unkept: FeatureCache | None = None
+        self._pool: ProcessPool | None = None
         if root not in _tidied:
             _tidied.add(root)
             remove_temporaries(root)
 
     def pool(self, jobs: int) -> Executor:
-        """The worker processes, so many."""
-        if jobs not in self._pools:
-            self._pools[jobs] = ProcessPool(jobs)
-            self._stack.callback(self._pools[jobs].close)
-        return self._pools[jobs]
+        """The worker processes; how many there are is said first."""
+        if self._pool is None:
+            self._pool = ProcessPool(jobs)
+            self.callback(self._pool.close)
+        return self._pool
 
-    @property
+    @cached_property
     def unkept(self) -> FeatureCache:
         """A cache that is gone when the command ends, however it does."""
-        if self._unkept is None:
-            self._unkept = FeatureCache(self._stack.enter_context(temporary_folder(self.root)))
-        return self._unkept
-
-    def __enter__(self) -> Shared:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        return FeatureCache(self.enter_context(temporary_folder(self.root)))
 
 
 def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run:
@@ -181,25 +173,20 @@ def work(
 ) -> tuple[dict[str, dict[str, str]], float]:
     """Features and records that are missing; the record keys by unit and comparison, and the seconds."""
     keys = context.feature_keys
-    if context.unkept is None:
-        take_over_features(context.features, context.method, {keys[n]: i for n, i in context.items.items()})
     missing = {name: (name, key) for name, key in keys.items() if context.features.meta(key) is None}
     label = f"{context.method.name}: features"
     # Looking up goes on to the end to list all problems; what computes is stopped after those that are shown.
     patience = SHOWN if context.method.reads_payload else None
     _adaptive(label, _extract, missing, context, recipe, pool, progress, patience)
     comparisons = list(dict.fromkeys(context.task.comparison(p) for p in protocols))
-    todo = {(u.key, c): (u, c, context.unit_keys(u)) for u in context.opened.units for c in comparisons}
-    named = {f"{unit} ({c})": argument for (unit, c), argument in todo.items()}
+    units = context.opened.units
+    todo = {f"{u.key} ({c})": (u, c, context.unit_keys(u)) for u in units for c in comparisons}
     travels = None if context.task.family == "patches" else recipe
     label = f"{context.method.name}: {context.task.name}"
     started = time.perf_counter()
-    results = _adaptive(label, _compare, named, context, travels, pool, progress)
+    made = _adaptive(label, _compare, todo, context, travels, pool, progress)
     seconds = time.perf_counter() - started
-    made: dict[str, dict[str, str]] = {}
-    for unit, comparison in todo:
-        made.setdefault(unit, {})[comparison] = results[f"{unit} ({comparison})"]
-    return made, seconds
+    return {u.key: {c: made[f"{u.key} ({c})"] for c in comparisons} for u in units}, seconds
 
 
 def _extract(context: Context, argument: tuple[str, str]) -> float:
@@ -227,14 +214,19 @@ def _adaptive(
     total = len(arguments)
     if not total:
         return {}
-    step = _steps(label, total, progress)
+    done = count()
+    progress(label, next(done), total)
+
+    def step() -> None:
+        progress(label, next(done), total)
+
     here = InProcess(context)
-    names = list(arguments)
+    rest = dict(arguments)
+    first = next(iter(rest))
     started = time.perf_counter()
-    results, failures = here.run(job, {names[0]: arguments[names[0]]}, None, step, 1)
+    results, failures = here.run(job, {first: rest.pop(first)}, None, step, 1)
     _raise_input(context, failures, patience)
-    estimate = (time.perf_counter() - started) * (total - 1)
-    rest = {n: arguments[n] for n in names[1:]}
+    estimate = (time.perf_counter() - started) * len(rest)
     apart = recipe is not None and estimate > PARALLEL_WORTH_S and len(rest) > 1
     more, failed = (pool if apart else here).run(job, rest, recipe, step, patience)
     failures += failed
@@ -242,19 +234,6 @@ def _adaptive(
     if failures:
         raise UnitError(f"{label}: {len(failures)} of {total} failed: {names_of(failures)}")
     return results | more
-
-
-def _steps(label: str, total: int, progress: Progress) -> Callable[[], None]:
-    """Called after every step, tells how many are done."""
-    done = 0
-    progress(label, 0, total)
-
-    def step() -> None:
-        nonlocal done
-        done += 1
-        progress(label, done, total)
-
-    return step
 
 
 def _raise_input(context: Context, failures: Sequence[Failure], patience: int | None = 1) -> None:

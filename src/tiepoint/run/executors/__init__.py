@@ -30,6 +30,7 @@ class Failure:
         return cls(name, f"{type(error).__name__}: {error}")
 
 
+Done = Callable[[], None]
 Outcome = tuple[dict[str, Any], list[Failure]]
 """Results by the name of the job, and the failures."""
 
@@ -38,12 +39,7 @@ class Executor(Protocol):
     """Runs jobs that do not depend on one another."""
 
     def run(
-        self,
-        job: Job,
-        arguments: Mapping[str, Any],
-        recipe: Recipe | None,
-        done: Callable[[], None],
-        patience: int | None,
+        self, job: Job, arguments: Mapping[str, Any], recipe: Recipe | None, done: Done, patience: int | None
     ) -> Outcome:
         """Apply `job` to every argument.
 
@@ -67,12 +63,7 @@ class InProcess:
     context: Context
 
     def run(
-        self,
-        job: Job,
-        arguments: Mapping[str, Any],
-        recipe: Recipe | None,
-        done: Callable[[], None],
-        patience: int | None,
+        self, job: Job, arguments: Mapping[str, Any], recipe: Recipe | None, done: Done, patience: int | None
     ) -> Outcome:
         """Apply `job` to every argument; the recipe is not needed."""
         results: dict[str, Any] = {}

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ from typing import Any
 from ...model.errors import UnitError
 from ...store.atomic import remove_temporaries
 from ..context import Context, Recipe
-from . import Failure, Job, Outcome, enough
+from . import Done, Failure, Job, Outcome, enough
 
 WATCH_S = 0.5
 """A worker looks this often whether its parent is still there."""
@@ -44,12 +44,7 @@ class ProcessPool:
         self._workers: dict[int, BaseProcess] = {}
 
     def run(
-        self,
-        job: Job,
-        arguments: Mapping[str, Any],
-        recipe: Recipe | None,
-        done: Callable[[], None],
-        patience: int | None,
+        self, job: Job, arguments: Mapping[str, Any], recipe: Recipe | None, done: Done, patience: int | None
     ) -> Outcome:
         """Apply `job` to every argument in the workers; see `Executor`."""
         if recipe is None:

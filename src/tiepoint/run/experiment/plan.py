@@ -15,7 +15,12 @@ from ...model.errors import InputError
 from .config import AGGREGATIONS, TYPES, DescriptorPlan, Evaluation, Experiment, KeypointPlaces
 
 PROJECTED_BORDER_PX = 40.0
-_STAGE = {"none": "none", "before_pooling": "before", "after_pooling": "after"}
+OF_SCALES = ("scales", "scale_weights", "scale_weighting", "scale_weight_sigma")
+OF_ONE = (
+    *("extended", *OF_SCALES, "pooling_aggregation", "secondary_descriptor", "stacking_weight", "norm_type"),
+    *("normalize_before_pooling", "normalize_after_pooling", "pooling"),
+)
+"""Settings of a single descriptor."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +85,7 @@ def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: st
         return [Place("", "own sets")]
     if descriptor.keypoint_set_name:
         return [Place(f"set:{descriptor.keypoint_set_name}", descriptor.keypoint_set_name)]
-    tuned = {
-        k: getattr(keypoints, k)
-        for k in ("contrast_threshold", "edge_threshold", "sigma")
-        if getattr(keypoints, k) is not None
-    }
+    tuned = keypoints.model_dump(include={"contrast_threshold", "edge_threshold", "sigma"}, exclude_none=True)
     if keypoints.source == "database":
         if tuned or "generator" in keypoints.model_fields_set or "max_features" in keypoints.model_fields_set:
             raise InputError("keypoints: a set is complete; remove generator, max_features and thresholds")
@@ -102,23 +103,25 @@ def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: st
             raise InputError(
                 f"keypoints: {', '.join(tuned)} belong to sift, not to {name}; write {name}?key=value"
             )
-        params = "&".join(f"{k}={v}" for k, v in tuned.items())
-        text = detector + (("&" if "?" in detector else "?") + params if params else "")
+        text = _joined(detector, [f"{k}={v}" for k, v in tuned.items()])
         if keypoints.source == "homography_projection":
             out.append(Place(f"set:{experiment}_{name}_projected", name, make=text))
-            continue
-        limits = _limits(keypoints, text)
-        out.append(Place(text + (("&" if "?" in text else "?") + limits if limits else ""), name))
+        else:
+            out.append(Place(_joined(text, _limits(keypoints, text)), name))
     return out
 
 
-def _limits(keypoints: KeypointPlaces, detector: str) -> str:
-    parts = []
-    if "max_features" not in detector:
-        parts.append(f"max_features={'none' if keypoints.max_features is None else keypoints.max_features}")
+def _limits(keypoints: KeypointPlaces, detector: str) -> list[str]:
+    most = "none" if keypoints.max_features is None else keypoints.max_features
+    parts = [] if "max_features" in detector else [f"max_features={most}"]
     if keypoints.border_px is not None and "border_px" not in detector:
         parts.append(f"border_px={keypoints.border_px:g}")
-    return "&".join(parts)
+    return parts
+
+
+def _joined(head: str, params: list[str]) -> str:
+    """A name with parameters behind it, which it may have some of already."""
+    return f"{head}{'&' if '?' in head else '?'}{'&'.join(params)}" if params else head
 
 
 def variants(d: DescriptorPlan) -> Iterator[tuple[str, str]]:
@@ -162,8 +165,11 @@ def _base(kind: str, extended: bool, name: str) -> tuple[str, list[str]]:
     return head, [*params, "extended=true"] if extended else params
 
 
-def _joined(head: str, params: list[str]) -> str:
-    return f"{head}?{'&'.join(params)}" if params else head
+def _refuse(d: DescriptorPlan, names: Sequence[str], why: str) -> None:
+    """Refuse settings of a descriptor that would have no effect."""
+    for name in names:
+        if getattr(d, name) != DescriptorPlan.model_fields[name].default:
+            raise InputError(f"{d.name}: {name} {why}")
 
 
 def _normalize(d: DescriptorPlan) -> str | None:
@@ -185,9 +191,7 @@ def pooled(d: DescriptorPlan, kind: str, pooling: str, aggregation: str | None, 
     head, params = _base(kind, d.extended, d.name)
     normalize = _normalize(d)
     if pooling == "none":
-        for what in ("scales", "scale_weights", "scale_weighting", "scale_weight_sigma"):
-            if getattr(d, what) is not None:
-                raise InputError(f"{d.name}: {what} has an effect only with pooling: domain_size_pooling")
+        _refuse(d, OF_SCALES, "has an effect only with pooling: domain_size_pooling")
         if aggregation is not None:
             raise InputError(f"{d.name}: pooling_aggregation has an effect only with pooling")
         if normalize is None and root == "none" and d.norm_type is None:
@@ -204,7 +208,7 @@ def pooled(d: DescriptorPlan, kind: str, pooling: str, aggregation: str | None, 
         "weight_sigma": d.scale_weight_sigma,
         "normalize": normalize,
         "norm": d.norm_type,
-        "root": None if root == "none" else _STAGE[root],
+        "root": None if root == "none" else root.removesuffix("_pooling"),
     }
     params += [f"{k}={v}" for k, v in given.items() if v is not None]
     return _joined(f"dsp:{head}", params)
@@ -212,9 +216,7 @@ def pooled(d: DescriptorPlan, kind: str, pooling: str, aggregation: str | None, 
 
 def stacked(d: DescriptorPlan, kind: str, aggregation: str | None, root: str) -> str:
     """Two descriptors side by side, each of length 1, the second multiplied by the weight."""
-    for what in ("scales", "scale_weights", "scale_weighting", "scale_weight_sigma", "norm_type"):
-        if getattr(d, what) is not None:
-            raise InputError(f"{d.name}: {what} has no effect with pooling: stacking")
+    _refuse(d, (*OF_SCALES, "norm_type"), "has no effect with pooling: stacking")
     if _normalize(d) is not None:
         raise InputError(f"{d.name}: stacking normalises each descriptor; remove normalize_…_pooling")
     if aggregation not in (None, "concatenate"):
@@ -228,18 +230,7 @@ def stacked(d: DescriptorPlan, kind: str, aggregation: str | None, root: str) ->
 
 def composite(d: DescriptorPlan, root: str) -> str:
     """Several descriptors fused; each at the keypoints of its own set where sets are named."""
-    unused = {
-        "extended": d.extended or None, "scales": d.scales, "scale_weights": d.scale_weights,
-        "scale_weighting": d.scale_weighting, "scale_weight_sigma": d.scale_weight_sigma,
-        "pooling_aggregation": d.pooling_aggregation, "secondary_descriptor": d.secondary_descriptor,
-        "stacking_weight": d.stacking_weight, "norm_type": d.norm_type, "normalize": _normalize(d),
-        "pooling": None if d.pooling == ("none",) else d.pooling,
-    }  # fmt: skip
-    for what, value in unused.items():
-        if value is not None:
-            raise InputError(
-                f"{d.name}: {what} has no effect on a composite; give it to a component's descriptor"
-            )
+    _refuse(d, OF_ONE, "has no effect on a composite; give it to a component's descriptor")
     if len(d.components) < 2:
         raise InputError(f"{d.name}: a composite has at least two components")
     parts, own = [], []
