@@ -13,7 +13,7 @@ from tiepoint.methods.keypoints.make import DETECTORS, plan_part
 from tiepoint.model.errors import InputError
 from tiepoint.model.keypoints import Keypoints
 
-DEFAULT = Path(__file__).parents[3] / "shared" / "data"
+DEFAULT = Path(__file__).parents[4] / "shared" / "data"
 WEIGHTS = Path(os.environ.get("TIEPOINT_TEST_DATA", DEFAULT)) / "weights"
 XFEAT = WEIGHTS / "xfeat_onnx" / "xfeat_dense.onnx"
 KEYNET = WEIGHTS / "keynet" / "keynet_pytorch.pth"

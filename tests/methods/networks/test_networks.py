@@ -13,7 +13,7 @@ from tiepoint.methods.resolve import resolve
 from tiepoint.model.errors import InputError
 from tiepoint.model.units import Item
 
-DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
+DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
 
 def values(spec, patches, **more):
