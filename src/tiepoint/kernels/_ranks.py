@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from ..model.compiled import compiled, matrix
-from ._scan import make_buffer, reference, round_down, round_up
+from ..model.compiled import compiled
+from ._scan import make_buffer, reference, round_down, round_up, scan_signature
 from ._vectors import PAD, as_type_of, count_two, next_within
 
 _VECTOR, _WHOLE, _TABLE = types.float64[::1], types.int64[::1], types.int64[:, ::1]
@@ -76,19 +76,8 @@ def _thresholds(target: float, root: bool, alpha: float, beta: float, error: flo
 
 
 def _signature(real: Any, rows: Any) -> Any:
-    tile = (
-        real[:, ::1],
-        real[::1],
-        types.float64,
-        _VECTOR,
-        _VECTOR,
-        types.boolean,
-        matrix(rows),
-        matrix(rows),
-    )
     targets = (_WHOLE, _VECTOR, types.boolean, _WHOLE, types.boolean, _TABLE, _TABLE)
-    members = (_WHOLE,) * 10
-    return types.int64(*tile, types.int64, types.int64, *targets, *members, _TABLE, _TABLE, _TABLE)
+    return scan_signature(real, rows, *targets, *(_WHOLE,) * 10, _TABLE, _TABLE, _TABLE)
 
 
 @compiled(_signature)

@@ -13,12 +13,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
+from ..model.compiled import matrix
 from ._lanes import sum_squares
 from ._vectors import as_type_of, least_two
 
 GROUPS = 64
+
+
+def scan_signature(real: Any, rows: Any, *state: Any) -> Any:
+    """Signature of a scan: the fields of a `tiles.Tile`, then what the scan keeps."""
+    vector = types.float64[::1]
+    tile = (real[:, ::1], real[::1], types.float64, vector, vector, types.boolean, matrix(rows), matrix(rows))
+    return types.int64(*tile, types.int64, types.int64, *state)
 
 
 @njit(nogil=True, error_model="numpy")

@@ -8,34 +8,20 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from ..model.compiled import compiled, matrix
-from ._scan import kth_bound, make_buffer, padding, reference, round_up
+from ..model.compiled import compiled
+from ._scan import kth_bound, make_buffer, padding, reference, round_up, scan_signature
 from ._vectors import as_type_of, least_two, next_within
 
 _VECTOR, _WHOLE = types.float64[::1], types.int64[::1]
 _VALUES, _TABLE = types.float64[:, ::1], types.int64[:, ::1]
 
 
-def _signature(real: Any, rows: Any, *state: Any) -> Any:
-    common = (
-        real[:, ::1],
-        real[::1],
-        types.float64,
-        _VECTOR,
-        _VECTOR,
-        types.boolean,
-        matrix(rows),
-        matrix(rows),
-    )
-    return types.int64(*common, types.int64, types.int64, *state)
-
-
 def _select_signature(real: Any, rows: Any) -> Any:
-    return _signature(real, rows, _VALUES, _TABLE, _WHOLE)
+    return scan_signature(real, rows, _VALUES, _TABLE, _WHOLE)
 
 
 def _first_two_signature(real: Any, rows: Any) -> Any:
-    return _signature(real, rows, _WHOLE, _VECTOR, _VECTOR, _WHOLE, _WHOLE)
+    return scan_signature(real, rows, _WHOLE, _VECTOR, _VECTOR, _WHOLE, _WHOLE)
 
 
 @compiled(_select_signature)

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...model.errors import InputError
-from .blocks import Blocks, blocks_of_lists, check_list, check_ties
+from .blocks import blocks_of_lists, check_list, check_ties
 from .normaliser import Normaliser, normalised
 
 
@@ -52,7 +50,9 @@ def average_precision(
     d, v = check_list(distances, relevant)
     check_ties(ties)
     blocks = blocks_of_lists(d, v, None, ties=ties)
-    return float(_finish(blocks, np.array([v.sum()]), flavour, normaliser, ties, cutoff)[0])
+    total = np.array([v.sum()])
+    value = normalised(blocks, total, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff)
+    return float(value[0])
 
 
 def average_precision_of_lists(
@@ -90,16 +90,5 @@ def average_precision_of_lists(
     if o.shape != d.shape or (o.size and (o[0] < 0 or o[-1] >= lists or (np.diff(o) < 0).any())):
         raise InputError(f"owner must be a non-decreasing list of {len(d)} numbers in 0 … {lists - 1}")
     blocks = blocks_of_lists(d, v, o, ties=ties)
-    total = np.bincount(o, weights=v, minlength=lists)
-    return _finish(blocks, total, flavour, normaliser, ties, cutoff)
-
-
-def _finish(
-    blocks: Blocks,
-    relevant: NDArray[Any],
-    flavour: str,
-    normaliser: Normaliser,
-    ties: str,
-    cutoff: int | None,
-) -> NDArray[np.float64]:
-    return normalised(blocks, relevant, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff)
+    total: NDArray[Any] = np.bincount(o, weights=v, minlength=lists)
+    return normalised(blocks, total, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff)
