@@ -177,14 +177,26 @@ def test_the_median_file_is_shorter_than_120_lines() -> None:
     assert statistics.median(len(lines_of(p)) for p in FILES) < 120
 
 
+def test_the_package_and_its_folders_stay_small() -> None:
+    counts = {short(d): len(list(d.glob("*.py"))) for d in {p.parent for p in FILES}}
+    assert not {name: n for name, n in counts.items() if n > 22}
+    assert len(FILES) <= 390
+
+
 def test_a_file_is_not_named_after_its_folder() -> None:
-    offenders = [
-        short(path)
-        for path in FILES
-        for folder in (path.parent.name, path.parent.name.removesuffix("s"))
-        if path.parent != SOURCE and path.stem.lstrip("_").startswith(f"{folder}_")
-    ]
-    assert not offenders
+    assert not [short(path) for path in FILES if path.parent != SOURCE and repeats_its_folder(path)]
+
+
+def repeats_its_folder(path: Path) -> bool:
+    name, folder = path.stem.lstrip("_").removeprefix("test_"), path.parent.name
+    return name.startswith((f"{folder}_", f"{folder.removesuffix('s')}_"))
+
+
+def test_tests_mirror_the_tree() -> None:
+    """A folder of tests is one of the package; its files are named after a module or a behaviour."""
+    files = [p for p in TESTS.rglob("test_*.py") if p.parent not in (TESTS, TESTS / "docs")]
+    assert not {str(p.parent) for p in files if not (SOURCE / p.parent.relative_to(TESTS)).is_dir()}
+    assert not [str(p) for p in files if repeats_its_folder(p)]
 
 
 def test_every_file_names_its_licence() -> None:
