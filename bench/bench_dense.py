@@ -24,8 +24,11 @@ import numpy as np
 
 from tiepoint.datasets.tss import TssDataset
 from tiepoint.formats.flow.flo import write_flo
+from tiepoint.formats.flow.tss_results import read_pair_result
 from tiepoint.formats.image.mask import write_mask
-from tiepoint.tasks.dense.tss_opened import TssOptions, compare_files
+from tiepoint.model.workspace import thread_workspace
+from tiepoint.tasks.dense.task import TssOptions
+from tiepoint.tasks.dense.tss_opened import compare_result
 
 OPTIONS = TssOptions(missing="zero")
 REPEATS = 21
@@ -87,7 +90,8 @@ def dataset(root: str) -> TssDataset:
 
 
 def score(root: str, key: str, protocol: str) -> None:
-    compare_files(dataset(root)[key], Path(root) / "Results" / key, protocol, OPTIONS)
+    result = read_pair_result(Path(root) / "Results" / key, thread_workspace())
+    compare_result(dataset(root)[key], result, protocol, OPTIONS)
 
 
 def job(arguments: tuple[str, str]) -> int:

@@ -12,12 +12,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 import v1_world
 import v2_world
 from keypoint_world import make_features, make_scenes, run_task
+from tss_world import score_results
 
 from tiepoint.model.errors import InputError
 from tiepoint.store.views import WORKBENCH_COLUMNS
 from tiepoint.tasks import TASKS, stored_task
 from tiepoint.tasks.base import MetricInfo, OpenTask, Task, TaskInfo
-from tiepoint.tasks.dense.tss_results import score_results
 
 KIT = Path(__file__).parents[1] / "data" / "synthetic_tss"
 TASK_NAMES = [entry.name for entry in TASKS if entry.package is None]

@@ -5,18 +5,22 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))
+from tss_world import score_results
+
 from tiepoint.datasets.tss import TssDataset, TssPair
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.flow.tss_results import PairResult, read_pair_result
 from tiepoint.tasks.dense.task import TssOptions
 from tiepoint.tasks.dense.tss_opened import compare_result
-from tiepoint.tasks.dense.tss_results import score_results, score_rows, write_scores_csv
+from tiepoint.tasks.dense.tss_results import score_rows, write_scores_csv
 
 REPO = Path(__file__).parents[2]
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", REPO.parent / "shared" / "data"))
@@ -239,7 +243,8 @@ def test_no_score_needs_opencv(tmp_path: Path) -> None:
 
     code = (
         "import sys; sys.modules['cv2'] = None\n"
-        "from tiepoint.tasks.dense.tss_results import score_results\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from tss_world import score_results\n"
         "from tiepoint.tasks.dense.tss_results import write_scores_csv\n"
         "for protocol in ('tss-cpp', 'tss-matlab', 'exact'):\n"
         "    records, _ = score_results(sys.argv[1], sys.argv[2], protocol, {'missing': 'zero'})\n"

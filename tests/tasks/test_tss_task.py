@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tss_world import score_results
 
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.flow.tss_results import PairResult, read_pair_result, write_pair_result
@@ -18,7 +22,6 @@ from tiepoint.model.scores import Score
 from tiepoint.tasks.dense.task import write_results
 from tiepoint.tasks.dense.tss import TASK
 from tiepoint.tasks.dense.tss_results import (
-    score_results,
     score_rows,
     subsets_without_results,
     write_subset_scores,

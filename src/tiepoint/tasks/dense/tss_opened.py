@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...datasets.tss import PairTruth, TssDataset, TssPair
 from ...formats.flow.flo import read_flo
-from ...formats.flow.tss_results import PairResult, read_pair_result
+from ...formats.flow.tss_results import PairResult
 from ...methods.dense.files import NO_FOLDER
 from ...metrics.dense.masks import between
 from ...model.errors import FormatError, InputError, ProblemsError, Together, UnknownNameError
@@ -126,11 +126,6 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
         "warnings": [[text, None] for text in missing] + notices(truth, result) + _done(counts),
     }
     return Records("pixel", counts.columns, meta)
-
-
-def compare_files(pair: TssPair, folder: str | Path, rule: str, options: TssOptions) -> Records:
-    """Records of one pair from the results in a folder, read into the memory of this thread."""
-    return compare_result(pair, read_pair_result(folder, thread_workspace()), rule, options)
 
 
 def missing_parts(result: PairResult) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from ...model.errors import InputError, ProblemsError
 from ...model.records import Records
 from ...model.workspace import thread_workspace
 from .task import ALLOW, chosen_protocol
-from .tss_opened import OpenTss, compare_files, missing_parts
+from .tss_opened import OpenTss, missing_parts
 from .tss_scores import KIT, PairTable, Values, pair_table
 
 
@@ -128,21 +127,6 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
     warnings = [absent_words(absent, len(keys))] if absent else []
     known = [p.key for p in opened.dataset.pairs if p.subset in opened.subsets]
     return [*warnings, *extra_folders(results, known, opened.subsets)]
-
-
-def score_results(
-    results: str | Path, data: str | Path, protocol: str = "exact", options: Mapping[str, Any] | None = None
-) -> tuple[list[Records], list[str]]:
-    """Records of every pair of a results folder under a protocol, and warnings about it.
-
-    ``score_results(DIR, DATA, "tss-cpp", {"missing": "zero"})`` does what the kit does.
-    """
-    opened = OpenTss(Path(data), options or {})
-    warnings = [*opened.warnings, *check_results(opened, results)]
-    records = [
-        compare_files(pair, pair_folder(results, pair.key), protocol, opened.options) for pair in opened.pairs
-    ]
-    return records, warnings
 
 
 def write_subset_scores(

@@ -16,7 +16,7 @@ from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ..scene_means import scene_means
 from .matching_scores import ImagePairs, scores_of_pairs
-from .protocols import rules_of
+from .protocols import pool_groups, rules_of
 
 FORM = "ap"
 
@@ -119,11 +119,7 @@ def imported_retrieval(records: Sequence[Records], protocol: str) -> list[Score]
         Score("map", group_name(noise=noises[z], pool=pools[p]), v, n, protocol, scenes=s)
         for (z, p), (v, n, s) in table.items()
     ]
-    head = range(len(pools)) if rules_of(protocol).mean_over_pools else [len(pools) - 1]
-    groups = {group_name(pool=pools[p]): [(z, p) for z in range(len(noises))] for p in range(len(pools))}
-    groups |= {group_name(noise=n): [(z, p) for p in head] for z, n in enumerate(noises)}
-    groups["all"] = [(z, p) for z in range(len(noises)) for p in head]
-    for group, parts in groups.items():
+    for group, parts in pool_groups(noises, dict(enumerate(pools)), rules_of(protocol)).items():
         if all(c in table for c in parts):
             found.append(_mean([table[c] for c in parts], group, protocol))
     return found

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ...model.errors import UnknownNameError
+from ...model.scores import group_name
 
 PROTOCOLS = ("exact", "hpatches-python", "hpatches-matlab")
 VERIFICATION, MATCHING, RETRIEVAL = "verification", "matching", "retrieval"
@@ -138,3 +140,14 @@ def convention_steps(task: str) -> list[tuple[str, V2Rules]]:
         rules = replace(rules, **change)
         found.append((name, rules))
     return found
+
+
+def pool_groups(
+    noises: Sequence[str], pools: Mapping[int, str], rules: V2Rules
+) -> dict[str, list[tuple[int, int]]]:
+    """Cells (noise, pool) of the means over noise, over pools and over both; the largest pool comes last."""
+    head = list(pools) if rules.mean_over_pools else list(pools)[-1:]
+    levels = range(len(noises))
+    groups = {group_name(pool=label): [(z, s) for z in levels] for s, label in pools.items()}
+    groups |= {group_name(noise=noises[z]): [(z, s) for s in head] for z in levels}
+    return {**groups, "all": [(z, s) for z in levels for s in head]}

@@ -13,7 +13,7 @@ from ...metrics.ranking.counts import average_precision_from_counts
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ..scene_means import scene_means, scene_score
-from .protocols import V2Rules
+from .protocols import V2Rules, pool_groups
 from .retrieval_compare import Pool
 
 METRIC = "map"
@@ -84,12 +84,8 @@ def score(records: Sequence[Records], rules: V2Rules, protocol: str) -> list[Sco
     weights = np.bincount(r["scene"], minlength=len(r.meta["scenes"])).astype(np.float64)
     label = {s: Pool(*r.meta["pools"][s]).label for s in columns}
     cells = {(z, s): _cell(r, z, s, rules, len(weights)) for z in range(len(noises)) for s in columns}
-    head = columns if rules.mean_over_pools else columns[-1:]
-    levels = range(len(noises))
-    groups = {group_name(noise=noises[z], pool=label[s]): [(z, s)] for z in levels for s in columns}
-    groups |= {group_name(pool=label[s]): [(z, s) for z in levels] for s in columns}
-    groups |= {group_name(noise=noises[z]): [(z, s) for s in head] for z in levels}
-    groups["all"] = [(z, s) for z in levels for s in head]
+    groups = {group_name(noise=noises[z], pool=label[s]): [(z, s)] for z, s in cells}
+    groups |= pool_groups(noises, label, rules)
     found = []
     for group, parts in groups.items():
         table = np.array([cells[c][0] for c in parts])

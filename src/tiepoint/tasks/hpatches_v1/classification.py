@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...datasets.hpatches.strips import HPatchesDataset
 from ...formats.hbench.classification_results import read_classification_results, write_classification_results
 from ...formats.hbench.ids import sequence_codes
 from ...formats.hbench.labels import LabelledPairs, load_classification
@@ -19,7 +20,7 @@ from ..base import MetricInfo, TaskInfo
 from ..hpatches.opened import LICENCE
 from ..info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
 from . import classification_scores as scoring
-from .opened import Definition, OpenV1, PatchData, V1Task, base_meta, checked_on_bad, rows_of
+from .opened import Definition, OpenV1, V1Task, base_meta, checked_on_bad, rows_of
 from .protocols import PROTOCOLS, printed_classification, rules_of
 
 NAME = "hpatches-v1/classification"
@@ -46,7 +47,7 @@ class Classification(V1Task):
         licence=LICENCE,
     )
 
-    def definition(self, path: Path, data: PatchData) -> Definition:
+    def definition(self, path: Path, data: HPatchesDataset) -> Definition:
         """Labelled pairs of patches."""
         pairs = load_classification(path, data.counts)
         files = (path, path.with_suffix(".labels"), *(path.parent / f"{p}.pairs" for p in pairs.parts))

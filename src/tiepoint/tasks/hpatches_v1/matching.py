@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...datasets.hpatches.strips import HPatchesDataset
 from ...formats.hbench.benchmark import MatchingBenchmark, read_matching
 from ...formats.hbench.labels import matching_truth
 from ...formats.hbench.matching_results import Neighbours, read_matching_results, write_matching_results
@@ -22,7 +23,7 @@ from ..hpatches.opened import LICENCE
 from ..info import FIRST_PATCHES, HPATCHES, ap_of_matches
 from . import matching_scores as scoring
 from .matching_compare import MatchingTruth, compare, records_of_neighbours
-from .opened import Definition, OpenV1, PatchData, V1Task, checked_on_bad
+from .opened import Definition, OpenV1, V1Task, checked_on_bad
 from .protocols import printed_matching, rules_of
 
 NAME = "hpatches-v1/matching"
@@ -50,7 +51,7 @@ class Matching(V1Task):
         licence=LICENCE,
     )
 
-    def definition(self, path: Path, data: PatchData) -> Definition:
+    def definition(self, path: Path, data: HPatchesDataset) -> Definition:
         """Image pairs and the right target of every patch."""
         benchmark = read_matching(path, data.counts)
         labels = path.with_suffix(".labels")

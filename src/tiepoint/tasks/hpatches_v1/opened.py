@@ -7,41 +7,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...datasets.hpatches.strips import HPatchesDataset
 from ...formats.hbench.benchmark import find_benchmarks
 from ...formats.hbench.ids import split_image
 from ...model.errors import InputError, UnknownNameError
 from ...model.hashing import hash_file, hash_json
 from ...model.records import Records
 from ...model.scores import Score, kind_of
-from ...model.units import Arrays, Features, Item, Unit
+from ...model.units import Arrays, Features, Unit
 from ..base import OpenTask, StepTable, Task, convention_tables
 from ..options import Folder, Names, TaskOptions
 from .protocols import PROTOCOLS, convention_steps, rules_of
 
 COMPARISON = "reference"
-
-
-class PatchData(Protocol):
-    """What is needed of a dataset of patch-images."""
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Patches of every image ``SEQ.IM``."""
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """What the user should know."""
-
-    def item(self, key: str, /) -> Item:
-        """Item of ``SEQ/IM``."""
-
-    def read(self, key: str, /) -> NDArray[np.uint8]:
-        """Patches of ``SEQ/IM``, uint8 (n, side, side)."""
 
 
 class BenchmarkOptions(TaskOptions):
@@ -119,7 +102,7 @@ class Definition:
 class OpenV1(OpenTask):
     """A v1 task bound to its data; `compare_one(definition, features)` makes the records of a benchmark."""
 
-    def __init__(self, data: PatchData, definitions: Sequence[Definition], compare_one: Any) -> None:
+    def __init__(self, data: HPatchesDataset, definitions: Sequence[Definition], compare_one: Any) -> None:
         self.data = data
         self.definitions = {d.name: d for d in definitions}
         self._compare_one = compare_one
@@ -142,12 +125,9 @@ class OpenV1(OpenTask):
         return records
 
 
-def open_data(data: Path) -> PatchData:
+def open_data(data: Path) -> HPatchesDataset:
     """The folder in the HPatches layout."""
-    from ...datasets.hpatches.strips import HPatchesDataset
-
-    opened: PatchData = HPatchesDataset(data)
-    return opened
+    return HPatchesDataset(data)
 
 
 def base_meta(task: str, benchmark: str, scenes: Sequence[str], features: Features | None) -> dict[str, Any]:
@@ -179,7 +159,7 @@ class V1Task(Task):
     reads_results = True
     writes_results = True
 
-    def definition(self, path: Path, data: PatchData) -> Definition:
+    def definition(self, path: Path, data: HPatchesDataset) -> Definition:
         """The benchmark of a `.benchmark` file."""
         raise NotImplementedError
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...datasets.hpatches.strips import HPatchesDataset
 from ...formats.hbench.benchmark import read_retrieval
 from ...formats.hbench.labels import check_relevant, retrieval_truth
 from ...formats.hbench.retrieval_results import Rankings, read_retrieval_results, write_retrieval_results
@@ -17,7 +18,7 @@ from ..base import MetricInfo, TaskInfo
 from ..hpatches.opened import LICENCE
 from ..info import HPATCHES
 from . import retrieval_scores as scoring
-from .opened import Definition, OpenV1, PatchData, V1Task
+from .opened import Definition, OpenV1, V1Task
 from .retrieval_compare import Pool, compare, pool_of, records_of_rankings
 
 NAME = "hpatches-v1/retrieval"
@@ -49,7 +50,7 @@ class Retrieval(V1Task):
         licence=LICENCE,
     )
 
-    def definition(self, path: Path, data: PatchData) -> Definition:
+    def definition(self, path: Path, data: HPatchesDataset) -> Definition:
         """A pool of images and the right answers of every query."""
         benchmark = read_retrieval(path, data.counts)
         labels = path.with_suffix(".labels")
