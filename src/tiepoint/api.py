@@ -63,6 +63,7 @@ def evaluate(
         name,
     )
     with Store.open(store) as opened:
+        _warn(opened.notices)
         run = run_engine(request, opened)
     _warn(run.warnings)
     return run

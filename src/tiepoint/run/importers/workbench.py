@@ -18,8 +18,8 @@ from ...model.hashing import hash_file, hash_json
 from ...model.keypoints import COLUMNS, Keypoints
 from ...store.keypoint_sets import save_keypoint_set
 from ...store.manifest import DatasetFacts, Manifest, MethodFacts
+from ...store.schema import WORKBENCH_COLUMNS
 from ...store.store import Store
-from ...store.views import WORKBENCH_COLUMNS
 from ..finish import finished
 from ..prepare import load_task
 from ..result import Run

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...model.scores import Score, group_name, kind_of
-from ...store.views import WORKBENCH_COLUMNS
+from ...store.schema import WORKBENCH_COLUMNS
 from ...tasks.scene_means import Sums, macro, micro
 from ..scoring import finite_or_none
 
