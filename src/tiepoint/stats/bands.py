@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from ..model.curves import SceneCurves
 from ..model.scores import PooledBins
-from .intervals import STUDENT_FROM, seed_for
 from .pooled import pooled_counts
 from .resample import Resamples, resample, strata_of
+from .sample import STUDENT_FROM, seed_for
 
 Array = NDArray[np.float64]
 DRAWS = 400

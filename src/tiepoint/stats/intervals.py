@@ -3,24 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..model.errors import InputError
 from ..model.scores import PooledBins, SceneValues
-from .bca import bca_bounds
 from .duplicates import merge_duplicates
 from .pooled import PooledMemo, pooled_influence, pooled_resampled, pooled_statistic
-from .resample import RESAMPLES, resample, seed_of, strata_of
+from .resample import RESAMPLES, resample, strata_of
+from .sample import BOOTSTRAP_FROM, STUDENT_FROM, Sample, sample_of_scenes, seed_for
 from .scene_score import scene_score
-from .student import standard_error, t_bounds
-
-BOOTSTRAP_FROM = 40
-STUDENT_FROM = 6
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -74,22 +67,12 @@ def scene_interval(
     if score.alone:
         why = f"{', '.join(score.alone)} is the only scene of its cell, so its spread is unknown"
         return Interval(None, None, "none", n, why if note is None else f"{note}; {why}", level)
-    strata, influence = score.strata, score.influence()[:, None]
-    if n >= BOOTSTRAP_FROM:
-        draws = resample(strata, resamples=resamples, seed=seed_for(score.scenes, score.kinds, seed))
-        low, high = bca_bounds(
-            np.array([score.value()]),
-            score.resampled(draws)[:, None],
-            influence,
-            strata,
-            level=level,
-            df=standard_error(influence, strata)[1],
-        )
-        return _interval(score.value(), float(low[0]), float(high[0]), "bca", n, note, level)
     if bounded is None:
         inside = score.values[score.weights > 0]
         bounded = bool((inside >= 0).all() and (inside <= 1).all())
-    return _student(score.value(), influence, strata, bounded, note, level)
+    sample = sample_of_scenes([score], seed=seed, resamples=resamples)
+    low, high = (float(b[0]) for b in sample.bounds(level=level, bounded=bounded))
+    return _interval(score.value(), low, high, sample.interval_kind, n, note, level)
 
 
 def pooled_interval(
@@ -123,34 +106,15 @@ def pooled_interval(
         return Interval(None, None, "none", n, "the list has no positives or no negatives", level)
     strata = strata_of(bins.kinds)
     influence = pooled_influence(bins, strata, memo=memo)[:, None]
-    if n < BOOTSTRAP_FROM:
-        return _student(exact, influence, strata, True, None, level)
-    draws = resample(strata, resamples=resamples, seed=seed_for(bins.scenes, bins.kinds, seed))
-    low, high = bca_bounds(
-        np.array([binned]),
-        pooled_resampled(bins, draws, memo=memo)[:, None],
-        influence,
-        strata,
-        level=level,
-        df=standard_error(influence, strata)[1],
-    )
-    low, high = np.clip([low[0] + exact - binned, high[0] + exact - binned], 0, 1)
-    return _interval(exact, float(low), float(high), "bca", n, None, level)
-
-
-def seed_for(scenes: Sequence[str], kinds: Sequence[str], seed: int | None) -> int:
-    """The given seed, or one from the names and kinds of the scenes."""
-    return seed_of("scenes", list(scenes), list(kinds)) if seed is None else seed
-
-
-def _student(
-    value: float, influence: Array, strata: NDArray[np.int64], bounded: bool, note: str | None, level: float
-) -> Interval:
-    se, df = standard_error(influence, strata)
-    low, high = t_bounds(value, float(se[0]), float(df[0]), level=level)
-    if bounded and (low < 0 or high > 1 or not 0.1 <= value <= 0.9):
-        low, high = t_bounds(value, float(se[0]), float(df[0]), level=level, logit=True)
-    return _interval(value, low, high, "t", len(strata), note, level)
+    drawn = None
+    if n >= BOOTSTRAP_FROM:
+        draws = resample(strata, resamples=resamples, seed=seed_for(bins.scenes, bins.kinds, seed))
+        drawn = pooled_resampled(bins, draws, memo=memo)[:, None]
+    sample = Sample(np.array([exact if drawn is None else binned]), influence, drawn, strata)
+    low, high = (float(b[0]) for b in sample.bounds(level=level, bounded=True))
+    if drawn is not None:
+        low, high = (float(np.clip(b + exact - binned, 0, 1)) for b in (low, high))
+    return _interval(exact, low, high, sample.interval_kind, n, None, level)
 
 
 def _interval(

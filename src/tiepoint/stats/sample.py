@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from ..model.scores import PooledBins
 from .bca import bca_bounds
-from .intervals import BOOTSTRAP_FROM, STUDENT_FROM, seed_for
 from .pooled import pooled_influence, pooled_resampled, pooled_statistic
-from .resample import RESAMPLES, resample, strata_of
+from .resample import RESAMPLES, resample, seed_of, strata_of
 from .scene_score import SceneScore
 from .student import standard_error, t_bounds
 
 Array = NDArray[np.float64]
+BOOTSTRAP_FROM = 40
+STUDENT_FROM = 6
+"""Scenes from which on intervals come from the BCa bootstrap, and from Student t."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,11 @@ class Sample:
             if bounded and outside:
                 out[i] = t_bounds(self.value[i], se[i], df[i], level=level, logit=True)
         return out[:, 0], out[:, 1]
+
+
+def seed_for(scenes: Sequence[str], kinds: Sequence[str], seed: int | None) -> int:
+    """The given seed, or one from the names and kinds of the scenes."""
+    return seed_of("scenes", list(scenes), list(kinds)) if seed is None else seed
 
 
 def sample_of_scenes(

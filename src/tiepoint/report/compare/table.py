@@ -120,7 +120,7 @@ def markdown_text(x: str) -> str:
 def latex(c: Comparison) -> str:
     """The table in LaTeX without packages; the best value and all not separated from it in bold."""
     names = header(c)
-    best = set(c.rows[0].letters) if c.pairs else set()
+    best = next((set(r.letters) for r in c.rows if r.tested), set()) if c.pairs else set()
     lines = [r"\begin{tabular}{l" + "r" * (len(names) - 2) + "l}", r"\hline"]
     lines += [" & ".join(latex_text(x) for x in names) + r" \\", r"\hline"]
     for row in c.rows:
