@@ -12,7 +12,7 @@ of a fork. The results themselves are nested in the same way everywhere.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,15 @@ def _number(value: Any, where: str, path: Path) -> float:
     return float(value)
 
 
+def _ap(cell: Any, where: str, path: Path) -> float:
+    """A cell that is the number, or has it under `ap`."""
+    return _number(cell["ap"] if isinstance(cell, Mapping) and "ap" in cell else cell, where, path)
+
+
+def _columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+    return {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+
+
 def _level(table: Any, key: Any, where: str, path: Path) -> Any:
     """One step down a nested dict; numbers may be keys of text or of whole numbers."""
     if isinstance(table, Mapping):
@@ -129,28 +138,25 @@ def matching_records(table: Any, path: Path) -> Records:
     if not isinstance(table, Mapping) or not table:
         raise FormatError(path, "expected results by sequence")
     scenes = sorted(str(s) for s in table)
-    rows: dict[str, list[Any]] = {k: [] for k in ("scene", "noise", "image", "map", "success_rate")}
+    rows = []
     for i, scene in enumerate(scenes):
         for z, letter in enumerate(NOISES):
             by_image = _level(table[scene], letter, scene, path)
             for k in range(1, 6):
                 where = f"{scene}, {letter}{k}"
                 cell = _level(by_image, k, where, path)
-                ap = cell["ap"] if isinstance(cell, Mapping) and "ap" in cell else cell
                 rate = cell.get("sr") if isinstance(cell, Mapping) else None
-                rows["scene"].append(i)
-                rows["noise"].append(z)
-                rows["image"].append(k)
-                rows["map"].append(_number(ap, where, path))
-                rows["success_rate"].append(np.nan if rate is None else _number(rate, where, path))
-    if np.isnan(rows["success_rate"]).any():
-        del rows["success_rate"]
-    return records_of(PROTOCOL, rows, scenes=scenes, task="hpatches/matching")
+                success = np.nan if rate is None else _number(rate, where, path)
+                rows.append((i, z, k, _ap(cell, where, path), success))
+    columns = _columns(("scene", "noise", "image", "map", "success_rate"), rows)
+    if np.isnan(columns["success_rate"]).any():
+        del columns["success_rate"]
+    return records_of(PROTOCOL, columns, scenes=scenes, task="hpatches/matching")
 
 
 def verification_records(table: Any, path: Path) -> tuple[Records, list[str]]:
     """``[e|h|t][inter|intra][balanced|imbalanced]`` with `auc` and `ap`."""
-    rows: dict[str, list[Any]] = {k: [] for k in ("noise", "negatives", "ap", "auc")}
+    rows = []
     for z, letter in enumerate(NOISES):
         for k, kind in enumerate(NEGATIVES):
             where = f"{letter}, {kind}"
@@ -159,19 +165,16 @@ def verification_records(table: Any, path: Path) -> tuple[Records, list[str]]:
             balanced = cell.get("balanced") or {}
             if not isinstance(balanced, Mapping):
                 raise FormatError(path, f"{where}, balanced: expected results by name, found {balanced!r}")
-            rows["noise"].append(z)
-            rows["negatives"].append(k)
-            rows["ap"].append(_number(ap, where, path))
-            rows["auc"].append(_number(balanced["auc"], where, path) if "auc" in balanced else float("nan"))
-    notes = []
-    by_noise = np.array(rows["auc"]).reshape(len(NOISES), len(NEGATIVES))
-    if np.isnan(by_noise).any():
-        del rows["auc"]
-    elif (by_noise[:, 0] == by_noise[:, 1]).all():
-        del rows["auc"]
-        notes.append(SAME_AUC)
+            auc = _number(balanced["auc"], where, path) if "auc" in balanced else float("nan")
+            rows.append((z, k, _number(ap, where, path), auc))
+    columns = _columns(("noise", "negatives", "ap", "auc"), rows)
+    by_noise = np.array(columns["auc"]).reshape(len(NOISES), len(NEGATIVES))
+    same = bool((by_noise[:, 0] == by_noise[:, 1]).all())
+    if same or np.isnan(by_noise).any():
+        del columns["auc"]
+    notes = [SAME_AUC] if same else []
     return records_of(
-        PROTOCOL, rows, negatives=list(NEGATIVES), pairs=OFFICIAL_PAIRS, task="hpatches/verification"
+        PROTOCOL, columns, negatives=list(NEGATIVES), pairs=OFFICIAL_PAIRS, task="hpatches/verification"
     ), notes
 
 
@@ -188,26 +191,22 @@ def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Rec
     if not isinstance(first, Mapping) or not all(str(k).isdigit() for k in first):
         raise FormatError(path, f"query {numbers[0]}, e: expected results by pool size")
     pools = sorted(int(k) for k in first)
-    rows: dict[str, list[Any]] = {k: [] for k in ("query", "noise", "pool", "map")}
+    rows = []
     for q in numbers:
         for z, letter in enumerate(NOISES):
             cells = _level(by_query[q], letter, f"query {q}", path)
             for p, size in enumerate(pools):
                 where = f"query {q}, {letter}, pool {size}"
-                cell = _level(cells, size, where, path)
-                ap = cell["ap"] if isinstance(cell, Mapping) and "ap" in cell else cell
-                rows["query"].append(q)
-                rows["noise"].append(z)
-                rows["pool"].append(p)
-                rows["map"].append(_number(ap, where, path))
+                rows.append((q, z, p, _ap(_level(cells, size, where, path), where, path)))
+    columns = _columns(("query", "noise", "pool", "map"), rows)
     meta: dict[str, Any] = {"pools": pools, "task": "hpatches/retrieval"}
     if queries is None:
         note = "retrieval results name queries by number; give the task files (`tasks`) to get intervals"
-        return records_of(PROTOCOL, rows, **meta), [note]
+        return records_of(PROTOCOL, columns, **meta), [note]
     listed = read_patches_csv(queries)
     if len(listed) <= numbers[-1]:
         raise FormatError(
             queries, f"lists {len(listed)} queries, and {path} has results of query {numbers[-1]}"
         )
-    rows["scene"] = listed.seq[np.array(rows["query"])].tolist()
-    return records_of(PROTOCOL, rows, scenes=list(listed.sequences), **meta), []
+    columns["scene"] = listed.seq[np.array(columns["query"])].tolist()
+    return records_of(PROTOCOL, columns, scenes=list(listed.sequences), **meta), []
