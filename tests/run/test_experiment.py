@@ -197,10 +197,10 @@ def test_wrong_keys_and_values_are_explained(change, words):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"descriptors": [{"name": "d", "type": "sift"}, {"name": "d", "type": "orb"}]}, "twice"),
-        ({"keypoints": {"source": "database"}}, "needs keypoint_set_name"),
-        ({"keypoints": {"keypoint_set_name": "s"}}, "source: database"),
-        ({"keypoints": {"source": "database", "keypoint_set_name": "s", "max_features": 9}}, "complete"),
+        ({"descriptors": [{"name": "d", "type": "sift"}, {"name": "d", "type": "orb"}]}, "its own name"),
+        ({"keypoints": {"source": "database"}}, "needs a keypoint_set_name"),
+        ({"keypoints": {"keypoint_set_name": "s"}}, "need the source database"),
+        ({"keypoints": {"source": "database", "keypoint_set_name": "s", "max_features": 9}}, "used as it is"),
         ({"keypoints": {"generator": "surf", "sigma": 2}}, "belong to sift"),
         ({"descriptors": [{"name": "d", "type": "sift", "scales": [1, 2]}]}, "only with pooling"),
         ({"descriptors": [{"name": "d", "type": "sift", "extended": True}]}, "belongs to surf"),
@@ -209,7 +209,7 @@ def test_wrong_keys_and_values_are_explained(change, words):
         ({"descriptors": [{"name": "d", "type": "composite", "components": BOTH[:1]}]}, "at least two"),
         ({"descriptors": [{"name": "d", "type": "composite", "components": BOTH, "scales": [1]}]}, "no eff"),
         ({"descriptors": [{"name": "d", "type": "sift", "normalize_before_pooling": True,
-                           "normalize_after_pooling": True}]}, "once is enough"),
+                           "normalize_after_pooling": True}]}, "either before or after"),
         ({"evaluation": {"protocols": ["dw"]}}, "unknown protocol"),
         ({"evaluation": {"ranking": False, "image_retrieval": {}, "geometry": False}}, "no task"),
     ],

@@ -38,7 +38,7 @@ def make(
 def cut(
     data: Path = typer.Option(..., "--data", help="Folder of image sequences with homographies."),
     out: Path = typer.Option(..., "--out", help="Folder for the patch strips."),
-    max_patches: int = typer.Option(2000, "--max-patches", help="At most this many patches a sequence."),
+    max_patches: int = typer.Option(2000, "--max-patches", help="At most this many patches per sequence."),
     side: int = typer.Option(65, "--side", help="Patch side in pixels."),
     magnification: float = typer.Option(
         5.0, "--magnification", help="Patch size as a multiple of the region."
@@ -103,7 +103,7 @@ def check(
     store: str = typer.Option(
         None, "--store", help="Store to verify; its database is rebuilt from the files."
     ),
-    fast: bool = typer.Option(False, "--fast", help="Headers and names only."),
+    fast: bool = typer.Option(False, "--fast", help="Check only headers and names."),
 ) -> int:
     """Validate a dataset and say in words what is wrong, or verify a store.
 

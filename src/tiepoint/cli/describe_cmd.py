@@ -19,7 +19,7 @@ def describe(
     data: Path = typer.Option(..., "--data", help="Folder of patch strips."),
     out: Path = typer.Option(..., "--out", help="Folder for SEQ/IM.csv."),
     on_bad: str = typer.Option(
-        "error", "--on-bad", help="NaN, inf or zero descriptors: error, miss (NaN rows), keep-zeros."
+        "error", "--on-bad", help="Invalid descriptors: error, miss (written as NaN) or keep-zeros."
     ),
     device: str = typer.Option("cpu", "--device", help="Device of learned methods."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace files that exist."),

@@ -32,11 +32,11 @@ def show(
     context: typer.Context,
     flow: Path = typer.Argument(None, help="Flow file: .flo, KITTI .png, .npy or .npz."),
     out: Path = typer.Option(None, "--out", help="Picture to write; default FLOW.color.png."),
-    truth: Path = typer.Option(None, "--truth", help="True flow: adds an error map, sets the colour scale."),
+    truth: Path = typer.Option(None, "--truth", help="True flow; adds an error map, sets the colour scale."),
     image1: Path = typer.Option(
-        None, "--image1", help="Image the flow lives on: adds it and its foreground."
+        None, "--image1", help="Image that the flow starts from; adds it, and its foreground."
     ),
-    image2: Path = typer.Option(None, "--image2", help="Image the flow points into: adds the warped image."),
+    image2: Path = typer.Option(None, "--image2", help="Image the flow points into; adds the warped image."),
     mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1."),
     results: Path = typer.Option(None, "--results", help="Results in the TSS layout, instead of FLOW."),
     data: Path = typer.Option(None, "--data", help="TSS dataset for --results."),
@@ -187,7 +187,7 @@ def _draw(pair: Any, folder: Path, target: Path, colours: tuple[Any, Any], probl
 @app.command("convert")
 def convert(
     source: Path = typer.Argument(..., help="Flow file: .flo, KITTI .png, .npy or .npz."),
-    target: Path = typer.Argument(..., help="Flow file to write; its suffix is the format."),
+    target: Path = typer.Argument(..., help="Flow file to write; its ending chooses the format."),
 ) -> None:
     """Convert a flow file; unknown pixels stay unknown, KITTI png rounds to 1/64 px.
 
@@ -205,7 +205,7 @@ def warp(
     image: Path = typer.Argument(..., help="Image the flow points into (image 2)."),
     flow: Path = typer.Argument(..., help="Flow on image 1."),
     out: Path = typer.Option(..., "--out", help="Picture to write: image 2 as seen from image 1."),
-    image1: Path = typer.Option(None, "--image1", help="Image the flow lives on, where sizes differ."),
+    image1: Path = typer.Option(None, "--image1", help="Image the flow starts from, if sizes differ."),
     mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1; the rest is background."),
     bg_color: str = _BG,
 ) -> None:

@@ -12,13 +12,13 @@ from .common import notice, print_json, print_tables, writing
 
 def import_results(
     files: list[Path] = typer.Argument(..., metavar="FILE...", help="Result files, or folders of them."),
-    name: str = typer.Option(None, "--name", help="Name of the descriptor, where the file has another."),
-    split: str = typer.Option(None, "--split", help="Only results of this split."),
-    tasks: Path = typer.Option(None, "--tasks", help="Folder with task files, for retrieval results."),
+    name: str = typer.Option(None, "--name", help="Another name for the one descriptor of the files."),
+    split: str = typer.Option(None, "--split", help="Import only results of this split."),
+    tasks: Path = typer.Option(None, "--tasks", help="Folder of task files, for retrieval results."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Import results of the older tools, and say what of them cannot be trusted.
+    """Import results of the older tools, with notes on what cannot be trusted.
 
     HPatches reference tools: pickles (never executed), JSON, MATLAB score tables. DescriptorWorkbench:
     databases (`experiments.db`) with their keypoint sets, and CSV exports.

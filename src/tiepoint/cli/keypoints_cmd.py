@@ -43,19 +43,19 @@ def _loaded(store: str | None, *names: str) -> list[Any]:
 @app.command("make")
 def make(
     context: typer.Context,
-    name: str = typer.Argument(..., help="Name of the set, or of a recipe: sift_surf_intersection."),
+    name: str = typer.Argument(..., help="Name of the new set, or a recipe: sift_surf_intersection."),
     data: Path = typer.Option(..., "--data", help="Folder of image sequences."),
     detector: str = typer.Option(None, "--detector", help="Detector, e.g. sift or surf?threshold=0.001."),
     mode: str = typer.Option("independent", "--mode", help="independent, or projected from image 1."),
     max_features: int = typer.Option(
-        2000, "--max-features", min=0, help="Strongest kept in each image; 0 keeps all."
+        2000, "--max-features", min=0, help="Strongest to keep in each image; 0 keeps all."
     ),
-    border_px: float = typer.Option(40.0, "--border-px", help="Margin to every edge of every image."),
+    border_px: float = typer.Option(40.0, "--border-px", help="Margin to all edges of an image."),
     min_distance_px: float = typer.Option(
-        None, "--min-distance-px", help="No two keypoints nearer than this."
+        None, "--min-distance-px", help="Smallest distance between two keypoints."
     ),
-    min_size_px: float = typer.Option(None, "--min-size-px", help="Smallest size kept."),
-    max_size_px: float = typer.Option(None, "--max-size-px", help="Largest size kept."),
+    min_size_px: float = typer.Option(None, "--min-size-px", help="Smallest size to keep."),
+    max_size_px: float = typer.Option(None, "--max-size-px", help="Largest size to keep."),
     device: str = typer.Option("cpu", "--device", help="Device of learned detectors."),
     overwrite: bool = OVERWRITE,
     store: str = STORE,
@@ -76,7 +76,7 @@ def make(
             )
         else:
             if detector is None:
-                raise InputError(f"{name!r} is no recipe ({', '.join(RECIPES)}); say --detector, e.g. sift")
+                raise InputError(f"{name!r} is not a recipe ({', '.join(RECIPES)}); name a --detector")
             made = make_keypoint_set(
                 sequences, name, detector=detector, mode=mode, max_features=max_features or None,
                 border_px=border_px, min_distance_px=min_distance_px, min_size_px=min_size_px,
@@ -90,12 +90,12 @@ def make(
 def intersect(
     first: str = typer.Argument(..., metavar="A", help="Keypoint set."),
     second: str = typer.Argument(..., metavar="B", help="Keypoint set of the same images."),
-    out: str = typer.Option(..., "--out", help="Name; the sets are OUT_a and OUT_b."),
-    tolerance_px: float = typer.Option(3.0, "--tolerance-px", help="Largest distance of partners."),
+    out: str = typer.Option(..., "--out", help="Name; the two sets are OUT_a and OUT_b."),
+    tolerance_px: float = typer.Option(3.0, "--tolerance-px", help="Largest distance between partners."),
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
-    """Keep keypoints of two sets that are each other's nearest; rows of the two results are partners.
+    """Keep keypoints of two sets that are mutual nearest neighbours; equal rows are partners.
 
     Example: `tiepoint keypoints intersect sift_8000 surf_8000 --out both --tolerance-px 3`
     """
@@ -110,26 +110,26 @@ def subset(
     context: typer.Context,
     source: str = typer.Argument(..., metavar="SET", help="Keypoint set."),
     out: str = typer.Option(..., "--out", help="Name of the new set."),
-    count: int = typer.Option(None, "--count", help="How many to keep."),
-    scope: str = typer.Option("image", "--scope", help="What --count counts: image or set."),
-    by: str = typer.Option("response", "--by", help="response, size (largest first) or random."),
-    seed: int = typer.Option(0, "--seed", help="Seed of --by random."),
-    min_size_px: float = typer.Option(None, "--min-size-px", help="Smallest size kept."),
-    max_size_px: float = typer.Option(None, "--max-size-px", help="Largest size kept."),
+    count: int = typer.Option(None, "--count", help="How many keypoints to keep."),
+    scope: str = typer.Option("image", "--scope", help="Keep --count per image or per set."),
+    by: str = typer.Option("response", "--by", help="Choose by response, size (largest first) or random."),
+    seed: int = typer.Option(0, "--seed", help="Seed for --by random."),
+    min_size_px: float = typer.Option(None, "--min-size-px", help="Smallest size to keep."),
+    max_size_px: float = typer.Option(None, "--max-size-px", help="Largest size to keep."),
     min_distance_px: float = typer.Option(
-        None, "--min-distance-px", help="No two keypoints nearer than this."
+        None, "--min-distance-px", help="Smallest distance between two keypoints."
     ),
     overwrite: bool = OVERWRITE,
     store: str = STORE,
 ) -> None:
-    """Part of a set: by size, by distance, the strongest, the largest or a random part.
+    """Take part of a set: by size or distance, the strongest, the largest or a random sample.
 
     Example: `tiepoint keypoints subset sift_8000 --out large --count 500 --scope image --by size`
     """
     from ..datasets.keypoint_sets.filters import subset as part_of
 
     if all(v is None for v in (count, min_size_px, max_size_px, min_distance_px)):
-        raise InputError("say what to keep: --count, --min-size-px, --max-size-px or --min-distance-px")
+        raise InputError("name what to keep: --count, --min-size-px, --max-size-px or --min-distance-px")
     if count is None:
         without_effect(context, ("scope", "by", "seed"), "without --count")
     elif by != "random":
@@ -178,7 +178,7 @@ def export(
 
 @app.command("list")
 def list_(store: str = STORE) -> None:
-    """Keypoint sets of the store.
+    """List the keypoint sets of the store.
 
     Example: `tiepoint keypoints list`
     """

@@ -44,11 +44,11 @@ def run(
     methods: list[str] = typer.Argument(
         None, metavar="METHOD...", help="Names, files:DIR, onnx:FILE, my.py:Class …"
     ),
-    task: list[str] = typer.Option(None, "--task", help="Task, repeated or comma-separated."),
+    task: list[str] = typer.Option(None, "--task", help="Tasks, repeated or comma-separated."),
     data: Path = typer.Option(None, "--data", help="Folder of the dataset."),
     tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
-    benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use; NAME or NAME*."),
-    protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; default exact."),
+    benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use: NAME or NAME*."),
+    protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; the default is exact."),
     split: str = typer.Option(None, "--split", help="Split of the task (HPatches 2017)."),
     jobs: int = typer.Option(
         None, "--jobs", min=0, help="At most this many worker processes; default 0, one per core."

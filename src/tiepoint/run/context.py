@@ -124,7 +124,7 @@ class Context:
             if content is None:
                 raise UnitError(
                     f"the features of {item} were removed from {self.features.root} while they were in use; "
-                    "run the command again to make them anew"
+                    "rerun the command to compute them again"
                 )
             contents.append(content)
         parts = [RECORD_FORMAT, self.task.name, unit.definition, comparison, self.method.distance, contents]

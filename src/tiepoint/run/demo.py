@@ -86,7 +86,7 @@ def _run_streams(out: Path, progress: Progress) -> None:
     finally:
         end_workers(workers, out / "store")
     if any(worker.exitcode for worker in workers):
-        raise UnitError("a part of the demo failed; the same command goes on from there and says why")
+        raise UnitError("part of the demo failed; rerun the command to resume it and to see the reason")
 
 
 def _run_stream(out: str, stream: str, parent: int) -> None:

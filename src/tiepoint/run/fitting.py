@@ -121,8 +121,8 @@ class Fitting:
         if shared:
             some = ", ".join(shared[:3]) + (" …" if len(shared) > 3 else "")
             self.notices.append(
-                f"the transform is fitted on {len(shared)} sequences that are also tested ({some}); "
-                "its scores are too good"
+                f"the transform is fitted on {len(shared)} sequences that are also tested ({some}), "
+                "so its scores are too high"
             )
 
     def _values(

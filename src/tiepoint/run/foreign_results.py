@@ -58,7 +58,7 @@ def score_results(
     folders = result_folders(results, task_name.split("/")[-1])
     if name is not None and len(folders) > 1:
         raise InputError(
-            f"`name` fits one descriptor, and {results} has results of {len(folders)}: {', '.join(folders)}"
+            f"`name` renames a single descriptor, but {results} has {len(folders)}: {', '.join(folders)}"
         )
     read: dict[str, tuple[UnitRecords, dict[str, str], float]] = {}
     errors: list[InputError] = []

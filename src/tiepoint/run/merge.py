@@ -40,7 +40,7 @@ def merge(runs: Sequence[Run]) -> Run:
                 have = keys.setdefault(unit, {}).setdefault(comparison, key)
                 if have != key:
                     raise InputError(
-                        f"unit {unit!r} has different records in two runs; merge one of them only"
+                        f"unit {unit!r} has different records in two of the runs; merge only one of them"
                     )
                 units.setdefault(unit, {})[comparison] = run.unit_records[unit][comparison]
     ordered = {unit: units[unit] for unit in sorted(units)}

@@ -251,7 +251,7 @@ def test_the_command_line_makes_and_uses_sets(folder, tmp_path, capsys):
     assert run("import", str(tmp_path / "csv"), "--name", "again", "--data", data)[0] == 0
     assert "few: 60 keypoints" in run("list")[1]
     assert tiepoint(["keypoints", "make", "c", "--data", data, "--store", store]) == 2
-    assert "no recipe" in capsys.readouterr().err
+    assert "not a recipe" in capsys.readouterr().err
     assert tiepoint(["keypoints", "subset", "a", "--out", "x", "--store", store]) == 2
     command = ["run", "sift@set:few", "fuse:sift@set:ab_a,surf@set:ab_b", "--task", "keypoints/ranking"]
     capsys.readouterr()

@@ -255,7 +255,7 @@ def test_images_of_matlab_matching_tables_by_name(tmp_path):
         ("x.json", b"{", "is not JSON"),
         ("x.json", b'{"full": {"sift": {"a": 1}}}', "no verification, matching or retrieval"),
         ("x.csv", b"a,b\n1,2\n", "score table of the MATLAB tool"),
-        ("x.txt", b"", "no importer knows"),
+        ("x.txt", b"", "no importer reads"),
     ],
 )
 def test_files_that_are_something_else(tmp_path, name, content, message):

@@ -201,7 +201,7 @@ def test_metadata_is_read_as_pairs_or_json():
 def test_a_name_fits_one_descriptor_and_settings_must_have_an_effect(database, tmp_path):
     with Store.open(tmp_path / "store") as store:
         for given, said in (
-            ({"name": "mine"}, "`name` fits one descriptor, and these files have 3: "),
+            ({"name": "mine"}, "`name` renames a single descriptor, but these files have 3: "),
             ({"split": "a"}, "`split` has no effect"),
             ({"tasks": tmp_path}, "`tasks` has no effect"),
         ):

@@ -102,8 +102,8 @@ def _outcome(name: str, future: Future[Any]) -> Any:
     error = future.exception()
     if isinstance(error, BrokenProcessPool):
         raise UnitError(
-            "a worker process died, perhaps for lack of memory; finished work is saved, so run the command "
-            "again with fewer `jobs`"
+            "a worker process died, perhaps for lack of memory; finished work is saved, so rerun the command "
+            "with fewer `jobs`"
         ) from error
     return Failure.of(name, error) if error else future.result()
 

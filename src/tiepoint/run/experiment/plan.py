@@ -52,7 +52,7 @@ def plan(experiment: Experiment) -> list[Cell]:
     names = [d.name for d in experiment.descriptors]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"descriptor {name!r} is there twice; names are unique")
+            raise InputError(f"two descriptors are called {name!r}; give each its own name")
     found = []
     for descriptor in experiment.descriptors:
         own = places(experiment.keypoints, descriptor, experiment.experiment.name)
@@ -65,9 +65,7 @@ def plan(experiment: Experiment) -> list[Cell]:
                         options = {**options, "scenes": list(experiment.dataset.scenes)}
                     found.append(Cell(label + suffix, spec, task, protocols, options, place.make))
     if not found:
-        raise InputError(
-            "this experiment asks for no task; switch on ranking, geometry or another evaluation"
-        )
+        raise InputError("this experiment has no task; switch on ranking, geometry or another evaluation")
     return found
 
 
@@ -88,14 +86,16 @@ def places(keypoints: KeypointPlaces, descriptor: DescriptorPlan, experiment: st
     tuned = keypoints.model_dump(include={"contrast_threshold", "edge_threshold", "sigma"}, exclude_none=True)
     if keypoints.source == "database":
         if tuned or "generator" in keypoints.model_fields_set or "max_features" in keypoints.model_fields_set:
-            raise InputError("keypoints: a set is complete; remove generator, max_features and thresholds")
+            raise InputError(
+                "keypoints: a set is used as it is; remove generator, max_features and thresholds"
+            )
         named = [keypoints.keypoint_set_name] if keypoints.keypoint_set_name else []
         named += [a.keypoint_set_name for a in keypoints.alternative_keypoints]
         if not named:
-            raise InputError("keypoints: source database needs keypoint_set_name")
+            raise InputError("keypoints: the source database needs a keypoint_set_name")
         return [Place(f"set:{name}", name) for name in named]
     if keypoints.keypoint_set_name or keypoints.alternative_keypoints:
-        raise InputError(f"keypoints: a set needs source: database, found {keypoints.source}")
+        raise InputError(f"keypoints: keypoint sets need the source database, found {keypoints.source}")
     out = []
     for detector in keypoints.generator:
         name = detector.partition("?")[0]
@@ -143,7 +143,7 @@ def _spec(d: DescriptorPlan, pooling: str, aggregation: str | None, root: str) -
         raise InputError(f"{d.name}: components and aggregation belong to type: composite")
     if kind in ALIASES:
         if pooling not in ("none", "domain_size_pooling", "dsp"):
-            raise InputError(f"{d.name}: {d.type} is pooled over sizes already")
+            raise InputError(f"{d.name}: {d.type} is already pooled over sizes")
         kind, pooling = ALIASES[kind].partition(":")[2], "dsp"
     if pooling == "stacking":
         return stacked(d, kind, aggregation, root)
@@ -175,7 +175,7 @@ def _refuse(d: DescriptorPlan, names: Sequence[str], why: str) -> None:
 def _normalize(d: DescriptorPlan) -> str | None:
     """none, before or after; None where nothing is said."""
     if d.normalize_before_pooling and d.normalize_after_pooling:
-        raise InputError(f"{d.name}: normalise before or after pooling, once is enough")
+        raise InputError(f"{d.name}: normalise either before or after pooling, not both")
     if d.normalize_before_pooling:
         return "before"
     if d.normalize_after_pooling is None:
@@ -232,7 +232,7 @@ def composite(d: DescriptorPlan, root: str) -> str:
     """Several descriptors fused; each at the keypoints of its own set where sets are named."""
     _refuse(d, OF_ONE, "has no effect on a composite; give it to a component's descriptor")
     if len(d.components) < 2:
-        raise InputError(f"{d.name}: a composite has at least two components")
+        raise InputError(f"{d.name}: a composite needs at least two components")
     parts, own = [], []
     for c in d.components:
         head, params = _base(TYPES.get(c.descriptor, c.descriptor), c.extended, d.name)
@@ -284,9 +284,7 @@ def tasks(
         options = {"seed": e.seed, "ratio": e.matching.ratio_threshold}
         own = [m for m in e.matching.method if ".py:" in m]
         if len(own) > 1:
-            raise InputError(
-                "evaluation.matching: keypoints/geometry takes one matcher of yours, not several"
-            )
+            raise InputError("evaluation.matching: keypoints/geometry takes only one matcher of your own")
         wanted.append(("keypoints/geometry", options | ({"matcher": own[0]} if own else {}), ""))
     for task, options, suffix in wanted:
         if known(task):

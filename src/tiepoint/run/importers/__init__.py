@@ -64,7 +64,7 @@ def import_files(
     own = {i.name for i in kept} | {row["name"] for rows, _ in databases.values() for row in rows}
     if name is not None and len(own) > 1:
         raise InputError(
-            f"`name` fits one descriptor, and these files have {len(own)}: {', '.join(sorted(own))}"
+            f"`name` renames a single descriptor, but these files have {len(own)}: {', '.join(sorted(own))}"
         )
     runs: list[Run] = []
     told: list[str] = []
@@ -85,7 +85,7 @@ def expanded(paths: Iterable[Path]) -> list[Path]:
                 p for p in path.rglob("*") if p.suffix in (*SUFFIXES, *DATABASE_SUFFIXES) and p.is_file()
             )
             if not inside:
-                raise InputError(f"{path} has no result file; known endings are {', '.join(SUFFIXES)}")
+                raise InputError(f"{path} has no result files; known endings are {', '.join(SUFFIXES)}")
             out += inside
         elif path.is_file():
             out.append(path)
@@ -101,7 +101,7 @@ def reader(path: Path) -> Callable[..., list[Imported]]:
     target = SUFFIXES.get(path.suffix)
     if target is None:
         raise InputError(
-            f"{path}: no importer knows the ending {path.suffix!r}; {', '.join(SUFFIXES)} are known"
+            f"{path}: no importer reads files that end in {path.suffix!r}; known are {', '.join(SUFFIXES)}"
         )
     module, _, attribute = target.partition(":")
     read: Callable[..., list[Imported]] = getattr(importlib.import_module(module), attribute)

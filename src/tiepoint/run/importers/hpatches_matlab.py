@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Score tables of the MATLAB reference: verification.csv, matching.csv, retrieval.csv, told by their columns.
+"""Score tables of the MATLAB reference (verification, matching, retrieval), identified by their columns.
 
-No file of the tool was at hand; columns are taken from its source, and the tests use files made to match it.
+No file of the tool was available: the columns come from its source, and the tests use files made to match.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _rows(path: Path) -> tuple[str, list[Row]]:
     if task is None:
         known = "; ".join(f"{t}: {', '.join(c)}" for t, c in COLUMNS.items())
         raise FormatError(
-            path, f"is no score table of the MATLAB tool, which have the columns {known}", line=1
+            path, f"is not a score table of the MATLAB tool; those have the columns {known}", line=1
         )
     rows = []
     for number, fields in enumerate(table[1:], 2):
@@ -149,7 +149,7 @@ def _matching(rows: Sequence[Row]) -> Records:
     }
     seen = set(zip(columns["scene"], columns["noise"], columns["image"], strict=True))
     if len(seen) != len(rows):
-        raise InputError(f"{rows[0].path}: an image pair is listed twice; one table is one run of the tool")
+        raise InputError(f"{rows[0].path}: an image pair is listed twice; expected one run of the tool")
     return records_of(PROTOCOL, columns, scenes=scenes, task="hpatches/matching")
 
 
@@ -157,6 +157,6 @@ def _retrieval(rows: Sequence[Row]) -> Records:
     """One number a noise level; how many distractors were used is not in the file."""
     noises = [r.noise() for r in rows]
     if len(set(noises)) != len(rows):
-        raise InputError(f"{rows[0].path}: a noise level is listed twice; one table is one run of the tool")
+        raise InputError(f"{rows[0].path}: a noise level is listed twice; expected one run of the tool")
     columns = {"noise": noises, "pool": [0] * len(rows), "map": [r.fraction("map") for r in rows]}
     return records_of(PROTOCOL, columns, pools=["as-run"], task="hpatches/retrieval")

@@ -50,7 +50,7 @@ def name_parts(path: Path) -> tuple[str, str, str]:
     parts = path.stem.rsplit("_", 2)
     if len(parts) != 3 or parts[1] not in TASKS or not all(parts):
         raise InputError(
-            f"{path}: expected a name like NAME_TASK_SPLIT{path.suffix} with a task of {', '.join(TASKS)}"
+            f"{path}: expected a name like NAME_TASK_SPLIT{path.suffix}, TASK one of {', '.join(TASKS)}"
         )
     return parts[0], parts[1], parts[2]
 
@@ -91,7 +91,7 @@ def _imported(name: str, task: str, split: str, table: Any, path: Path, tasks: P
         queries = None if tasks is None else tasks / f"retr_queries_split-{split}.csv"
         records, notes = retrieval_records(table, path, queries)
     else:
-        raise FormatError(path, f"unknown task {task!r}; verification, matching or retrieval")
+        raise FormatError(path, f"unknown task {task!r}; expected verification, matching or retrieval")
     said = tuple(f"{path.name}: {n}" for n in notes)
     return Imported(name, f"hpatches/{task}", PROTOCOL, split, records, path, said)
 
@@ -104,7 +104,7 @@ def _task_of(table: Any, path: Path) -> str:
             return "retrieval"
         if all(isinstance(v, Mapping) and set(v) == {"e", "h", "t"} for v in table.values()):
             return "matching"
-    raise FormatError(path, "these are no verification, matching or retrieval results of the reference tool")
+    raise FormatError(path, "contains no verification, matching or retrieval results of the reference tool")
 
 
 def _number(value: Any, where: str, path: Path) -> float:

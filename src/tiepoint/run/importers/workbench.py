@@ -176,9 +176,7 @@ def _csv_rows(path: Path) -> list[dict[str, Any]]:
                 raise FormatError(path, "has more or fewer fields than the header", line=number)
             row[key] = _plain(text)
         if "descriptor_type" not in row:
-            raise FormatError(
-                path, "has no column descriptor_type, so nothing says what was measured", line=1
-            )
+            raise FormatError(path, "has no column descriptor_type, which says what was measured", line=1)
         if "processing_time_s" in row and row["processing_time_s"] is not None:
             row["processing_time_ms"] = 1000 * float(row["processing_time_s"])
         row["name"] = str(row["descriptor_type"])
@@ -208,7 +206,7 @@ def _database_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
         missing = {"experiments", "results"} - tables
         if missing:
             raise FormatError(
-                path, f"is no workbench database: it has no table {' and '.join(sorted(missing))}"
+                path, f"is not a workbench database: it has no table {' and '.join(sorted(missing))}"
             )
         sets = {}
         if "keypoint_sets" in tables:
