@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mapping a ``.npy`` file without the costs of `numpy.load`, which parses the same header again and again."""
+"""Arrays of ``.npy`` files without the cost of `numpy.load`, which parses equal headers again and again."""
 
 from __future__ import annotations
 
@@ -37,6 +37,11 @@ def map_npy(path: str | Path) -> NDArray[Any]:
             content = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError as e:
             raise FormatError(Path(path), "not a .npy file: it is empty") from e
+    return array_in(path, content)
+
+
+def array_in(path: str | Path, content: bytes | mmap.mmap) -> NDArray[Any]:
+    """The array that the content of a ``.npy`` file holds, without a copy; `path` is for errors."""
     try:
         offset = _header_bytes(content[:12])
         shape, fortran, dtype = _header(content[:offset])

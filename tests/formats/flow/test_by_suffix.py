@@ -170,8 +170,11 @@ def test_channels_first_and_half_precision(tmp_path: Path) -> None:
 
 def test_objects_are_never_unpickled(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(FormatError, match="three dimensions"):
+    with pytest.raises(FormatError, match="objects"):
         read_flow_array(tmp_path / "a.npy")
+    np.save(tmp_path / "b.npy", np.zeros((2, 3), np.int64))
+    with pytest.raises(FormatError, match="three dimensions"):
+        read_flow_array(tmp_path / "b.npy")
 
 
 def test_npz_with_several_arrays(tmp_path: Path) -> None:

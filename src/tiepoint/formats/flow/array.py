@@ -3,24 +3,18 @@
 
 from __future__ import annotations
 
-import re
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError, InputError
 from ..image.png import MAX_DEFLATE_RATIO
+from ..npy_map import array_in, map_npy
 from ..text_file import reading
-
-_HEADER = re.compile(
-    rb"\{'descr': '(<f2|<f4|<f8)', 'fortran_order': (True|False), "
-    rb"'shape': \((\d{1,6}), (\d{1,6}), (\d{1,6})\), \}\s*"
-)
-_MAX_HEADER = 4096
 
 
 def read_flow_array(path: str | Path) -> NDArray[np.float32]:
@@ -38,13 +32,17 @@ def read_flow_array(path: str | Path) -> NDArray[np.float32]:
     """
     p = Path(path)
     with reading(p):
-        if p.suffix == ".npz":
-            return _read_npz(p)
-        with p.open("rb") as f:
-            return _read_npy(p, f, p.stat().st_size)
+        values = _in_archive(p) if p.suffix == ".npz" else map_npy(p)
+        if values.dtype.str not in ("<f2", "<f4", "<f8") or values.ndim != 3:
+            raise FormatError(p, "expected a float array of three dimensions, (height, width, 2)")
+        if 2 not in (values.shape[2], values.shape[0]) or values.size == 0:
+            raise FormatError(p, f"expected shape (height, width, 2), found {values.shape}")
+        if values.shape[2] != 2:
+            values = np.moveaxis(values, 0, 2)
+        return np.array(values, np.float32, order="C")
 
 
-def _read_npz(path: Path) -> NDArray[np.float32]:
+def _in_archive(path: Path) -> NDArray[Any]:
     try:
         with zipfile.ZipFile(path) as z:
             entries = {i.filename.removesuffix(".npy"): i for i in z.infolist()}
@@ -55,39 +53,10 @@ def _read_npz(path: Path) -> NDArray[np.float32]:
             info = entries.get("flow") or next(iter(entries.values()))
             if info.file_size > MAX_DEFLATE_RATIO * path.stat().st_size:
                 raise FormatError(path, f"the array cannot have {info.file_size} bytes")
-            with z.open(info) as f:
-                return _read_npy(path, f, info.file_size)
+            return array_in(path, z.read(info))
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, ValueError, EOFError) as e:
         # What zipfile raises for damaged archives, unknown compression, and encrypted entries.
         raise FormatError(path, f"not a readable .npz file: {e}") from e
-
-
-def _read_npy(path: Path, f: IO[bytes], size: int) -> NDArray[np.float32]:
-    head = f.read(8)
-    if len(head) < 8 or head[:6] != b"\x93NUMPY" or head[6] not in (1, 2, 3):
-        raise FormatError(path, "not a .npy file")
-    width = 2 if head[6] == 1 else 4
-    length = int.from_bytes(f.read(width), "little")
-    if length > _MAX_HEADER:
-        raise FormatError(path, f"the .npy header has {length} bytes; {_MAX_HEADER} at most")
-    found = _HEADER.fullmatch(f.read(length))
-    if not found:
-        raise FormatError(path, "expected a float array of three dimensions, (height, width, 2)")
-    dtype, shape = np.dtype(found[1].decode()), tuple(int(found[i]) for i in (3, 4, 5))
-    expected = shape[0] * shape[1] * shape[2] * dtype.itemsize
-    if 2 not in (shape[2], shape[0]) or expected == 0:
-        raise FormatError(path, f"expected shape (height, width, 2), found {shape}")
-    if 8 + width + length + expected != size:
-        raise FormatError(
-            path, f"shape {shape} needs {expected} bytes of data, the file has other {size} bytes"
-        )
-    data = f.read(expected)
-    if len(data) != expected:
-        raise FormatError(path, "truncated .npy data")
-    values = np.frombuffer(data, dtype).reshape(shape, order="F" if found[2] == b"True" else "C")
-    if shape[2] != 2:
-        values = np.moveaxis(values, 0, 2)
-    return np.ascontiguousarray(values, np.float32)
 
 
 def write_flow_array(path: str | Path, flow: NDArray[np.floating]) -> None:
