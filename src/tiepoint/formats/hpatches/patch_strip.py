@@ -7,7 +7,6 @@ Patch k is the rows k*side to (k+1)*side. HPatches uses side 65 and up to 2000 p
 from __future__ import annotations
 
 import io
-import struct
 import warnings
 import zlib
 from dataclasses import dataclass
@@ -17,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError, InputError
-from ..text_file import read_bytes, write_bytes
+from ..image.png import COLOURS, GREY8, SIGNATURE, png_header
+from ..text_file import read_bytes, reading, write_bytes
 
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _END = b"IEND\xaeB`\x82"
-_COLOURS = {0: "grey", 2: "RGB", 3: "palette", 4: "grey with alpha", 6: "RGB with alpha"}
 _MAX_PIXELS = 170_000_000
 """Under twice Pillow's own limit, at which it refuses to decode; 40,000 patches of side 65."""
 
@@ -42,29 +40,25 @@ def read_strip_header(path: str | Path) -> StripHeader:
     Raises:
         FormatError: Missing or empty file, not a PNG, not 8-bit grey, height not a multiple of the width.
     """
-    try:
-        with Path(path).open("rb") as f:
-            start = f.read(33)
-            f.seek(max(0, f.seek(0, 2) - 64))
-            return _header(start, f.read(), path)
-    except FileNotFoundError as e:
-        raise FormatError(path, "the file does not exist") from e
-    except OSError as e:
-        raise FormatError(path, f"cannot be read ({e.strerror or e})") from e
+    with reading(path), open(path, "rb") as f:
+        start, size = f.read(33), f.seek(0, 2)
+        f.seek(max(0, size - 64))
+        return _header(start, f.read(), size, path)
 
 
-def _header(start: bytes, end: bytes, path: str | Path) -> StripHeader:
+def _header(start: bytes, end: bytes, size: int, path: str | Path) -> StripHeader:
     if not start:
         raise FormatError(path, "the file is empty; expected a PNG patch strip")
-    if start[:8] != _SIGNATURE or (len(start) >= 16 and start[12:16] != b"IHDR"):
+    if not start.startswith(SIGNATURE):
         raise FormatError(path, "is not a PNG file; a patch strip must be one")
     if len(start) < 33 or _END not in end:
         raise FormatError(path, "is a truncated PNG (its end is missing); copy it again")
-    width, height, depth, colour = struct.unpack(">IIBB", start[16:26])
-    if depth != 8 or colour != 0:
-        what = f"{depth}-bit {_COLOURS.get(colour, 'unknown colour')}"
+    found = png_header(path, start, size)
+    if (found.depth, found.colour) != (GREY8.depth, GREY8.colour):
+        what = f"{found.depth}-bit {COLOURS[found.colour]}"
         raise FormatError(path, f"is {what}; a patch strip must be 8-bit grey; convert it")
-    if width == 0 or height == 0 or height % width:
+    width, height = found.width, found.height
+    if height % width:
         reason = (
             f"is {width} wide and {height} high; the height must be a multiple of the width (the patch side)"
         )
@@ -88,7 +82,7 @@ def decode_strip(data: bytes, *, path: str | Path) -> NDArray[np.uint8]:
     """Patches of a PNG held in memory; `path` is named in errors."""
     from PIL import Image
 
-    header = _header(data[:33], data[-64:], path)
+    header = _header(data[:33], data[-64:], len(data), path)
     try:
         with warnings.catch_warnings():
             # A strip of 21,000 patches or more passes Pillow's warning level, and is legal here.

@@ -37,7 +37,7 @@ GREY8 = PngKind(8, 0, 1)
 RGB16 = PngKind(16, 2, 3)
 RGBA16 = PngKind(16, 6, 4)
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
-_COLOURS = {0: "grey", 2: "RGB", 3: "palette", 4: "grey with alpha", 6: "RGBA"}
+COLOURS = {0: "grey", 2: "RGB", 3: "palette", 4: "grey with alpha", 6: "RGBA"}
 
 
 class PngHeader(NamedTuple):
@@ -104,9 +104,9 @@ def decode_plain(
         FormatError: for any other file.
     """
     header = png_header(path, data, len(data))
-    wanted = f"{kind.depth}-bit {_COLOURS[kind.colour]}"
+    wanted = f"{kind.depth}-bit {COLOURS[kind.colour]}"
     if (header.depth, header.colour) != (kind.depth, kind.colour):
-        found = f"{header.depth}-bit {_COLOURS[header.colour]}"
+        found = f"{header.depth}-bit {COLOURS[header.colour]}"
         raise FormatError(path, f"expected a {wanted} PNG, found {found}")
     if header.interlaced:
         raise FormatError(
