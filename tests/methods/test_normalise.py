@@ -87,7 +87,7 @@ def test_matlab_variant(training, image, clip):
 def test_clipping_has_an_effect_and_stays_in_range(training):
     hashes = {normalise.fit_zca(training, clip=c).hash for c in (0.0, 0.01, 0.25)}
     assert len(hashes) == 3
-    with pytest.raises(InputError, match="clip is a share of energy"):
+    with pytest.raises(InputError, match="clip must be a share of the energy"):
         normalise.fit_zca(training, clip=1.0)
 
 
@@ -119,7 +119,7 @@ def test_what_cannot_be_fitted_is_explained(training):
     training[0, 0] = np.nan
     with pytest.raises(InputError, match="NaN"):
         normalise.fit_zca(training)
-    with pytest.raises(InputError, match="fitted on 12 dimensions, found 5"):
+    with pytest.raises(InputError, match="fitted on 12 dimensions, but the descriptors have 5"):
         normalise.FittedTransform("x", None, np.eye(12)).apply(np.ones((2, 5)))
 
 

@@ -38,7 +38,7 @@ def transformed(
             f"{method.distance}; leave the transform out"
         )
     if stage.name in ROOTING and method.meta.get("rooted"):
-        raise InputError(f"{method.name!r} is rooted already; leave +{stage.name} out, once is enough")
+        raise InputError(f"{method.name!r} is rooted already; leave out +{stage.name}")
     plain_apply = plain.TRANSFORMS[stage.name].apply
     if plain_apply is not None:
         if stage.params:

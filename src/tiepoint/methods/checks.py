@@ -26,7 +26,7 @@ def check_on_bad(on_bad: str, distance: str, name: str) -> None:
 `on_bad="miss"`
     """
     if on_bad not in ON_BAD:
-        raise InputError(f"unknown value {on_bad!r} of on_bad; one of {', '.join(ON_BAD)}")
+        raise InputError(f"unknown value {on_bad!r} of on_bad; choose one of {', '.join(ON_BAD)}")
     if on_bad == KEEP_ZEROS and distance == "cosine":
         raise InputError(
             f'{name} is compared by cosine, and a zero vector has no direction; use `on_bad="miss"`'
@@ -59,7 +59,7 @@ def check_descriptors(
     tiepoint.model.errors.InputError: a/ref: 3 descriptors for 2 patches; return one row for every patch
     """
     if distance not in DISTANCES:
-        raise InputError(f"{where}: unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
+        raise InputError(f"{where}: unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}")
     given, claimed = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
     values = _two_dimensional(given, rows, where)
     values = _packed(values, where) if distance == "hamming" else _real(values, where)

@@ -57,7 +57,8 @@ class FittedTransform:
         """Descriptors (n, d) of one image -> (n, k); rows that come out as zero or undefined are zero."""
         if values.shape[1] != len(self.matrix):
             raise InputError(
-                f"+{self.name} was fitted on {len(self.matrix)} dimensions, found {values.shape[1]}"
+                f"+{self.name} was fitted on {len(self.matrix)} dimensions, "
+                f"but the descriptors have {values.shape[1]}"
             )
         kind: Any = np.float32 if self.single else np.float64
         x = np.asarray(values, kind)
@@ -93,7 +94,7 @@ def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
     x = np.array(descriptors, np.float64)
     if x.ndim != 2 or len(x) <= x.shape[1]:
         raise InputError(
-            f"+{name} needs more training descriptors than dimensions, found shape {x.shape}; "
+            f"+{name} needs more training descriptors than dimensions, but their shape is {x.shape}; "
             "train on more sequences"
         )
     if not np.isfinite(x).all():
@@ -110,7 +111,7 @@ def _decomposed(descriptors: Array, name: str) -> tuple[Floats, Floats, Floats]:
 def _clipped(eigenvalues: Floats, energy: float) -> Floats:
     """Eigenvalues raised to the first, from below, at which the summed share of energy exceeds `energy`."""
     if not 0 <= energy < 1:
-        raise InputError(f"clip is a share of energy from 0 up to, not including, 1, found {energy}")
+        raise InputError(f"clip must be a share of the energy, at least 0 and below 1, but is {energy}")
     if energy == 0:
         return eigenvalues
     ascending = np.sort(eigenvalues)

@@ -74,7 +74,7 @@ def resolve(
     if isinstance(spec, Method):
         return spec if name is None else replace(spec, name=name)
     if family not in FAMILIES:
-        raise InputError(f"unknown family {family!r}; one of {', '.join(FAMILIES)}")
+        raise InputError(f"unknown family {family!r}; choose one of {', '.join(FAMILIES)}")
     check_device(device)
     parsed = parse_spec(spec) if isinstance(spec, str) else None
     if family == "keypoints" and (parsed is not None or isinstance(spec, tuple)):
@@ -119,7 +119,9 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
         thing = as_matcher(thing)
     distance = distance_of(thing)
     if distance not in DISTANCES:
-        raise InputError(f"method {name!r}: unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
+        raise InputError(
+            f"method {name!r}: unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}"
+        )
     check_on_bad(on_bad, distance, name)
     module, _, attribute = BINDERS[family].partition(":")
     binder = getattr(importlib.import_module(module), attribute)

@@ -138,7 +138,7 @@ def test_a_user_adds_a_pooling_as_a_descriptor(tmp_path):
     made = DomainSizePooling(Sized(), "1,2,3", f"{file}:Median", normalize="none")
     values, _ = made.describe(IMAGE, PLACES)
     assert values[0] == pytest.approx(3 * plain(8.0, 10))
-    with pytest.raises(InputError, match="returns 3 rows"):
+    with pytest.raises(InputError, match="must return 3 rows"):
         DomainSizePooling(Sized(), "1,2", f"{file}:Bad").describe(IMAGE, PLACES)
     with pytest.raises(InputError, match="has no pool"):
         DomainSizePooling(Sized(), "1,2", f"{file}:None_")
@@ -180,7 +180,7 @@ def test_fusion_blends_and_weighs():
         ([Sized(), Sized()], {"aggregation": "average", "weights": "1,2"}, "have an effect only"),
         ([Sized(), Sized()], {"aggregation": "weighted"}, "needs weights"),
         ([Sized(), Sized()], {"weights": "1"}, "1 weights for 2"),
-        ([Sized(), Sized()], {"weights": "0,0"}, "not all zero"),
+        ([Sized(), Sized()], {"weights": "0,0"}, "nor all zero"),
     ],
 )
 def test_fusion_refuses_what_has_no_meaning(components, options, words):

@@ -124,7 +124,7 @@ def test_onnx_mistakes(tmp_path):
     (tmp_path / "bad.onnx").write_bytes(b"not a model")
     write_onnx(tmp_path / "m.onnx", ["n", 1, 8, 8])
     for spec, message in [
-        ("bad.onnx", "no ONNX model"),
+        ("bad.onnx", "not an ONNX model"),
         ("none.onnx", "no such ONNX file"),
         ("m.onnx?size=9", "input is 8 x 8"),
         ("m.onnx?output=e", "unknown output"),
@@ -146,7 +146,7 @@ def test_torchscript(tmp_path, patches):
     found = values(f"torchscript:{tmp_path}/net.pt?size=8", patches)
     np.testing.assert_allclose(found, expected, atol=1e-4)
     (tmp_path / "bad.pt").write_bytes(b"nothing")
-    with pytest.raises(InputError, match="no TorchScript file"):
+    with pytest.raises(InputError, match="not a TorchScript file"):
         resolve(f"torchscript:{tmp_path}/bad.pt", family="patches")
     with pytest.raises(InputError, match="device 'cuda:9' cannot be used"):
         resolve(f"torchscript:{tmp_path}/net.pt", family="patches", device="cuda:9")
@@ -220,7 +220,7 @@ def test_kornia_mistakes(tmp_path):
         (f"kornia:TFeat?weights={tmp_path}/none.pth", "nothing is downloaded"),
         (f"kornia:TFeat?weights={tmp_path}/other.pth", "does not fit kornia's TFeat"),
         (f"kornia:TFeat?weights={tmp_path}/text.pth", "no state dict"),
-        (f"kornia:TFeat?weights={tmp_path}/bad.pth", "no weight file"),
+        (f"kornia:TFeat?weights={tmp_path}/bad.pth", "not a weight file"),
     ]:
         with pytest.raises(InputError, match=message):
             resolve(spec, family="patches")

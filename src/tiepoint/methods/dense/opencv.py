@@ -66,7 +66,7 @@ class Dis(_OpenCVFlow):
             "medium": cv2.DISOPTICAL_FLOW_PRESET_MEDIUM,
         }
         if preset not in presets:
-            raise InputError(f"dis: unknown preset {preset!r}; one of {', '.join(presets)}")
+            raise InputError(f"dis: unknown preset {preset!r}; choose one of {', '.join(presets)}")
         self.preset = preset
         self._code = presets[preset]
 

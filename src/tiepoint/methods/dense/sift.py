@@ -43,7 +43,7 @@ class DenseSift:
 
     def __post_init__(self) -> None:
         if self.coarsest < 8 or self.side < self.coarsest or self.radius < 1:
-            raise InputError("dense-sift: needs side >= coarsest >= 8 and radius >= 1")
+            raise InputError("dense-sift needs side >= coarsest >= 8 and radius >= 1")
 
     def match_both(self, image1: Image, image2: Image) -> dict[str, Any]:
         """Flows and masks of both images at their own size."""

@@ -113,7 +113,7 @@ class Sparse(MatchedFeatures):
 
     def __init__(self, features: str = "sift", limit: int = 2000) -> None:
         if features not in _OPENCV:
-            raise InputError(f"sparse: unknown features {features!r}; one of {', '.join(_OPENCV)}")
+            raise InputError(f"sparse: unknown features {features!r}; choose one of {', '.join(_OPENCV)}")
         if find_spec("cv2") is None:
             raise InputError("method 'sparse' needs the package 'cv2': pip install 'tiepoint[opencv]'")
         super().__init__(_OpenCVFeatures(features, limit))

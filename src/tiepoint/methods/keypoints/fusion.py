@@ -42,7 +42,7 @@ class Fusion:
         if self.pool is None and aggregation not in AGGREGATIONS:
             raise UnknownNameError("aggregation", aggregation, AGGREGATIONS)
         if self.binary and (aggregation != "concatenate" or weights is not None):
-            raise InputError("bit strings are fused by concatenation without weights only")
+            raise InputError("bit strings can only be concatenated, and without weights")
         if weights is not None and aggregation not in ("concatenate", "weighted"):
             raise InputError("weights have an effect only with aggregation=concatenate or weighted")
         if aggregation == "weighted" and weights is None:
@@ -52,9 +52,14 @@ class Fusion:
         self.weights = None if weights is None else np.array(numbers(weights, "weights"))
         if self.weights is not None:
             if len(self.weights) != len(self.components):
-                raise InputError(f"{len(self.weights)} weights for {len(self.components)} descriptors")
+                raise InputError(
+                    f"there are {len(self.weights)} weights for {len(self.components)} descriptors; "
+                    "give one for each"
+                )
             if (self.weights < 0).any() or not self.weights.sum() > 0:
-                raise InputError(f"weights are not negative and not all zero, found {self.weights.tolist()}")
+                raise InputError(
+                    f"weights must not be negative, nor all zero, but are {self.weights.tolist()}"
+                )
         self.distance = "hamming" if self.binary else "l2"
         self.rooted = all(getattr(c, "rooted", False) for c in components)
         self.tiepoint_parts = {f"component{i}": c for i, c in enumerate(components)}
@@ -112,8 +117,8 @@ class FusionOfPairs:
         for part in self.parts:
             if not hasattr(part.detector, "pair_ids"):
                 raise InputError(
-                    f"{name}: components at different places need paired keypoint sets (set:NAME from "
-                    "`tiepoint keypoints intersect`); a detector finds other points in other numbers"
+                    f"{name}: components at different places need paired keypoint sets, made by intersecting "
+                    "two sets (set:NAME); detectors find different points, and different numbers of them"
                 )
 
     def extract_item(self, item: Item, image: Image) -> tuple[Keypoints, Array, Mask]:

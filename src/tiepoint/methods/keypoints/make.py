@@ -198,7 +198,7 @@ def make_pair(pair: tuple[Any, ...], device: str) -> tuple[Any, str]:
 
     if len(pair) != 2:
         raise InputError(
-            f"a keypoint method is one object or (descriptor, detector), found {len(pair)} things"
+            f"a keypoint method must be one object or a pair (descriptor, detector), not {len(pair)} things"
         )
     made, names = [], []
     for part, family, needed in zip(pair, ("keypoints", DETECTORS), ("describe", "detect"), strict=True):

@@ -30,9 +30,9 @@ def numbers(given: Any, what: str) -> list[float]:
     try:
         found = [float(p) for p in parts]
     except (TypeError, ValueError) as e:
-        raise InputError(f"{what} are numbers separated by commas, found {given!r}") from e
+        raise InputError(f"{what} must be numbers separated by commas, not {given!r}") from e
     if not found or not np.isfinite(found).all():
-        raise InputError(f"{what} are finite numbers, at least one, found {given!r}")
+        raise InputError(f"{what} must be finite numbers, at least one, not {given!r}")
     return found
 
 
@@ -69,7 +69,9 @@ def aggregated(
     if pool is not None:
         made = np.asarray(pool.pool(stack[:, whole], labels))
         if made.ndim != 2 or len(made) != int(whole.sum()):
-            raise InputError(f"pool(stack, scales) returns {int(whole.sum())} rows, found {made.shape}")
+            raise InputError(
+                f"pool(stack, scales) must return {int(whole.sum())} rows, not an array of shape {made.shape}"
+            )
         out = np.zeros((len(whole), made.shape[1]), np.float32)
         out[whole] = made
         return out, whole
@@ -160,7 +162,7 @@ class DomainSizePooling:
             )
         self.scales = np.array(numbers(scales, "scales"))
         if not (self.scales > 0).all():
-            raise InputError(f"scales are positive factors, found {self.scales.tolist()}")
+            raise InputError(f"scales must be positive factors, but are {self.scales.tolist()}")
         self.pool = plugged(aggregation)
         if self.pool is None and aggregation not in AGGREGATIONS:
             raise UnknownNameError("aggregation", aggregation, AGGREGATIONS)
@@ -174,7 +176,7 @@ class DomainSizePooling:
         self.distance = distance_of(base)
         self.rooted = root != "none" or bool(getattr(base, "rooted", False))
         if root != "none" and getattr(base, "rooted", False):
-            raise InputError("the descriptor is rooted already; leave root out, once is enough")
+            raise InputError("the descriptor is rooted already; leave out root")
         self.tiepoint_parts = {"base": base} | ({"pool": self.pool} if self.pool is not None else {})
         self.config = {
             "scales": self.scales.tolist(), "aggregation": aggregation, "normalize": normalize,
@@ -196,9 +198,13 @@ class DomainSizePooling:
                 raise InputError("explicit weights replace weighting and weight_sigma; give one or the other")
             given_weights = np.array(numbers(weights, "weights"))
             if len(given_weights) != len(self.scales):
-                raise InputError(f"{len(given_weights)} weights for {len(self.scales)} scales; give one each")
+                raise InputError(
+                    f"there are {len(given_weights)} weights for {len(self.scales)} scales; give one for each"
+                )
             if (given_weights < 0).any() or not given_weights.sum() > 0:
-                raise InputError(f"weights are not negative and not all zero, found {given_weights.tolist()}")
+                raise InputError(
+                    f"weights must not be negative, nor all zero, but are {given_weights.tolist()}"
+                )
             return np.asarray(given_weights / given_weights.sum())
         chosen = weighting or "gaussian"
         if chosen not in WEIGHTINGS:
@@ -207,7 +213,7 @@ class DomainSizePooling:
             raise InputError("weight_sigma has no effect with weighting=uniform")
         width = SIGMA if sigma is None else float(sigma)
         if not width > 0:
-            raise InputError(f"weight_sigma is positive, found {width:g}")
+            raise InputError(f"weight_sigma must be positive, but is {width:g}")
         return scale_weights(self.scales, chosen, width)
 
     def describe(self, image: Image, keypoints: Keypoints) -> tuple[Array, NDArray[np.bool_]]:

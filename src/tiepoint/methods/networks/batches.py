@@ -28,21 +28,23 @@ def checked_file(path: str, what: str) -> Path:
     """The file, or an error of one sentence. Nothing is ever downloaded."""
     file = Path(path).expanduser()
     if not file.is_file():
-        raise InputError(f"{path}: no such {what}; give a local file, nothing is downloaded")
+        raise InputError(
+            f"{path}: there is no such {what}; give the path of a local file (nothing is downloaded)"
+        )
     return file
 
 
 def checked_distance(distance: str, where: str) -> str:
     """A known distance."""
     if distance not in DISTANCES:
-        raise InputError(f"{where}: unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
+        raise InputError(f"{where}: unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}")
     return distance
 
 
 def checked_intensity(name: str, where: str) -> str:
     """A known way to feed intensities."""
     if name not in INTENSITIES:
-        raise InputError(f"{where}: unknown input {name!r}; one of {', '.join(INTENSITIES)}")
+        raise InputError(f"{where}: unknown input {name!r}; choose one of {', '.join(INTENSITIES)}")
     return name
 
 
@@ -57,5 +59,5 @@ def flat(output: Array, rows: int, where: str) -> Array:
     """The output as (rows, d); a trailing (d, 1, 1) is flattened."""
     values = np.asarray(output)
     if values.ndim < 1 or len(values) != rows:
-        raise InputError(f"{where}: the network gave shape {values.shape} for {rows} patches")
+        raise InputError(f"{where}: the network returned an array of shape {values.shape} for {rows} patches")
     return values.reshape(rows, -1)

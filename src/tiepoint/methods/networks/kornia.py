@@ -78,10 +78,10 @@ def state_dict(file: Path) -> Mapping[str, Any]:
         loaded = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as e:  # pickle, zip and torch errors, without a common base
         reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
-        raise InputError(f"{file} is no weight file that torch can load safely: {reason}") from e
+        raise InputError(f"{file} is not a weight file that torch can load safely: {reason}") from e
     state = loaded.get("state_dict", loaded) if isinstance(loaded, dict) else None
     if not isinstance(state, dict) or not all(isinstance(v, torch.Tensor) for v in state.values()):
-        raise InputError(f"{file} holds no state dict (names with tensors)")
+        raise InputError(f"{file} holds no state dict (a mapping of names to tensors)")
     return {k.removeprefix("module."): v for k, v in state.items()}
 
 

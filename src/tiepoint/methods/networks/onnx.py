@@ -44,7 +44,7 @@ class Onnx:
         file = checked_file(path, "ONNX file")
         self.distance = checked_distance(distance, path)
         self.intensity = checked_intensity(input, path)
-        self.session = session(str(file), threads, f"{path} is no ONNX model that onnxruntime can run")
+        self.session = session(str(file), threads, f"{path} is not an ONNX model that onnxruntime can run")
         self.input, self.layout, self.batch, own = _layout(self.session, path)
         if size is not None and own is not None and size != own:
             raise InputError(f"{path}: the model's input is {own} x {own}, so size={size} cannot be used")

@@ -56,7 +56,7 @@ class TorchScript:
             self.network = torch.jit.load(str(file), map_location=self.device).eval()
         except (RuntimeError, ValueError) as e:
             reason = str(e).strip().splitlines()[0]
-            raise InputError(f"{path} is no TorchScript file that torch can load: {reason}") from e
+            raise InputError(f"{path} is not a TorchScript file that torch can load: {reason}") from e
         self.weight_hashes = {file.name: hash_file(file)}
         self.config = {"size": size, "input": input}
         self.name = f"torchscript:{file.name}"

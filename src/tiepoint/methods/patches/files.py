@@ -41,7 +41,9 @@ class DescriptorFiles:
         self.delimiter = delimiter
         first = _first_file(self.folder)
         if distance is not None and distance not in DISTANCES:
-            raise InputError(f"files:{path}: unknown distance {distance!r}; one of {', '.join(DISTANCES)}")
+            raise InputError(
+                f"files:{path}: unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}"
+            )
         # text is never taken for bits, so none of it is parsed here: its problems are told with all others
         is_bits = distance is None and first.suffix in ARRAYS and self._read(first).is_bits
         self.distance = distance or ("hamming" if is_bits else "l2")

@@ -51,9 +51,9 @@ class PatchAtKeypoints:
 
     def __init__(self, inner: Any, magnification: float, patch_px: int, upright: bool) -> None:
         if not magnification > 0:
-            raise InputError(f"magnification is positive, found {magnification:g}")
+            raise InputError(f"magnification must be positive, but is {magnification:g}")
         if patch_px < 2:
-            raise InputError(f"patch_px is at least 2, found {patch_px}")
+            raise InputError(f"patch_px must be at least 2, but is {patch_px}")
         self.inner = inner
         self.magnification, self.patch_px, self.upright = float(magnification), int(patch_px), upright
         self.distance = distance_of(inner)

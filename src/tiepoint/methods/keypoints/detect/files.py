@@ -153,10 +153,10 @@ class FeatureFiles(FolderOfImages):
             with np.load(path, allow_pickle=False) as found:
                 arrays = {name: found[name] for name in found.files}
         except (ValueError, OSError, EOFError) as e:
-            raise FormatError(path, f"is no .npz file of arrays ({e})") from e
+            raise FormatError(path, f"is not an .npz file of arrays ({e})") from e
         for name in ("keypoints", "descriptors"):
             if name not in arrays:
-                raise FormatError(path, f"has no array {name!r}, it has {', '.join(arrays) or 'none'}")
+                raise FormatError(path, f"has no array {name!r}; it has {', '.join(arrays) or 'none'}")
         table = np.asarray(arrays["keypoints"], np.float64)
         if table.ndim == 2 and table.shape[1] in (2, 3) and "scores" in arrays:
             size = table[:, 2] if table.shape[1] == 3 else 1.0

@@ -35,7 +35,9 @@ class Harris(Capped):
 
     def __post_init__(self) -> None:
         if self.n_scales < 3:
-            raise InputError(f"n_scales is at least 3, a scale needs two neighbours; found {self.n_scales}")
+            raise InputError(
+                f"n_scales must be at least 3, because a scale needs two neighbours, but is {self.n_scales}"
+            )
         super().__post_init__()
 
     def detect(self, image: Image) -> Keypoints:

@@ -45,7 +45,7 @@ class KeyNet:
     ) -> None:
         file = checked_file(weights, "weight file")
         if threshold < 0:
-            raise InputError(f"keynet: threshold is zero or more, found {threshold:g}")
+            raise InputError(f"keynet: threshold must not be negative, but is {threshold:g}")
         self.device = torch_device(device, "keynet")
         self.network: Any = kornia.feature.KeyNetDetector(
             pretrained=False, num_features=CANDIDATES, score_threshold=float(threshold)

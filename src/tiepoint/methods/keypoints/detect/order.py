@@ -40,9 +40,9 @@ def limited(
     It is applied before the cap, so that the cap is filled where the image allows it.
     """
     if max_features is not None and max_features < 1:
-        raise InputError(f"max_features is a positive number or none, found {max_features}")
+        raise InputError(f"max_features must be a positive number or none, not {max_features}")
     if border_px < 0:
-        raise InputError(f"border_px is zero or more pixels, found {border_px:g}")
+        raise InputError(f"border_px must not be negative, but is {border_px:g}")
     size = (image.shape[1], image.shape[0])
     inside = keypoints[in_view(keypoints.xy, size, border_px=border_px)]
     return inside[strongest_first(inside)[:max_features]]

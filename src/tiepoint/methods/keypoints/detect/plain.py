@@ -28,7 +28,9 @@ class Grid(Capped):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.step_px > 0 and self.size_px > 0):
-            raise InputError(f"step_px and size_px are positive, found {self.step_px:g} and {self.size_px:g}")
+            raise InputError(
+                f"step_px and size_px must be positive, but are {self.step_px:g} and {self.size_px:g}"
+            )
         self.step_px, self.size_px = float(self.step_px), float(self.size_px)
 
     def detect(self, image: Image) -> Keypoints:
@@ -65,9 +67,13 @@ class Random(Capped):
         super().__post_init__()
         low, high = self.min_size_px, self.max_size_px = float(self.min_size_px), float(self.max_size_px)
         if not 0 < low <= high:
-            raise InputError(f"sizes run from a smaller to a larger one, found {low:g} to {high:g}")
+            raise InputError(
+                f"min_size_px must be positive and at most max_size_px, but they are {low:g} and {high:g}"
+            )
         if self.max_features is None or self.max_features < 1:
-            raise InputError(f"random needs a number of points as max_features, found {self.max_features}")
+            raise InputError(
+                f"random needs a positive number of points as max_features, not {self.max_features}"
+            )
 
     def detect(self, image: Image) -> Keypoints:
         """`max_features` points, fewer only where the border leaves no room."""
