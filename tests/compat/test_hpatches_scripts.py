@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tasks"))
-import v2_restatement as tool
-from v2_world import LETTERS, SPLITS, lists_of, make_descriptors, make_world
+import hpatches_restatement as tool
+from hpatches_world import LETTERS, SPLITS, lists_of, make_descriptors, make_world
 
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.compat import hpatches_eval, hpatches_results

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+import hpatches_v1_world
+import hpatches_world
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-import v1_world
-import v2_world
 from keypoint_world import make_features, make_scenes, run_task
 from tss_world import score_results
 
@@ -54,16 +51,18 @@ def test_every_score_is_declared_by_its_task(tmp_path: Path) -> None:
                 scores, _ = run_task(task, tmp_path / "s", make_features, protocol, **options)
                 found.setdefault(task.name, set()).update(metric for metric, _ in scores)
                 found[task.name] |= {s.metric for s in task.times(protocol, 1.0, 1.0)}
-    world = v1_world.make_world(tmp_path / "v1")
-    features = v1_world.features_of(v1_world.make_descriptors(world, "noisy"))
+    world = hpatches_v1_world.make_world(tmp_path / "v1")
+    features = hpatches_v1_world.features_of(hpatches_v1_world.make_descriptors(world, "noisy"))
     for name in ("classification", "matching", "retrieval"):
         task = TASKS.load(f"hpatches-v1/{name}")
-        _, records = v1_world.run_task(task, world, features)
+        _, records = hpatches_v1_world.run_task(task, world, features)
         found[task.name] = {s.metric for p in task.protocols for s in task.score(records, p)}
-    other = v2_world.make_world(tmp_path / "v2")
+    other = hpatches_world.make_world(tmp_path / "v2")
     for name in ("verification", "matching", "retrieval"):
         task = TASKS.load(f"hpatches/{name}")
-        _, records = v2_world.run_task(task, other, v2_world.features_of(v2_world.make_descriptors("noisy")))
+        _, records = hpatches_world.run_task(
+            task, other, hpatches_world.features_of(hpatches_world.make_descriptors("noisy"))
+        )
         found[task.name] = {s.metric for p in task.protocols for s in task.score(records, p)}
     records, _ = score_results(KIT / "Results", KIT / "Dataset", "exact", {"missing": "skip"})
     found["tss"] = {s.metric for s in TASKS.load("tss").score(records, "exact")}

@@ -4,18 +4,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import hpatches_v1_world
+import hpatches_world
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-import v1_world
-import v2_world
 from keypoint_world import make_features, make_scenes
 
 from tiepoint.formats.flow.tss_results import PairResult, read_pair_result
@@ -84,14 +81,14 @@ def outcome(task: Task, opened: Callable[[], OpenTask], features: Callable[[Any]
 
 def patch_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
     if task.name.startswith("hpatches/"):
-        world = v2_world.make_world(tmp_path)
-        features = v2_world.features_of(v2_world.make_descriptors("noisy"))
+        world = hpatches_world.make_world(tmp_path)
+        features = hpatches_world.features_of(hpatches_world.make_descriptors("noisy"))
         # Lists are drawn unless files give them, and only then their kind can be chosen.
         base = {} if task.name == "hpatches/verification" else {"tasks": world.tasks}
         return base, lambda options: task.open(world.data, options), lambda _: features
-    world = v1_world.make_world(tmp_path / "w")
-    features = v1_world.features_of(v1_world.make_descriptors(world, "noisy"))
-    return {}, lambda options: v1_world.open_task(task, world, options), lambda _: features
+    world = hpatches_v1_world.make_world(tmp_path / "w")
+    features = hpatches_v1_world.features_of(hpatches_v1_world.make_descriptors(world, "noisy"))
+    return {}, lambda options: hpatches_v1_world.open_task(task, world, options), lambda _: features
 
 
 def keypoint_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:

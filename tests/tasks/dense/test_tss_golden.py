@@ -11,8 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tss_world import score_results
 
 from tiepoint.datasets.tss import TssDataset, TssPair
@@ -22,7 +20,7 @@ from tiepoint.tasks.dense.task import TssOptions
 from tiepoint.tasks.dense.tss_opened import compare_result
 from tiepoint.tasks.dense.tss_results import score_rows, write_scores_csv
 
-REPO = Path(__file__).parents[2]
+REPO = Path(__file__).parents[3]
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", REPO.parent / "shared" / "data"))
 GOLDEN = DATA.parent / "golden" / "tss.json"
 SYNTHETIC = REPO / "tests" / "data" / "synthetic_tss"
@@ -239,11 +237,10 @@ def test_synthetic_averages_as_published() -> None:
 def test_no_score_needs_opencv(tmp_path: Path) -> None:
     """The same bytes where OpenCV cannot be imported."""
     import subprocess
-    import sys
 
     code = (
         "import sys; sys.modules['cv2'] = None\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
         "from tss_world import score_results\n"
         "from tiepoint.tasks.dense.tss_results import write_scores_csv\n"
         "for protocol in ('tss-cpp', 'tss-matlab', 'exact'):\n"

@@ -3,14 +3,10 @@
 
 import json
 import shutil
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from v2_world import IMAGES, LENGTHS, SPLITS, features_of, make_descriptors, make_world, run_task
+from hpatches_world import IMAGES, LENGTHS, SPLITS, features_of, make_descriptors, make_world, run_task
 
 from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_splits
 from tiepoint.formats.hpatches.patch_strip import write_strip

@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from tss_world import score_results
 
 from tiepoint.formats.flow.flo import write_flo

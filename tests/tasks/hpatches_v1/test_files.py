@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results files: what a run writes scores as the run did; what other programs write is scored too."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from v1_world import features_of, make_descriptors, make_world, open_task, run_task, value
+from hpatches_v1_world import features_of, make_descriptors, make_world, open_task, run_task, value
 
 from tiepoint.model.errors import FormatError, InputError, UnknownNameError
 from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Each rule of the 2017 tools alone moves a score, on data made for it; conventions lead to `exact`."""
 
-import sys
 from dataclasses import fields, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from v2_world import features_of, make_descriptors, make_world, run_task, value
+from hpatches_world import features_of, make_descriptors, make_world, run_task, value
 
 from tiepoint.model.errors import UnknownNameError
 from tiepoint.tasks.hpatches import matching_scores as v2_matching_scores

@@ -3,18 +3,15 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from v1_world import features_of, value
+from hpatches_v1_world import features_of, value
 
 from tiepoint.tasks import TASKS
 
-DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
+DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 DEFINITIONS = DATA / "hpatches_v1"
 LENGTHS = DATA.parent / "golden" / "hpatches_v1_train_lengths.json"
 pytestmark = pytest.mark.skipif(

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from keypoint_world import make_features, make_scenes
 
 from tiepoint.geometry.homography import project

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Both 2017 tools, restated in plain loops, give the numbers of the fast path to 1e-12."""
 
-import sys
-from pathlib import Path
-
+import hpatches_restatement as tool
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-import v2_restatement as tool
-from v2_world import LETTERS, SPLITS, features_of, lists_of, make_descriptors, make_world, run_task, value
+from hpatches_world import (
+    LETTERS,
+    SPLITS,
+    features_of,
+    lists_of,
+    make_descriptors,
+    make_world,
+    run_task,
+    value,
+)
 
 import tiepoint as tp
 from tiepoint.tasks.hpatches import retrieval_compare as v2_pools

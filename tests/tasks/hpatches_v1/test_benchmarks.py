@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Several benchmarks at once: each has its score, `all` is their mean, scenes keep their names."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from v1_world import features_of, make_descriptors, make_world, run_task, value
+from hpatches_v1_world import features_of, make_descriptors, make_world, run_task, value
 
 from tiepoint.stats.scene_score import scene_score
 from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Each quirk of the 2016 evaluator alone moves a score, on data made for it."""
 
-import sys
 from dataclasses import fields, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-from v1_world import World, features_of, make_descriptors, make_world, run_task, value
+from hpatches_v1_world import World, features_of, make_descriptors, make_world, run_task, value
 
 from tiepoint.model.errors import UnknownNameError
 from tiepoint.tasks.hpatches_v1 import classification_scores as v1_classification_scores
@@ -158,7 +154,7 @@ def test_text_round_trips_are_those_of_the_formats():
 def test_worlds_are_large_enough_for_a_cut_tie(tmp_path):
     """A pool smaller than the list works too."""
     small = World(tmp_path, {"i_one": 3, "v_two": 2})
-    from v1_world import write_retrieval_files
+    from hpatches_v1_world import write_retrieval_files
 
     write_retrieval_files(tmp_path / "retrieval", small, queries=4)
     for kind in ("ties", "constant", "oracle"):

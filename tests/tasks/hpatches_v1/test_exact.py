@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`exact` from full rankings in plain loops, canaries, failures, and where the scores come from."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from hpatches_v1_world import features_of, make_descriptors, make_world, open_task, run_task, value
 from sklearn.metrics import roc_auc_score
-
-sys.path.insert(0, str(Path(__file__).parent))
-from v1_world import features_of, make_descriptors, make_world, open_task, run_task, value
 
 from tiepoint.metrics import average_precision, chance_average_precision
 from tiepoint.metrics.ranking.matching import chance_matching_average_precision

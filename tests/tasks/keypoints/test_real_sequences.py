@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 from keypoint_world import run_task
 
 from tiepoint.model.keypoints import Keypoints
@@ -19,7 +16,7 @@ from tiepoint.tasks.keypoints.geometry import TASK as GEOMETRY
 from tiepoint.tasks.keypoints.ranking import TASK as RANKING
 
 cv2 = pytest.importorskip("cv2")
-DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data")) / "sequences"
+DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data")) / "sequences"
 SCENES = ("i_leuven", "v_graffiti")
 
 pytestmark = pytest.mark.skipif(

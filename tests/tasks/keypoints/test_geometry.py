@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
-from pathlib import Path
 
+import keypoint_restatement as plain
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-import keypoint_restatement as plain
 from keypoint_world import make_features, make_scenes, run_task
 
 from tiepoint.geometry.homography import project

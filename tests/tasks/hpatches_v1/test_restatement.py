@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`hbench-2016` equals a restatement of the 2016 evaluator in plain loops, to 1e-12."""
 
-import sys
-from pathlib import Path
-
+import hpatches_v1_restatement as tool
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-import v1_restatement as tool
-from v1_world import features_of, make_descriptors, make_world, run_task, value
+from hpatches_v1_world import features_of, make_descriptors, make_world, run_task, value
 
 from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
 from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING

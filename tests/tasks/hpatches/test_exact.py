@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`exact` of the 2017 tasks: chance for a constant descriptor, plain definitions, absurd scores."""
 
-import sys
 from pathlib import Path
 
+import hpatches_restatement as plain
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-import v2_restatement as plain
-from v2_world import LETTERS, SPLITS, features_of, lists_of, make_descriptors, make_world, run_task, value
+from hpatches_world import (
+    LETTERS,
+    SPLITS,
+    features_of,
+    lists_of,
+    make_descriptors,
+    make_world,
+    run_task,
+    value,
+)
 
 from tiepoint.model.records import Records
 from tiepoint.tasks.hpatches import retrieval_compare as v2_pools
@@ -167,7 +173,7 @@ def reference_matching():
     import json
     import os
 
-    root = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
+    root = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
     path = root / "hpatches_reference_results" / "matching_ap.json"
     if not path.is_file():
         pytest.skip("the published results are not here (TIEPOINT_TEST_DATA)")
@@ -196,13 +202,13 @@ def test_misses_name_the_query_the_right_and_the_given_answer(world):
 
 
 def test_misses_of_the_2016_task(tmp_path):
-    import v1_world
+    import hpatches_v1_world
 
     from tiepoint.tasks.hpatches_v1.matching import TASK
 
-    old = v1_world.make_world(tmp_path)
-    descriptors = v1_world.make_descriptors(old, "noisy")
-    _, records = v1_world.run_task(TASK, old, v1_world.features_of(descriptors))
+    old = hpatches_v1_world.make_world(tmp_path)
+    descriptors = hpatches_v1_world.make_descriptors(old, "noisy")
+    _, records = hpatches_v1_world.run_task(TASK, old, hpatches_v1_world.features_of(descriptors))
     found = list(TASK.misses(records))
     assert found
     for query, right, wrong in found:
