@@ -210,6 +210,18 @@ def test_parameters_and_bad_rows_are_part_of_the_key(patches):
     assert spelled_out.key(item(patches)) == resolve("resize", family="patches").key(item(patches))
 
 
+def test_the_device_is_part_of_methods_that_use_it(patches):
+    one, two = (resolve("resize", family="patches", device=d) for d in ("cpu", "cuda:1"))
+    assert one.config == two.config
+    keys = {resolve(OnDevice, family="patches", device=d).key(item(patches)) for d in ("cpu", "cuda:1")}
+    assert len(keys) == 2
+
+
+class OnDevice(Sized):
+    def __init__(self, device):
+        super().__init__()
+
+
 def test_names_that_are_no_device_are_refused():
     for device in ("cpu", "cuda", "cuda:1", "mps"):
         check_device(device)

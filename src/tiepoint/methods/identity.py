@@ -8,6 +8,7 @@ known by all that can be told about it: source, parameters, attributes, files, l
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from .sources import library_versions, sources_of
 from .spec import parameters_of
 from .state import Content, Unkeyed
 from .user_code import UserObject, is_ours
+
+LONGEST = 500
+"""Characters of a setting that are kept as they are."""
 
 LIBRARIES = ("numpy",)
 """Libraries of a built-in class that declares no others as `libraries`."""
@@ -98,17 +102,22 @@ def _user(thing: Any) -> dict[str, Any]:
     made: dict[str, Any] = {}
     if is_spec:
         content.files |= {thing.user_file, *_loaded(thing.user_modules.modules)}
-        made["given"] = content.of(thing.user_given, "parameters")
+        made["given"] = {k: _brief(content.of(v, k)) for k, v in thing.user_given.items()}
     content.files |= content.written_in(type(own))
     made["revisions"] = {c.__qualname__: revision_of(c) for c in type(own).__mro__ if is_ours(c)}
-    made["params"] = content.whole(own)
+    made["params"] = {key: _brief(value) for key, value in content.whole(own).items()}
     if isinstance(stated := getattr(own, "config", None), Mapping):
-        made["config"] = content.of(dict(stated), "config")
+        made["config"] = _brief(content.of(dict(stated), "config"))
     sources = sources_of(*sorted(content.files))
     read = {text: found for text in sources.texts if (found := content.named(text, folders=False))}
     made["source"] = hash_json([sources.hash, read])
     made["libraries"] = library_versions({*sources.libraries, *content.libraries})
     return made
+
+
+def _brief(value: Any) -> Any:
+    """The value; a long one, such as the tensors of a network, by its hash: it is stored with every run."""
+    return value if len(json.dumps(value)) <= LONGEST else {"hash": hash_json(value)}
 
 
 def _loaded(modules: Mapping[str, Any]) -> list[Path]:

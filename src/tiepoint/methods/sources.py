@@ -63,6 +63,7 @@ def _installed_folders() -> tuple[Path, ...]:
     return (*(Path(f).resolve() for f in found if f), _OWN_FOLDER)
 
 
+@lru_cache(maxsize=8192)
 def is_installed(path: str | Path) -> bool:
     """Whether a file belongs to Python, to an installed package or to this one: known by its version.
 
