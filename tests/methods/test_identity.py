@@ -383,7 +383,7 @@ def test_what_cannot_be_keyed_is_not_cached_and_says_what_to_do(here):
     method = resolve("my.py:M", family="patches")
     assert method.key(ITEM) is None
     assert "\n" not in method.notice
-    assert "its attribute `parts['lock']` cannot be identified" in method.notice
+    assert "not cached because of its attribute `parts['lock']`: a lock cannot" in method.notice
     assert "create it on first use" in method.notice
 
 

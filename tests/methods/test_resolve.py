@@ -111,7 +111,7 @@ def test_objects_and_classes(patches):
 def test_objects_that_could_change_unseen_are_not_cached(patches):
     unknown = resolve(Sized(extra=object()), family="patches")
     assert unknown.key(item(patches)) is None
-    assert "not cached, because its attribute `extra`" in unknown.notice
+    assert "not cached because of its attribute `extra`" in unknown.notice
     notebook = types.new_class("InNotebook", (), {}, lambda ns: ns.update(describe=Sized.describe, size=3))
     notebook.__module__ = "__main__"
     method = resolve(notebook(), family="patches")

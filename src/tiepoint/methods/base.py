@@ -109,4 +109,4 @@ class Method:
     def notice(self) -> str | None:
         """A sentence for the user where features cannot be kept, None where they can."""
         why = self.uncached_reason
-        return why and f"The features of {self.name} are not cached, because {why}."
+        return why and f"The features of {self.name} are not cached because {why}."

@@ -56,7 +56,7 @@ def config_of(thing: Any, *, distance: str, device: str, on_bad: str) -> tuple[d
     try:
         made |= _user(thing)
     except Unkeyed as e:
-        reason = f"its attribute `{e.what}` cannot be identified ({e.why}); {_TO_DO}" if e.what else e.why
+        reason = f"of its attribute `{e.what}`: {e.why}; {_TO_DO}" if e.what else e.why
     if reason is None and hasattr(own, "lookup") and not hasattr(own, "item_key"):
         reason = "it looks features up by itself; give it item_key(item), which changes with them"
     return made, reason
