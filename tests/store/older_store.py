@@ -20,6 +20,7 @@ from store_world import TASK, make_patches
 from tiepoint.methods.resolve import resolve
 from tiepoint.model.hashing import hash_json
 from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.machine import machine
 from tiepoint.run.prepare import prepare
 from tiepoint.run.result import Run
 from tiepoint.store import schema
@@ -110,6 +111,9 @@ def _aged(request: Request, run: Run, root: Path, files: Path) -> dict[str, Any]
         old = hash_json(["features", old_key(config), item.content])
         target = files / "features" / old[:2] / old
         shutil.copytree(root / "fresh" / "features" / new[:2] / new, target, dirs_exist_ok=True)
+    measured = files / "efficiency" / f"{hash_json([old_key(config), machine()])[:24]}.json"
+    measured.parent.mkdir(exist_ok=True)
+    measured.write_text(json.dumps(run.manifest.efficiency))
     definitions = [u.definition for u in prepared.opened.units]
     identity = [[method.name, config, "l2"], TASK, prepared.opened.data_hash, definitions]
     m = run.manifest

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..methods.legacy_keys import old_keys
 from ..model.hashing import hash_json
 from ..model.units import Item
 from ..store.atomic import atomic_file
@@ -70,11 +71,13 @@ def efficiency(context: Context, root: Path) -> dict[str, Any]:
     if not context.method.reads_payload:
         return found
     own = context.unkept or context.method.key(item)
-    path = root / "efficiency" / f"{hash_json([own, about.machine()])[:24]}.json"
-    if path.exists():
-        return found | json.loads(path.read_text())
+    older = old_keys(context.method.config, context.method.of_item(item))
+    paths = [root / "efficiency" / f"{hash_json([k, about.machine()])[:24]}.json" for k in (own, *older)]
+    for path in paths:
+        if path.exists():
+            return found | json.loads(path.read_text())
     measured = _measure(context, item)
-    with atomic_file(path) as temporary:
+    with atomic_file(paths[0]) as temporary:
         temporary.write_text(json.dumps(measured))
     return found | measured
 

@@ -20,6 +20,7 @@ from ..model.units import Unit
 from ..store.atomic import remove_temporaries, temporary_folder
 from ..store.features import FeatureCache
 from ..store.manifest import Manifest, MethodFacts
+from ..store.older import take_over_features
 from ..store.runs import StoredRun, load_runs
 from ..store.store import Store
 from . import machine
@@ -173,6 +174,8 @@ def work(
 ) -> tuple[dict[str, dict[str, str]], float]:
     """Features and records that are missing; the record keys by unit and comparison, and the seconds."""
     keys = context.feature_keys
+    if context.unkept is None:
+        take_over_features(context.features, context.method, {keys[n]: i for n, i in context.items.items()})
     missing = {name: (name, key) for name, key in keys.items() if context.features.meta(key) is None}
     label = f"{context.method.name}: features"
     # Looking up goes on to the end to list all problems; what computes is stopped after those that are shown.

@@ -54,7 +54,8 @@ def renew(store: Store, run: StoredRun) -> StoredRun:
     made = renewed(run)
     before, target = run_file(store, run.id), run_file(store, made.id)
     if target != before and target.is_file():
-        made = combined(read_run(target), made)
+        with contextlib.suppress(StoreError):  # one that cannot be read is replaced
+            made = combined(read_run(target), made)
     write_run_file(store, made)
     if target != before:
         before.unlink(missing_ok=True)
