@@ -244,7 +244,7 @@ def test_an_experiment_runs_resumes_and_lands_in_the_view(sequences, tmp_path, c
     pytest.importorskip("cv2")
     path = file(tmp_path, sequences)
     assert tiepoint(["run", "--config", str(path), "--dry-run"]) == 0
-    assert "d on keypoints/ranking: sift@sift?max_features=40, 4 images, 2 scenes" in capsys.readouterr().out
+    assert "d on keypoints/ranking: sift@sift?max_features=40, 4 items, 2 units" in capsys.readouterr().out
     store = str(tmp_path / "store")
     assert tiepoint(["run", "--config", str(path), "--store", store, "--json"]) == 0
     first = json.loads(capsys.readouterr().out)["scores"]

@@ -54,16 +54,14 @@ class Interrupted(TiepointError):
     exit_code = 130
 
 
-RESUMABLE = "Interrupted. Finished work is saved; rerun the command to resume."
-
-
 @contextlib.contextmanager
 def resumable() -> Iterator[None]:
     """Work that goes on from where it was when the command is run again."""
     try:
         yield
     except KeyboardInterrupt as e:
-        raise Interrupted(RESUMABLE) from e
+        said = "Interrupted. Finished work is saved; rerun the command to resume."
+        raise Interrupted(" ".join([said, *getattr(e, "__notes__", ())])) from e
 
 
 def without_effect(context: Any, names: Iterable[str], why: str) -> None:
@@ -148,6 +146,18 @@ def told(runs: Sequence[Any]) -> list[str]:
 def print_json(scores: Sequence[dict[str, Any]], warnings: Sequence[str]) -> None:
     """The one object of ``--json``."""
     print(json.dumps({"scores": list(scores), "warnings": [as_flags(w) for w in warnings]}, indent=1))
+
+
+def print_plan(plan: Sequence[dict[str, Any]], as_json: bool, **more: Any) -> None:
+    """What ``--dry-run`` prints: a line a run, or one JSON object."""
+    if as_json:
+        print(json.dumps({"plan": list(plan), **more}, indent=1))
+        return
+    for one in plan:
+        spec = f"{one['spec']}, " if "spec" in one else ""
+        rows = f", {one['rows']:,} rows" if one.get("rows") else ""
+        sizes = f"{one['items']} items{rows}, {one['units']} units"
+        print(f"{one['method']} on {one['task']}: {spec}{sizes}, protocols {', '.join(one['protocols'])}")
 
 
 @contextlib.contextmanager

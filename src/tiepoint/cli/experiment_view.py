@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .common import console, error, notice, print_json, progress_bars, resumable, told, writing
+from .common import console, error, notice, print_json, print_plan, progress_bars, resumable, told, writing
 
 
 def run_config(
@@ -56,17 +55,14 @@ def _live(experiment: Any, store: Any, outcomes: list[Any]) -> None:
 
     from ..run.experiment.run import run_experiment
 
-    state = {"now": ""}
     with Live(table(outcomes), console=console(), refresh_per_second=4) as screen:
 
         def step(stage: str, done: int, total: int) -> None:
-            state["now"] = f"{stage}, {done} of {total}"
-            screen.update(table(outcomes, state["now"]))
+            screen.update(table(outcomes, f"{stage}, {done} of {total}"))
 
         for outcome in run_experiment(experiment, store, progress=step):
             outcomes.append(outcome)
-            screen.update(table(outcomes, state["now"]))
-        screen.update(table(outcomes))
+            screen.update(table(outcomes))
 
 
 def table(outcomes: list[Any], now: str = "") -> Any:
@@ -105,33 +101,28 @@ def _value(score: Any) -> str:
 def _plan(experiment: Any, cells: list[Any], as_json: bool) -> int:
     """What would be run, with sizes."""
     from ..methods.keypoints.spec import split_detector
-    from ..run.experiment.run import sizes
+    from ..run.prepare import load_task
 
-    sets = sorted({c.make for c in cells if c.make is not None})
     found = []
     for cell in cells:
-        images, units = sizes(cell, experiment)
+        opened = load_task(cell.task).open(experiment.dataset.path, cell.options)
         found.append(
             {
                 "method": cell.name,
                 "spec": cell.spec,
                 "task": cell.task,
-                "items": images,
-                "units": units,
+                "items": len(opened.items),
+                "units": len(opened.units),
                 "protocols": list(cell.protocols),
             }
         )
-    if as_json:
-        print(json.dumps({"plan": found, "keypoint_sets": sets}, indent=1))
-        return 0
-    for detector in sets:
-        print(f"keypoint set: {detector} in image 1 of every scene, projected into the others")
-    for one in found:
-        print(
-            f"{one['method']} on {one['task']}: {one['spec']}, {one['items']} images, {one['units']} scenes, "
-            f"protocols {', '.join(one['protocols'])}"
-        )
-    extractions = {(c.spec, split_detector(c.spec).detector) for c in cells}
-    images = max(one["items"] for one in found)
-    print(f"{len(cells)} runs, {len(extractions)} feature extractions of {images} images each")
+    sets = sorted({c.make for c in cells if c.make is not None})
+    if not as_json:
+        for detector in sets:
+            print(f"keypoint set: {detector} in image 1 of every scene, projected into the others")
+    print_plan(found, as_json, keypoint_sets=sets)
+    if not as_json:
+        extractions = {(c.spec, split_detector(c.spec).detector) for c in cells}
+        images = max(one["items"] for one in found)
+        print(f"{len(cells)} runs, {len(extractions)} feature extractions of {images} images each")
     return 0

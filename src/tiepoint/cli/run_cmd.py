@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,12 @@ import typer
 
 from ..model.errors import InputError, StoreError, TiepointError
 from .common import (
-    RESUMABLE,
-    Interrupted,
     error,
     print_json,
+    print_plan,
     print_tables,
     progress_bars,
+    resumable,
     task_options,
     told,
     values,
@@ -103,8 +102,9 @@ def run(
     ]
     check = has_result_files if write_results is not None else None
     if dry_run:
-        return print_plan(_plan(prepare_all(requests, store_root(store), check=check)), json_)
-    with writing(store) as opened, progress_bars(not json_) as progress:
+        print_plan(_plan(prepare_all(requests, store_root(store), check=check)), json_)
+        return 0
+    with writing(store) as opened, progress_bars(not json_) as progress, resumable():
         prepared = prepare_all(requests, opened.root, progress, check=check)
         with Shared(opened.root) as shared:
             runs, code = _evaluate(prepared, opened, shared, progress, write_results)
@@ -120,7 +120,7 @@ def _evaluate(
     prepared: list[Prepared], store: Store, shared: Shared, progress: Progress, out: Path | None
 ) -> tuple[list[Run], int]:
     """Run what was made ready, one after the other; a failure is told at once and the rest goes on."""
-    from ..run.engine import evaluate_prepared, is_kept
+    from ..run.engine import evaluate_prepared
     from ..run.foreign_results import write_result_files
 
     alone = len(prepared) == 1
@@ -132,10 +132,6 @@ def _evaluate(
             runs.append(evaluate_prepared(one, store, shared, progress))
             if out is not None:
                 write_result_files(one, runs[-1], store, shared, out)
-        except KeyboardInterrupt as e:
-            again = {p.method.name for p in (one, *prepared) if not is_kept(p)}
-            lost = "".join(f" The features of {n} are not cached and will be computed again." for n in again)
-            raise Interrupted(RESUMABLE + lost) from e
         except StoreError:
             raise
         except TiepointError as e:
@@ -160,17 +156,3 @@ def _plan(prepared: Sequence[Prepared]) -> list[dict[str, Any]]:
         }
         for one in prepared
     ]
-
-
-def print_plan(plan: Sequence[dict[str, Any]], as_json: bool) -> int:
-    """The plan of ``--dry-run``, as text or as one JSON object."""
-    if as_json:
-        print(json.dumps({"plan": list(plan)}, indent=1))
-        return 0
-    for one in plan:
-        size = f", {one['rows']:,} rows" if one["rows"] else ""
-        print(
-            f"{one['method']} on {one['task']}: {one['items']} items{size}, {one['units']} units, "
-            f"protocols {', '.join(one['protocols'])}"
-        )
-    return 0

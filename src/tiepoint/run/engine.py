@@ -87,7 +87,12 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         found = Run.kept(stored, store, _records(store, stored.manifest.units), protocols)
         return replace(found, warnings=list(dict.fromkeys([*manifest.warnings, *found.warnings])))
     recipe = _recipe(request, method, store) if kept else None
-    keys, compared_s = work(context, recipe, protocols, shared.pool(request.jobs), progress)
+    try:
+        keys, compared_s = work(context, recipe, protocols, shared.pool(request.jobs), progress)
+    except KeyboardInterrupt as e:
+        if not kept:
+            e.add_note(f"The features of {method.name} are not cached and will be computed again.")
+        raise
     summary = context.summary()
     made = _records(store, keys)
     scores: dict[str, list[Score]] = {}

@@ -11,7 +11,7 @@ from ...model.errors import InputError, TiepointError
 from ...store.store import Store
 from ..engine import Shared, evaluate_prepared, keep_failure
 from ..machine import cores
-from ..prepare import Prepared, Progress, Request, load_task, prepare_all, silent
+from ..prepare import Prepared, Progress, Request, prepare_all, silent
 from ..result import Run
 from .config import Experiment
 from .plan import PROJECTED_BORDER_PX, Cell, plan
@@ -112,9 +112,3 @@ def store_of(experiment: Experiment, config: Path, given: str | None) -> str | N
     if connection.startswith("sqlite:///"):
         return str(config.parent / f"{connection.removeprefix('sqlite:///')}.store")
     return connection
-
-
-def sizes(cell: Cell, experiment: Experiment) -> tuple[int, int]:
-    """Number of images and of units of a cell, without computing anything."""
-    opened = load_task(cell.task).open(experiment.dataset.path, cell.options)
-    return len(opened.items), len(opened.units)
