@@ -78,8 +78,8 @@ class OpenTask:
     def training(self, images: str) -> Sequence[Item]:
         """Items of the split's training part for transforms that are fitted: references (`ref`) or `all`."""
         raise InputError(
-            "a transform is fitted on training sequences, and this task has no split with any; "
-            "name a dataset to fit on with `fit_on`"
+            "a transform is fitted on training sequences, but this task has no split with such sequences; "
+            "name a dataset to fit it on with `fit_on`"
         )
 
     def sizes(self, item: str) -> tuple[Size, Size]:

@@ -16,9 +16,9 @@ UNITS = {
     "count": (1.0, "", "a count"),
 }
 """By unit of the stored value: the factor to show it with, its sign, its name."""
-AP_OF_PAIRS = "average precision of pairs ranked by descriptor distance, right ones among wrong ones"
-AUC_OF_PAIRS = "probability that a right pair is nearer than a wrong one (area under the ROC curve)"
-FPR_OF_PAIRS = "share of wrong pairs accepted at the distance that accepts 95 % of the right ones"
+AP_OF_PAIRS = "average precision of pairs ranked by descriptor distance, correct pairs among incorrect ones"
+AUC_OF_PAIRS = "probability that a correct pair is closer than an incorrect one (area under the ROC curve)"
+FPR_OF_PAIRS = "share of incorrect pairs accepted at the distance that accepts 95 % of the correct ones"
 HPATCHES = """@inproceedings{balntas2017hpatches,
   author    = {Vassileios Balntas and Karel Lenc and Andrea Vedaldi and Krystian Mikolajczyk},
   title     = {{HPatches}: A Benchmark and Evaluation of Handcrafted and Learned Local Descriptors},
@@ -142,7 +142,7 @@ class TaskInfo:
 
 
 FIRST_PATCHES = MetricInfo(
-    "share of reference patches whose nearest target patch is the right one; one of m tied counts 1/m"
+    "share of reference patches whose nearest target patch is the correct one; one of m ties counts 1/m"
 )
 
 

@@ -307,8 +307,8 @@ def test_units_read_what_their_draws_need(root):
 
 def test_fewer_scenes_than_asked_is_said(root):
     notices = VERIFICATION.open(root, {}).warnings
-    assert any("10 scenes of distractors; 3 exist" in n for n in notices)
-    assert any("99 distractor images; 12 exist" in n for n in notices)
+    assert any("10 distractor scenes, but only 3 exist" in n for n in notices)
+    assert any("99 distractor images, but only 12 exist" in n for n in notices)
     assert VERIFICATION.open(root, OPTIONS).warnings == ()
 
 

@@ -80,12 +80,14 @@ class DenseFlow(PairTask):
         ("aepe", "all"),
         {
             "flow_accuracy": MetricInfo(
-                lambda at: f"share of the pixels of known truth that are off by at most {_at_most(at)}",
+                lambda at: (
+                    f"share of the pixels with known ground truth whose error is at most {_at_most(at)}"
+                ),
                 short="5 px",
             ),
             "aepe": ENDPOINT_ERROR,
             "fl": MetricInfo(
-                "share of pixels off by more than 3 px and more than 5 % of the true displacement",
+                "share of pixels whose error exceeds both 3 px and 5 % of the true displacement",
                 better="lower",
             ),
         },

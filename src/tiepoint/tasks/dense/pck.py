@@ -89,14 +89,14 @@ class DensePck(PairTask):
     name = "dense/pck"
     options = PckOptions
     info = TaskInfo(
-        "Does a flow carry keypoints to where they belong?",
+        "Does a flow carry keypoints to their true positions?",
         ("pck", "all"),
         {
             "pck": MetricInfo(
                 lambda at: (
                     f"share of keypoints that the flow carries to within {at.get('alpha', 'alpha')} times "
-                    f"{_LENGTHS.get(at.get('scale', ''), 'the length that its scale names')} of where they "
-                    f"belong{_PER.get(at.get('per', ''), '')}"
+                    f"{_LENGTHS.get(at.get('scale', ''), 'the length that its scale names')} of their "
+                    f"true position{_PER.get(at.get('per', ''), '')}"
                 )
             )
         },

@@ -22,7 +22,9 @@ from .tss_compare import RULES
 ALLOW = '`missing="skip"` or `missing="zero"`'
 """What to do about missing files, for messages."""
 ENDPOINT_ERROR = MetricInfo(
-    "mean distance from the true place of the pixels where both flows are known", unit="px", better="lower"
+    "mean distance from the true position over the pixels where both flows are known",
+    unit="px",
+    better="lower",
 )
 
 

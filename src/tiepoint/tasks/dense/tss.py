@@ -36,12 +36,12 @@ class Tss(DenseTask):
     name = "tss"
     options = TssOptions
     info = TaskInfo(
-        "Do the flow and the mask between two instances of an object follow the true ones?",
+        "How close are flow and mask between two instances of an object to the true ones?",
         ("flow_accuracy", "all"),
         {
             "flow_accuracy": MetricInfo(
                 lambda at: (
-                    "share of the pixels of known true flow that are off by at most "
+                    "share of the pixels with known true flow whose error is at most "
                     f"{at.get('threshold', '5')} % of the target image's larger side"
                 ),
                 short="T5",

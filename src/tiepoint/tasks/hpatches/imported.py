@@ -29,7 +29,7 @@ def is_imported(records: Sequence[Records]) -> bool:
 def refuse_imported(records: Sequence[Records], what: str) -> None:
     """Raise where something needs distances and the records have none."""
     if is_imported(records):
-        raise InputError(f"{what} needs distances, and these results were imported as finished numbers")
+        raise InputError(f"{what} needs distances, but these results were imported as finished numbers")
 
 
 def _check(records: Sequence[Records], protocol: str) -> bool:
@@ -39,7 +39,7 @@ def _check(records: Sequence[Records], protocol: str) -> bool:
     if made != protocol:
         raise InputError(
             f"these results were imported as finished numbers made under {made}; "
-            f"they cannot be scored under {protocol}, score them under that one"
+            f'they cannot be scored under {protocol}, only under `protocol="{made}"`'
         )
     return True
 

@@ -90,7 +90,7 @@ def verification_source(setting: Setting, kind: str | None, problems: list[str])
     source = VerificationSource(setting, files, None, kind)
     wants_clean = not files and kind == "clean"
     if wants_clean and any(len(group) == len(setting.lengths) for group in source.same_scene):
-        problems.append("the split is one scene: there are no pairs of different ones")
+        problems.append("the split has only one scene, so there are no pairs of different scenes")
     given = Verification(*known) if files and len(known) == len(files) else None
     return VerificationSource(setting, files, given, kind)
 
@@ -144,7 +144,7 @@ def retrieval_source(setting: Setting, problems: list[str]) -> RetrievalSource:
     if not files and not setting.data.has_patches:
         wanted = " and ".join(f"{n}_split-{setting.split.name}.csv" for n in RETRIEVAL_FILES)
         problems.append(
-            "retrieval lists are drawn by contrast, which needs the patches; "
+            "retrieval lists are drawn by the contrast of patches, and the dataset has no patches; "
             f"put {wanted} into the folder `tasks`"
         )
     given = (known[0], known[1]) if files and len(known) == len(files) else None
@@ -160,7 +160,7 @@ def _files(setting: Setting, names: tuple[str, ...], problems: list[str]) -> tup
     there = tuple(p for p in paths if p.is_file())
     if there and len(there) < len(paths):
         lack = ", ".join(p.name for p in paths if p not in there)
-        problems.append(f"{folder} has {there[0].name} but not {lack}; they belong together")
+        problems.append(f"{folder} has {there[0].name} but not {lack}; these files belong together")
         return ()
     return there
 

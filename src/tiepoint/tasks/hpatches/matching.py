@@ -114,7 +114,7 @@ class Matching(HPatchesTask):
     name = NAME
     options = MatchingOptions
     info = TaskInfo(
-        "Is the nearest patch of another image the right one, and do right matches come first?",
+        "Is the nearest patch of another image the correct one, and are correct matches ranked first?",
         ("map", "all"),
         {
             "map": ap_of_matches("distance"),

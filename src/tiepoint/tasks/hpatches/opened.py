@@ -111,7 +111,10 @@ def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> Set
         problems.append("no noise level has an image 1 in every sequence (e1, h1 or t1): nothing to compare")
     count = min((levels[n] for n in noises), default=0)
     if noises and (count < LEVEL_IMAGES or len(noises) < len(NOISES)):
-        notes.append(f"the dataset has {count} images of each of {', '.join(noises)}, HPatches 5 of three")
+        notes.append(
+            f"the dataset has {count} images for each noise level ({', '.join(noises)}); the release has "
+            "5 for each of three levels"
+        )
     return Setting(
         opened, Split(split.name, there, split.train), noises, count, options, (*opened.warnings, *notes)
     )

@@ -31,7 +31,7 @@ class Retrieval(HPatchesTask):
     name = NAME
     options = HPatchesOptions
     info = TaskInfo(
-        "Do the other views of a patch come before distractors of other sequences?",
+        "Are the other views of a patch ranked before distractors of other sequences?",
         ("map", "all"),
         {
             "map": MetricInfo(

@@ -42,10 +42,10 @@ class Verification(HPatchesTask):
     name = NAME
     options = VerificationOptions
     info = TaskInfo(
-        "Does the distance tell pairs of the same patch from other pairs?",
+        "Does the distance separate pairs of the same patch from other pairs?",
         ("ap", "all"),
         {
-            "ap": MetricInfo(f"{AP_OF_PAIRS} (1 right to 5 wrong), mean of the six lists"),
+            "ap": MetricInfo(f"{AP_OF_PAIRS} (1 correct to 5 incorrect), mean of the six lists"),
             "auc": MetricInfo(f"{AUC_OF_PAIRS}, on the balanced lists, mean of the six"),
             "fpr95": MetricInfo(f"{FPR_OF_PAIRS}, mean of the six lists", better="lower"),
         },

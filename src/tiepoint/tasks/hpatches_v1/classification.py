@@ -36,7 +36,7 @@ class Classification(V1Task):
     name = NAME
     scoring = scoring
     info = TaskInfo(
-        "HPatches 2016: does the distance tell pairs of the same patch from other pairs?",
+        "HPatches 2016: does the distance separate pairs of the same patch from other pairs?",
         ("ap", "all"),
         {
             "ap": MetricInfo(f"{AP_OF_PAIRS}, on the full list"),

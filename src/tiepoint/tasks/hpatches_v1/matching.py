@@ -39,13 +39,13 @@ class Matching(V1Task):
     name = NAME
     scoring = scoring
     info = TaskInfo(
-        "HPatches 2016: is the nearest patch the right one, and do right matches come first?",
+        "HPatches 2016: is the nearest patch the correct one, and are correct matches ranked first?",
         ("ap", "all"),
         {
             "ap": ap_of_matches("distance"),
             "ap_ratio": ap_of_matches("first over second distance"),
             "success_rate": FIRST_PATCHES,
-            "map_query": MetricInfo("mean over reference patches of 1/rank of the right target patch"),
+            "map_query": MetricInfo("mean over reference patches of 1/rank of the correct target patch"),
         },
         cite=(HPATCHES,),
         licence=LICENCE,

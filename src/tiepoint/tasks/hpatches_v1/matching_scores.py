@@ -114,7 +114,7 @@ def _note(records: Records) -> str | None:
     cut = int(records.meta.get("cut_ties", 0))
     if not cut:
         return None
-    return f"{cut} patches have a tie as long as the list of neighbours; it is counted as that long"
+    return f"{cut} patches have a tie that fills the list of neighbours; it is counted as that long"
 
 
 def _chances(records: Records, rules: HbenchQuirks) -> dict[str, float]:

@@ -168,15 +168,17 @@ class DistractorTask(KeypointTask):
         notes = []
         if others < options.num_distractor_scenes:
             wanted = options.num_distractor_scenes
-            notes.append(f"workbench asks for {wanted} scenes of distractors; {others} exist, all are used")
-        if others < options.distractor_images:
             notes.append(
-                f"bojanic asks for {options.distractor_images} distractor images, one a scene; {others} exist"
+                f"workbench asks for {wanted} distractor scenes, but only {others} exist; all are used"
+            )
+        asked = options.distractor_images
+        if others < asked:
+            notes.append(
+                f"bojanic asks for {asked} distractor images, one per scene, but only {others} other scenes "
+                "exist; all are used"
             )
         images = sum(len(s.images(scene)) for scene in s.scenes)
         fewest = min((images - len(s.images(scene)) for scene in s.scenes), default=0)
-        if fewest < options.distractor_images:
-            notes.append(
-                f"exact asks for {options.distractor_images} distractor images; {fewest} exist, all are used"
-            )
+        if fewest < asked:
+            notes.append(f"exact asks for {asked} distractor images, but only {fewest} exist; all are used")
         return notes

@@ -143,12 +143,13 @@ class Geometry(KeypointTask):
 
     name = "keypoints/geometry"
     info = TaskInfo(
-        "Are keypoints found again, matched rightly, and enough for the homography?",
+        "Are keypoints re-detected and matched correctly, and do they suffice for the homography?",
         ("mma", "all"),
         {
             "repeatability": MetricInfo(
                 lambda at: (
-                    f"share of the keypoints in the shared view that the other image has again, at {_tau(at)}"
+                    "share of the keypoints in the shared view that are re-detected in the other image, at "
+                    f"{_tau(at)}"
                 )
             ),
             "localisation_error_px": MetricInfo(
@@ -158,7 +159,7 @@ class Geometry(KeypointTask):
             ),
             "matching_score": MetricInfo(
                 lambda at: (
-                    f"share of the keypoints in the shared view that are matched rightly, at {_tau(at)}"
+                    f"share of the keypoints in the shared view that are matched correctly, at {_tau(at)}"
                 )
             ),
             "mma": MetricInfo(
@@ -176,9 +177,9 @@ class Geometry(KeypointTask):
             "homography_auc": MetricInfo(
                 lambda at: f"mean over image pairs of max(0, 1 - corner error / {_tau(at)})"
             ),
-            "putative_matches": MetricInfo("mean number of matches an image pair", unit="count"),
+            "putative_matches": MetricInfo("mean number of matches per image pair", unit="count"),
             "inliers": MetricInfo(
-                "mean number of matches an image pair that fit its homography", unit="count"
+                "mean number of matches per image pair that fit its homography", unit="count"
             ),
         },
         columns=(

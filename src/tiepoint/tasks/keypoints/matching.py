@@ -128,7 +128,7 @@ def score_bojanic(records: Sequence[Records]) -> list[Score]:
                 ap = average_precision(r["distance"][rows], r["right"][rows], ties="group")
                 random = chance_of_found_matches(int(rows.sum()), 1 / r.meta["candidates"][image])
                 own.append((int(iteration), ap, random))
-    note = f"{skipped} pairs without a right match are skipped, as in the original" if skipped else ""
+    note = f"{skipped} pairs without a correct match are skipped, as in the original" if skipped else ""
     return _scores(records, found, "bojanic", note)
 
 
@@ -158,7 +158,7 @@ class Matching(KeypointTask):
     protocols = ("exact", "bojanic")
     options = DrawOptions
     info = TaskInfo(
-        "Are the first neighbours of the keypoints of an image pair right, and the right ones first?",
+        "Are nearest-neighbour matches correct, and are the correct ones ranked first?",
         ("map", "all"),
         {
             "map": MetricInfo(

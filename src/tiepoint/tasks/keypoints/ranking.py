@@ -24,50 +24,50 @@ from .ranking_exact import compare_exact
 from .ranking_scores import KS, RANKS, query_values, score_exact
 from .ranking_workbench import compare_workbench, score_workbench
 
-_QUERIES = "how high a query's right keypoints stand in the list of the other image"
+_AP = "average precision of a query's correct keypoints among all keypoints of the other image"
 _BY_SCENE = "true_map_macro_by_scene"
 _METRICS = {
-    "true_map_micro": MetricInfo(f"mean over queries of the average precision, {_QUERIES}"),
-    _BY_SCENE: MetricInfo(f"mean over scenes of the scene's mean average precision, {_QUERIES}"),
+    "true_map_micro": MetricInfo(f"{_AP}, mean over queries"),
+    _BY_SCENE: MetricInfo(f"{_AP}, mean of each scene, then over scenes"),
     "mean_average_precision": MetricInfo(f"{_BY_SCENE} under the older tool's name"),
     "viewpoint_map": MetricInfo(f"{_BY_SCENE} of the viewpoint scenes"),
     "illumination_map": MetricInfo(f"{_BY_SCENE} of the illumination scenes"),
-    "mrr": MetricInfo("mean over queries of 1/rank of the first right answer"),
-    "query_auc": MetricInfo("probability that a right answer is nearer than a wrong one"),
-    "mean_precision": MetricInfo("share of first neighbours that are right, mean over image pairs"),
+    "mrr": MetricInfo("mean over queries of 1/rank of the first correct answer"),
+    "query_auc": MetricInfo("probability that a correct answer is closer than an incorrect one"),
+    "mean_precision": MetricInfo("share of nearest neighbours that are correct, mean over image pairs"),
     "legacy_macro_precision_by_scene": MetricInfo(
-        "share of first neighbours that are right, mean over scenes"
+        "share of nearest neighbours that are correct, mean over scenes"
     ),
-    "ap": MetricInfo(f"mean average precision of a scene, {_QUERIES}"),
+    "ap": MetricInfo(f"{_AP}, mean of one scene"),
     "gallery_size": count("mean number of candidates a query is ranked among"),
-    "covisibility": MetricInfo("share of queries whose place the other image shows", better=None),
-    "redetection": MetricInfo("share of co-visible queries that the other image has a keypoint for"),
+    "covisibility": MetricInfo("share of queries that are visible in the other image", better=None),
+    "redetection": MetricInfo("share of visible queries that are re-detected in the other image"),
     "descriptor_failure": MetricInfo("share of queries without a descriptor", better="lower"),
     "rank_histogram": MetricInfo(
-        "share of queries whose first right answer has the rank of the group", better=None
+        "share of queries whose first correct answer has the rank of the group", better=None
     ),
-    "total_queries_processed": count("number of queries that count"),
-    "total_queries_excluded": count("number of queries that are left out"),
+    "total_queries_processed": count("number of queries in the averages"),
+    "total_queries_excluded": count("number of queries left out of the averages"),
     "total_keypoints": count("number of keypoints"),
     "total_matches": count("number of mutual nearest neighbours"),
-    "queries_out_of_view": count("number of queries whose place the other image does not show"),
-    "queries_not_redetected": count("number of co-visible queries without a keypoint at their place"),
+    "queries_out_of_view": count("number of queries that are not visible in the other image"),
+    "queries_not_redetected": count("number of visible queries that are not re-detected"),
     "queries_descriptor_failed": count("number of queries without a descriptor"),
     "processing_time_ms": MetricInfo(
         "time of describing and comparing on the machine of the run", unit="ms", better="lower"
     ),
     "metadata": MetricInfo(better=None),
     **{
-        f"{name}{zeros}": MetricInfo(f"as {name}, a query that is not found again counts 0")
+        f"{name}{zeros}": MetricInfo(f"as {name}, but a query that is not re-detected counts 0")
         for name in ("true_map_micro", _BY_SCENE, "viewpoint_map", "illumination_map")
         for zeros in ("_including_zeros", "_with_zeros")
     },
     **{
         f"{name}_at_{k}": MetricInfo(f"{words} among the first {k}")
         for name, words in (
-            ("precision", "share of queries with a right answer"),
-            ("success", "share of queries with a right answer"),
-            ("recall", "share of the right answers that are"),
+            ("precision", "share of queries with a correct answer"),
+            ("success", "share of queries with a correct answer"),
+            ("recall", "share of the correct answers that are"),
         )
         for k in KS
     },
@@ -104,7 +104,7 @@ class Ranking(KeypointTask):
 
     name = "keypoints/ranking"
     info = TaskInfo(
-        "How high do the right keypoints of the other image stand in a query's list?",
+        "How highly are the correct keypoints of the other image ranked for a query?",
         ("true_map_macro_by_scene", "all"),
         _METRICS,
         columns=(

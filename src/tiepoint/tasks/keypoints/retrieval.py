@@ -203,7 +203,7 @@ class Retrieval(DistractorTask):
 
     name = "keypoints/retrieval"
     info = TaskInfo(
-        "Do the images of a keypoint come before keypoints of other scenes?",
+        "Are the images of a keypoint ranked before keypoints of other scenes?",
         ("map", "all"),
         {
             "map": MetricInfo(
@@ -215,8 +215,8 @@ class Retrieval(DistractorTask):
             "retrieval_viewpoint_ap": MetricInfo("ap of the viewpoint scenes"),
             "retrieval_illumination_ap": MetricInfo("ap of the illumination scenes"),
             "queries_unanswered": count("number of queries that no image re-detects"),
-            "retrieval_num_true_positives": count("number of right pairs"),
-            "retrieval_num_hard_negatives": count("number of wrong pairs within a scene"),
+            "retrieval_num_true_positives": count("number of correct pairs"),
+            "retrieval_num_hard_negatives": count("number of incorrect pairs within a scene"),
             "retrieval_num_distractors": count("number of pairs with a keypoint of another scene"),
         },
         cite=CITE,

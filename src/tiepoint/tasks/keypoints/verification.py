@@ -177,16 +177,16 @@ class Verification(DistractorTask):
 
     name = "keypoints/verification"
     info = TaskInfo(
-        "Does the distance alone tell right pairs of keypoints from wrong ones?",
+        "Does the distance alone separate correct pairs of keypoints from incorrect ones?",
         ("ap", "all"),
         {
             "ap": MetricInfo(f"{AP_OF_PAIRS}, one list over all scenes"),
             "keypoint_verification_ap": MetricInfo("ap under the older tool's name"),
             "verification_viewpoint_ap": MetricInfo("ap of the viewpoint scenes"),
             "verification_illumination_ap": MetricInfo("ap of the illumination scenes"),
-            "total_true_positives": count("number of right pairs"),
-            "total_negatives": count("number of wrong pairs"),
-            "total_hard_negatives": count("number of wrong pairs within a scene"),
+            "total_true_positives": count("number of correct pairs"),
+            "total_negatives": count("number of incorrect pairs"),
+            "total_hard_negatives": count("number of incorrect pairs within a scene"),
             "total_distractors": count("number of pairs with a keypoint of another scene"),
         },
         cite=CITE,
