@@ -88,7 +88,7 @@ def _markdown(section: Section) -> str:
         lines.append("| " + " | ".join([markdown_text(row.name), row.letters, *cells]) + " |")
     if any(table.chance):
         lines.append("| " + " | ".join(["chance", "", *table.chance]) + " |")
-    notes = [table.wording, *(f"{n}." for n in table.notes)]
+    notes = [table.wording, *(f"Note: {n}." for n in table.notes)]
     return "\n".join([*lines, *(f"\n{markdown_text(n)}" for n in notes if n)]) + "\n"
 
 
@@ -115,7 +115,11 @@ def _latex(section: Section) -> str:
         if any(table.chance[i] for i in piece):
             lines += [r"\hline", " & ".join(["chance", "", *(table.chance[i] for i in piece)]) + r" \\"]
         lines += [r"\hline", r"\end{tabular}", ""]
-    lines += [rf"\par {{\footnotesize {latex_text(n)}}}" for n in (table.wording, *table.notes) if n]
+    lines += [
+        rf"\par {{\footnotesize {latex_text(n)}}}"
+        for n in (table.wording, *(f"Note: {n}." for n in table.notes))
+        if n
+    ]
     return "\n".join([*lines, r"\end{table}", ""])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -160,20 +161,11 @@ def test_runs_in_memory_are_compared_by_what_they_hold(report_store: Path) -> No
 @pytest.fixture
 def older(report_store: Path, tmp_path: Path) -> Path:
     """The store with one run as an older version left it, without scene values."""
-    with Store.open(report_store) as store:
-        runs = load_runs(store)
-        values = {r.id: {p: store.values.get(key) for p, key in r.manifest.values.items()} for r in runs}
-    assert all(values.values())
+    shutil.copytree(report_store, tmp_path / "older")
     with Store.open(tmp_path / "older") as store:
-        for r in runs:
-            if r.method == "pixels":
-                r = replace(r, manifest=r.manifest.model_copy(update={"values": {}}))
-            save_run(store, r)
-    for name in ("records", "values"):
-        (tmp_path / "older" / name).rename(tmp_path / f"no-{name}") if (
-            tmp_path / "older" / name
-        ).exists() else None
-        (tmp_path / "older" / name).symlink_to(report_store / name)
+        run = next(r for r in load_runs(store) if r.method == "pixels")
+        assert run.manifest.values
+        save_run(store, replace(run, manifest=run.manifest.model_copy(update={"values": {}})))
     return tmp_path / "older"
 
 
@@ -186,11 +178,25 @@ def test_a_run_of_an_older_store_is_marked(
     assert by["meanstd"]["tested"]
     told = [n for n in found["notes"] if "store migrate" in n]
     assert len(told) == 1
-    assert told[0].startswith("pixels was stored by an older version")
+    assert told[0].startswith("pixels lacks the scene values that tests need (stored by an older version")
     rows, page = reported(older, tmp_path)
     assert rows["pixels"][:2] == ["", ""]
     assert rows["meanstd"][0]
-    assert page.count("was stored by an older version") == 1
+    assert page.count("pixels lacks the scene values") == 1
+
+
+def test_a_run_whose_scene_values_are_gone_is_marked(
+    report_store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(report_store, tmp_path / "s")
+    with Store.open(tmp_path / "s") as store:
+        run = next(r for r in load_runs(store) if r.method == "meanstd")
+        store.values.path(run.manifest.values["exact"]).unlink()
+    by = {m["method"]: m for m in compared(tmp_path / "s", capsys)["methods"]}
+    assert (by["meanstd"]["tested"], by["pixels"]["tested"]) == (False, True)
+    rows, page = reported(tmp_path / "s", tmp_path)
+    assert rows["meanstd"][:2] == ["", ""]
+    assert "meanstd lacks the scene values" in page
 
 
 def test_two_runs_of_one_method_under_two_protocols_are_both_reported(

@@ -151,7 +151,7 @@ def test_reports_take_a_split_and_say_what_differs_in_one_line(store: Path, tmp_
     assert call(*words, store=store) == 0
     whole = out.read_text()
     assert "sift (split a)" in whole
-    assert "No groups: these runs cannot be compared (choose one split with \\`split\\`: a" in whole
+    assert "no groups, because these runs cannot be compared (choose one split with \\`split\\`: a" in whole
     assert "\\n" not in whole
     assert call(*words, "--split", "full", "--task", MATCHING, store=store) == 0
     part = out.read_text()

@@ -45,7 +45,7 @@ def test_each_dataset_has_its_section_and_its_letters(store: Path, tmp_path: Pat
     page = out.read_text(encoding="utf-8")
     assert len(re.findall(r'<section id="[^"]*" class="task">', page)) == 2
     assert page.count("not separated by these 7 scenes (95 %") == 2
-    assert "No groups" not in page
+    assert "no groups" not in page
     ids = re.findall(r'\bid="([^"]*)"', page)
     assert len(ids) == len(set(ids))
     for form in ("md", "latex"):

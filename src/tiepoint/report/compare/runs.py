@@ -15,7 +15,7 @@ from ...tasks.base import Task
 from ..runs.names import distinct_names, options_of, some
 from ..runs.sections import Row, is_canary, is_single
 from ..runs.select import split_words
-from ..runs.stored import is_older, tables_of
+from ..runs.stored import tables_of
 from .comparable import REMEDY, SCENES, VALUES, WEIGHTS, settle
 from .methods import compare
 from .result import Comparison, MethodRow
@@ -119,10 +119,10 @@ class _Sorted:
             has = "has one number" if len(self.numbers) == 1 else "have one number each"
             notes.append(f"{some(self.numbers)} {has} and no scene values, so there is nothing to test")
         if self.older:
-            were = "was" if len(self.older) == 1 else "were"
+            lack = "lacks" if len(self.older) == 1 else "lack"
             notes.append(
-                f"{some(self.older)} {were} stored by an older version, without the scene values that tests "
-                "need; `store migrate` makes them"
+                f"{some(self.older)} {lack} the scene values that tests need (stored by an older version, or "
+                "their files are gone); `store migrate` makes them"
             )
         if self.empty:
             notes.append(f"{some(self.empty)} left out: this score has no value there")
@@ -138,13 +138,13 @@ def _sorted(named: Mapping[str, Run], scores: Mapping[str, Row], baseline: str |
             found.empty.append(name)
             continue
         canary = is_canary(run) and name != baseline
-        table = None if canary else tables_of(run, protocol).get(column)
-        if table is not None:
-            found.tables[name], found.values[name] = table, float(score["value"])
+        tables = {} if canary else tables_of(run, protocol)
+        if tables is not None and column in tables:
+            found.tables[name], found.values[name] = tables[column], float(score["value"])
             continue
         row = MethodRow(name, float(score["value"]), score["low"], score["high"], tested=False)
         found.untested.append(row)
-        (found.canaries if canary else found.older if is_older(run, protocol) else found.numbers).append(name)
+        (found.canaries if canary else found.older if tables is None else found.numbers).append(name)
     return found
 
 

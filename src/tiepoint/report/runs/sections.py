@@ -103,7 +103,7 @@ class Section:
 
     def tables(self, run: Run) -> Tables:
         """The scene values behind the scores of a run under this section's protocol."""
-        return tables_of(run, self.protocol)
+        return tables_of(run, self.protocol) or {}
 
     def score(self, run: Run, metric: str | None = None, group: str | None = None) -> Row | None:
         """A score of a run in this section, None where there is none."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...model.errors import TiepointError
+from ...model.errors import StoreError, TiepointError
 from ...model.records import Records
 from ...run.result import Run, StoredTables, Tables
 from ...run.scoring import SCORING
@@ -66,14 +66,16 @@ def run_of(stored: StoredRun, store: Store, kept: Kept | None = None) -> Run:
     return Run(stored, records, m.warnings, StoredTables(m.values, store.values))
 
 
-def is_older(run: Run, protocol: str) -> bool:
-    """Whether the scores of a run were stored without scene values, or were made by rules of the past."""
-    return protocol not in run.values or run.manifest.scoring != SCORING
+def tables_of(run: Run, protocol: str) -> Tables | None:
+    """The scene values behind the scores of a run under a protocol.
 
-
-def tables_of(run: Run, protocol: str) -> Tables:
-    """The scene values behind the scores of a run; empty where the run `is_older`."""
-    return {} if is_older(run, protocol) else run.values[protocol]
+    None where there are none to rely on: they were never stored, were made by rules of the past, or their
+    file is gone or damaged.
+    """
+    try:
+        return run.values[protocol] if run.manifest.scoring == SCORING else None
+    except (KeyError, StoreError):
+        return None
 
 
 def records_of(run: Run, task: Task, protocol: str) -> list[Records]:

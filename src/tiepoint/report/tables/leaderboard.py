@@ -124,7 +124,7 @@ def compared(section: Section) -> tuple[Comparison | None, list[str]]:
     try:
         found = compare_runs(section.runs, **words)
     except InputError as e:
-        return None, [f"No groups: {e.brief}"]
+        return None, [f"there are no groups, because {e.brief}"]
     return found, list(found.notes)
 
 
