@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs in the store: written once all their files exist, read back as plain values, rebuilt from files."""
+"""Runs in the store: saved under a lock, their file first and then their rows; read back as plain values."""
 
 from __future__ import annotations
 
