@@ -220,7 +220,7 @@ def _remedy(names: Sequence[str], runs: Sequence[Run]) -> str:
     if len({r.manifest.dataset.hash for r in runs if not r.manifest.imported}) > 1:
         return "name the runs of one dataset by their ids"
     if len({hash_json(options_of(r)) for r in runs if not r.manifest.imported}) > 1:
-        return "run them with the same options"
+        return "name runs of the same options by their ids"
     if any(r.manifest.imported for r in runs):
         return "imported results cannot be repeated: run the others on the same scenes"
     return REMEDY
