@@ -11,6 +11,7 @@ import typer
 
 from ..model.errors import InputError, UnknownNameError
 from .common import progress_bars, values, without_effect, writing
+from .words import as_flags
 
 app = typer.Typer(help="Datasets: make, cut, task files, check.", no_args_is_help=True)
 
@@ -65,7 +66,7 @@ def cut(
             jobs=jobs or cores(),
             progress=lambda done, total: progress("patches", done, total),
         )
-    print(result)
+    print(as_flags(str(result)))
     if result.sheets:
         print(f"contact sheets: {next(iter(result.sheets.values())).parent}")
 
@@ -89,11 +90,11 @@ def tasks(
         raise UnknownNameError("suite", suite, SUITES)
     if suite == "hpatches-v1":
         without_effect(context, ("lists", "split", "given"), "on the suite hpatches-v1")
-        print(write_v1(data, out, seed=seed))
+        print(as_flags(write_v1(data, out, seed=seed)))
         return
     if lists != "clean":
         without_effect(context, ("seed",), "on the official lists, whose recipe has its own")
-    print(write_v2(data, out, lists=lists, names=values(split), given=given, seed=seed))
+    print(as_flags(write_v2(data, out, lists=lists, names=values(split), given=given, seed=seed)))
 
 
 @app.command("check")
@@ -119,7 +120,7 @@ def check(
 
         with progress_bars() as progress:
             report = check_dataset(data, deep=not fast, progress=lambda d, t: progress("check", d, t))
-        print(report)
+        print(as_flags(str(report)))
         code = 0 if report.ok else 2
     if store is not None:
         from ..store.check import check_store
@@ -128,7 +129,7 @@ def check(
             problems, count = check_store(opened)
         print(f"{count} runs in the store, database rebuilt from their files")
         for problem in problems:
-            print(f"  - {problem}")
+            print(f"  - {as_flags(problem)}")
         code = max(code, 2 if problems else 0)
     return code
 

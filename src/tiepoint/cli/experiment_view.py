@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .common import console, error, notice, print_json, print_plan, progress_bars, resumable, told, writing
+from .words import as_flags
 
 
 def run_config(
@@ -77,7 +78,7 @@ def table(outcomes: list[Any], now: str = "") -> Any:
         shown.add_column(column, overflow="fold")
     for outcome in outcomes:
         if outcome.error is not None:
-            failed = Text(f"failed: {outcome.error}")
+            failed = Text(f"failed: {as_flags(outcome.error)}")
             shown.add_row(Text(outcome.cell.name), Text(outcome.cell.task), "", failed)
             continue
         for protocol in outcome.cell.protocols:

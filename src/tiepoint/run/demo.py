@@ -14,8 +14,10 @@ from ..datasets.hpatches.strips import HPatchesDataset
 from ..datasets.hpatches.task_files_2016 import V1Sizes, write_v1_tasks
 from ..model.errors import UnitError
 from ..store.store import Store
+from .context import limit_threads
 from .engine import evaluate
 from .executors.pool import end_workers, follow_parent, interrupts_are_ours
+from .machine import cores
 from .prepare import Progress, Request, load_task, silent
 from .result import Run
 
@@ -91,6 +93,7 @@ def _run_streams(out: Path, progress: Progress) -> None:
 
 def _run_stream(out: str, stream: str, parent: int) -> None:
     follow_parent(parent)
+    limit_threads(cores() // len(STREAMS))
     with Store.open(Path(out) / "store") as store:
         for request in requests(Path(out), stream):
             evaluate(request, store)
