@@ -127,7 +127,6 @@ class TaskInfo:
         table_note: What the names of the table's columns leave out.
         cite: BibTeX entries to cite.
         licence: Terms under which the data is published.
-        has_splits: Whether its data has named splits.
     """
 
     sentence: str = ""
@@ -138,7 +137,6 @@ class TaskInfo:
     table_note: str = ""
     cite: tuple[str, ...] = ()
     licence: str = ""
-    has_splits: bool = False
 
 
 FIRST_PATCHES = MetricInfo(

@@ -123,7 +123,6 @@ class Matching(HPatchesTask):
         },
         cite=(HPATCHES,),
         licence=LICENCE,
-        has_splits=True,
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:

@@ -41,7 +41,6 @@ class Retrieval(HPatchesTask):
         },
         cite=(HPATCHES,),
         licence=LICENCE,
-        has_splits=True,
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:

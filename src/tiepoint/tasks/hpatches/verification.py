@@ -51,7 +51,6 @@ class Verification(HPatchesTask):
         },
         cite=(HPATCHES,),
         licence=LICENCE,
-        has_splits=True,
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
