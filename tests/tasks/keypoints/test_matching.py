@@ -146,7 +146,7 @@ def test_conventions_start_at_exact(root):
 def test_skipped_pairs_make_the_original_look_better(root):
     features = partial(make_features, style="real")
     original, _ = run_task(MATCHING, root, features, "bojanic", queries=4, iterations=1)
-    assert "without a right match" in original["map", "all"].note
+    assert "without a correct match" in original["map", "all"].note
     assert original["map", "all"].n < 12
 
 
