@@ -94,7 +94,7 @@ def test_ties_as_long_as_the_list_are_told(world, tmp_path):
     opened = open_task(MATCHING, world)
     write_all_neighbours(world, descriptors, tmp_path / "bench.results", k=2)
     scores = MATCHING.score(MATCHING.records_from_results(tmp_path, opened), "exact")
-    assert any(s.note and "a tie as long as the list" in s.note for s in scores)
+    assert any(s.note and "a tie that fills the list" in s.note for s in scores)
     assert value(scores, "success_rate") < 0.2
 
 
