@@ -322,6 +322,6 @@ def test_files_that_are_no_experiment(tmp_path, capsys):
 
 
 def test_the_example_of_the_docs_can_be_planned() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "keypoint-sets.md").read_text("utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "keypoint-sets.md").read_text("utf-8")
     example = text.partition("```yaml\n")[2].partition("```")[0]
     assert len(plan(parse_experiment(yaml.safe_load(example), "docs"))) > 10
