@@ -148,8 +148,8 @@ def compare(
 
 
 def merge(runs: Sequence[Run]) -> Run:
-    """One run from several of the same method and task on different scenes; see `tiepoint.run.merge`."""
-    from .run.merge import merge as merge_runs
+    """One run from several of one method and task on different scenes; see `tiepoint.run.merge_parts`."""
+    from .run.merge_parts import merge as merge_runs
 
     return merge_runs(runs)
 

@@ -21,6 +21,7 @@ from ..store.atomic import remove_temporaries, temporary_folder
 from ..store.features import FeatureCache
 from ..store.manifest import Manifest, MethodFacts
 from ..store.older import take_over_features
+from ..store.run_id import run_id
 from ..store.runs import StoredRun, load_runs
 from ..store.store import Store
 from . import machine
@@ -83,7 +84,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
     manifest = about(prepared, method, fit)
     context = context_of(prepared, store, shared, method)
     kept = context.unkept is None
-    if kept and (stored := _finished(store, manifest.identity(), protocols)) is not None:
+    if kept and (stored := _finished(store, run_id(manifest), protocols)) is not None:
         found = Run.kept(stored, store, _records(store, stored.manifest.units), protocols)
         return replace(found, warnings=list(dict.fromkeys([*manifest.warnings, *found.warnings])))
     recipe = _recipe(request, method, store) if kept else None

@@ -10,6 +10,7 @@ from typing import Any
 from ..model.hashing import hash_json
 from ..model.scores import Score
 from ..store.manifest import DatasetFacts, Manifest
+from ..store.run_id import run_id
 from ..store.runs import StoredRun, save_run
 from ..store.store import Store
 from ..tasks.base import OpenTask
@@ -60,7 +61,7 @@ def finished(
         }
     )
     run = StoredRun(
-        whole.identity(), whole.task, "failed" if error else "done", whole, rows, error,
+        run_id(whole), whole.task, "failed" if error else "done", whole, rows, error,
         created_at or machine.now(), time_s, keypoint_set=keypoint_set,
     )  # fmt: skip
     if store is None:

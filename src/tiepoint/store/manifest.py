@@ -83,17 +83,6 @@ class Manifest(_Facts):
         """Whether the run holds finished numbers of another tool."""
         return self.dataset.imported
 
-    def identity(self) -> str:
-        """Id of the run: the method, the task, the data and the lists; never the protocols.
-
-        >>> method, dataset = MethodFacts(name="a", family="dense"), DatasetFacts(hash="0", name="d")
-        >>> one = Manifest(task="t", method=method, dataset=dataset)
-        >>> one.identity() == one.model_copy(update={"protocols": ("exact",)}).identity()
-        True
-        """
-        made_by = [self.method.config, self.method.distance] if self.content is None else self.content
-        return hash_json([self.method.name, made_by, self.task, self.dataset.hash, self.lists])[:12]
-
     def plain(self) -> dict[str, Any]:
         """The manifest as plain values, the form it is stored in."""
         return self.model_dump()

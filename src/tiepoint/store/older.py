@@ -19,6 +19,7 @@ from ..methods.sources import library_versions
 from ..model.hashing import hash_json
 from ..model.units import Item
 from .features import FeatureCache
+from .run_id import run_id
 from .runs import StoredRun
 
 Config = Mapping[str, Any]
@@ -43,7 +44,7 @@ def renewed(run: StoredRun) -> StoredRun:
         return run
     now = {"config": method["config"], "name": method["name"]}
     made = known.model_copy(update={"method": known.method.model_copy(update=now), "values": {}})
-    return replace(run, id=made.identity(), manifest=made)
+    return replace(run, id=run_id(made), manifest=made)
 
 
 def _by_source(config: Config) -> bool:

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The id of a run: one function for every way a run comes into being."""
+
+from __future__ import annotations
+
+from ..model.hashing import hash_json
+from .manifest import Manifest
+
+
+def run_id(manifest: Manifest) -> str:
+    """Id of the run: the method, the task, the data and the lists; never the protocols.
+
+    >>> from .manifest import DatasetFacts, MethodFacts
+    >>> method, dataset = MethodFacts(name="a", family="dense"), DatasetFacts(hash="0", name="d")
+    >>> one = Manifest(task="t", method=method, dataset=dataset)
+    >>> run_id(one) == run_id(one.model_copy(update={"protocols": ("exact",)}))
+    True
+    """
+    method = manifest.method
+    made_by = [method.config, method.distance] if manifest.content is None else manifest.content
+    return hash_json([method.name, made_by, manifest.task, manifest.dataset.hash, manifest.lists])[:12]
