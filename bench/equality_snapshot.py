@@ -128,6 +128,13 @@ def record_of(records: Any, place: Place) -> dict[str, Any]:
     }
 
 
+def plain_manifest(run: Any) -> Mapping[str, Any]:
+    """The manifest of a run as plain values; it was a mapping before it became a model."""
+    manifest = run.manifest
+    found: Mapping[str, Any] = manifest.plain() if hasattr(manifest, "plain") else manifest
+    return found
+
+
 def run_of(run: Any, place: Place) -> dict[str, Any]:
     """Scores and records of a run, and apart what is told about them."""
     scores: dict[str, dict[str, Any]] = {}
@@ -144,7 +151,7 @@ def run_of(run: Any, place: Place) -> dict[str, Any]:
         order.append(f"{row['protocol']} {key}")
         if isinstance(row["note"], str):
             notes[order[-1]] = place.plain(row["note"])
-    manifest = run.manifest
+    manifest = plain_manifest(run)
     return {
         "scores": {p: dict(sorted(rows.items())) for p, rows in sorted(scores.items())},
         "records": {
@@ -268,8 +275,8 @@ def stored_runs(place: Place, store: Path) -> dict[str, Any]:
     assert isinstance(loaded, list)
     made = [(r, run_of(r, place)) for r in loaded]
     for one, kept in sorted(made, key=lambda m: (m[0].task, m[0].method, json.dumps(m[1]["scores"]))):
-        options = json.dumps(one.manifest.get("options") or {}, sort_keys=True, default=str)
-        key = place.plain(f"{one.task} | {one.method} | {one.manifest.get('split')} | {options}")
+        options = json.dumps(plain_manifest(one).get("options") or {}, sort_keys=True, default=str)
+        key = place.plain(f"{one.task} | {one.method} | {plain_manifest(one).get('split')} | {options}")
         while key in found:
             key += " (again)"
         found[key] = kept
