@@ -14,6 +14,7 @@ import pytest
 
 from tiepoint.model.errors import InputError, ProblemsError, UnitError
 from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.executors.pool import interrupts_are_ours
 from tiepoint.store.store import Store
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")
@@ -146,3 +147,14 @@ def test_no_worker_is_left_when_the_command_is_stopped(
     while any(map(_runs, workers)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not any(map(_runs, workers))
+
+
+@linux
+def test_an_interrupt_while_workers_start_is_not_lost() -> None:
+    def starting() -> None:
+        with interrupts_are_ours():
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+
+    with pytest.raises(KeyboardInterrupt):
+        starting()

@@ -167,9 +167,20 @@ def follow_parent(parent: int) -> None:
 
 @contextmanager
 def interrupts_are_ours() -> Iterator[None]:
-    """Workers started here ignore Ctrl-C, which a terminal sends to them too: their parent ends them."""
+    """Workers started here ignore Ctrl-C, which a terminal sends to them too: their parent ends them.
+
+    Workers inherit that the signal is blocked; the parent gets one that arrives meanwhile, at the latest when
+    the block ends. Where signals cannot be blocked they are ignored.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
+        return
+    if hasattr(signal, "pthread_sigmask"):
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
