@@ -82,10 +82,10 @@ def ranked(tiepoint: Program) -> Program:
     return tiepoint
 
 
-# i_dome: query 0 (0) has 0, 10, 20, 30 from the targets: rank 1. Query 1 (22) has 22, 12, 2, 8 and its target is
-# the second: 2 and 8 are nearer, rank 3. Queries 2 and 3 have no ground truth.
-# v_wall: query 0 (40) has 40, 30, 20, 10, 0, 10 and its target is the first: rank 6. Queries 1 (10) and 2 (50)
-# have their targets at distance 0: rank 1.
+# i_dome: query 0 (0) has 0, 10, 20, 30 from the targets: rank 1. Query 1 (22) has 22, 12, 2, 8 and its target
+# is the second: 2 and 8 are nearer, rank 3. Queries 2 and 3 have no ground truth.
+# v_wall: query 0 (40) has 40, 30, 20, 10, 0, 10 and its target is the first: rank 6. Queries 1 (10) and 2
+# (50) have their targets at distance 0: rank 1.
 AP_I, AP_V = (1 / 1, 1 / 3), (1 / 6, 1 / 1, 1 / 1)
 MICRO = (sum(AP_I) + sum(AP_V)) / 5
 SCENE_I, SCENE_V = sum(AP_I) / 2, sum(AP_V) / 3
@@ -394,8 +394,8 @@ def pooled(tiepoint: Program) -> Program:
     return tiepoint
 
 
-# i_dome, right pairs: 1, 2, 3, 15. Wrong pairs: 12, 23, 45, 9, 13, 35, 19, 8, 25, 29, 18, 7. In order: 1, 2, 3
-# right, then 7, 8, 9, 12, 13 wrong, then 15 right at place 9. Distractors are more than 900 away and come last.
+# i_dome, right pairs: 1, 2, 3, 15. Wrong pairs: 12, 23, 45, 9, 13, 35, 19, 8, 25, 29, 18, 7. In order: 1, 2
+# and 3 right, then 7, 8, 9, 12, 13 wrong, then 15 right at place 9. Distractors are more than 900 away: last.
 POOLED_I = (1 / 1 + 2 / 2 + 3 / 3 + 4 / 9) / 4
 # v_wall, right pairs: 1, 2, 3, 4, before all wrong ones (7 and more).
 POOLED_V = 1.0
@@ -764,8 +764,8 @@ def test_scenes_of_a_database_carry_intervals(tiepoint: Program) -> None:
 
 
 def test_significance_between_two_methods(tiepoint: Program) -> None:
-    # Eight scenes of one query. Mine finds its target first everywhere; Worse second in the four v scenes (1 is
-    # nearer than 5) and third in the four i scenes (1 and 2 are).
+    # Eight scenes of one query. Mine finds its target first everywhere; Worse second in the four v scenes (1
+    # is nearer than 5) and third in the four i scenes (1 and 2 are).
     places = [(100, 100), (150, 150), (200, 200)]
     mine, worse = {}, {}
     for k in range(8):
