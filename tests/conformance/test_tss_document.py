@@ -160,8 +160,8 @@ def test_thresholds_from_1_to_50_and_5_first(world: Program) -> None:
 
 
 def test_masks_are_estimated_from_both_flows(tiepoint: Program) -> None:
-    # Both images have 10 columns. Flow 1 moves columns 0 to 4 by 3 px, flow 2 moves nothing: they come back 3 px
-    # off, more than 2.5 % of 10 px but less than the 20 px of the kit. The rest comes back where it was.
+    # Both images have 10 columns. Flow 1 moves columns 0 to 4 by 3 px, flow 2 moves nothing: they come back 3
+    # px off, more than 2.5 % of 10 px but less than the 20 px of the kit. The rest comes back where it was.
     folder = Path("Dataset/FG3DCar/a")
     for k in (1, 2):
         grey_file(folder / f"image{k}.png", [[100] * 10] * ROWS)
