@@ -719,6 +719,22 @@ def test_the_table_of_the_document_alone_is_imported(tiepoint: Program) -> None:
         assert scores.get((metric, "all")) is None
 
 
+def test_one_key_a_scene_is_enough_in_a_whole_database(tiepoint: Program) -> None:
+    with sqlite3.connect("experiments.db") as connection:
+        connection.execute("create table experiments (id integer primary key, descriptor_type text)")
+        connection.execute("insert into experiments values (1, 'SIFT')")
+        connection.execute(TABLE.replace("(", "(\n    id INTEGER, experiment_id INTEGER,", 1))
+        values = (1, 1, 0.3724, 0.3703, 0.4579, 0.3598, -1, -1, 0.2833, 0.458, 0.3703, 0, METADATA)
+        connection.execute(f"insert into results values ({','.join('?' * 13)})", values)
+    connection.close()
+    tiepoint("import", "experiments.db")
+    rows = tiepoint.sql("select \"group\", value from scores where metric = 'true_map_micro'")
+    found = {row["group"]: row["value"] for row in rows}
+    assert found["all"] == pytest.approx(0.3724, abs=1e-12)
+    assert found["scene=i_dome"] == pytest.approx(0.3598, abs=1e-12)
+    assert found["scene=v_wall"] == pytest.approx(0.4579, abs=1e-12)
+
+
 def test_what_an_import_drops_is_said(tiepoint: Program) -> None:
     database("sift.db", [METADATA + "neighbourhood=7;"])
     text = tiepoint("import", "sift.db").text
