@@ -51,11 +51,13 @@ def method(table: Table, name: str = "Mine") -> None:
 
 
 def textured(root: str, names: Sequence[str], side: int = 200) -> None:
-    """Sequences of two images of random blocks, the second a little brighter: something to detect."""
+    """Sequences of two images of random blocks, the second with noise: something to detect and to confuse."""
     for name in names:
         rng = random.Random(name)
-        cells = [[rng.randrange(30, 200) for _ in range(side // 8 + 1)] for _ in range(side // 8 + 1)]
-        for k in (1, 2):
-            rows = [[cells[y // 8][x // 8] + 10 * k for x in range(side)] for y in range(side)]
+        cells = [[rng.randrange(40, 200) for _ in range(side // 8 + 1)] for _ in range(side // 8 + 1)]
+        for k, noise in ((1, 0), (2, 35)):
+            rows = [
+                [cells[y // 8][x // 8] + rng.randint(-noise, noise) for x in range(side)] for y in range(side)
+            ]
             grey_file(Path(root) / name / f"{k}.png", rows)
         write(Path(root) / name / "H_1_2", IDENTITY)
