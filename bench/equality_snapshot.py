@@ -276,7 +276,7 @@ def stored_runs(place: Place, store: Path) -> dict[str, Any]:
     made = [(r, run_of(r, place)) for r in loaded]
     for one, kept in sorted(made, key=lambda m: (m[0].task, m[0].method, json.dumps(m[1]["scores"]))):
         options = json.dumps(plain_manifest(one).get("options") or {}, sort_keys=True, default=str)
-        key = place.plain(f"{one.task} | {one.method} | {plain_manifest(one).get('split')} | {options}")
+        key = place.plain(f"{one.task} | {one.method} | {options}")
         while key in found:
             key += " (again)"
         found[key] = kept
