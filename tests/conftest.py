@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import settings
 
 from tiepoint.formats.hpatches.patch_strip import write_strip
+
+sys.path.insert(0, str(Path(__file__).parent))  # helpers of several folders: pose_golden
 
 # The first call may compile, so no example has a deadline.
 settings.register_profile("desk", deadline=None)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Angles between an estimated and a true relative pose, under the rule of each tool.
+
+A pose is x1 = R x0 + t with t known up to scale. All functions take stacks: R (…, 3, 3), t (…, 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+Floats = NDArray[np.float64]
+
+SHORTEST_BASELINE = 1e-9
+
+
+@dataclass(frozen=True)
+class AngleRule:
+    """How two angles are computed.
+
+    Args:
+        kind: `stable` (chord lengths), `acos` (arc cosine of trace and dot product) or `imc` (arc cosine of
+            quaternions and squared dot products, with a floor of 1e-15).
+        folded: whether t and -t are the same direction, so that e_t is at most 90.
+        floor: lower bound of |t||t_gt| in the division of `acos`; 0 gives NaN for t = 0, any other 90.
+        dtype: precision of the arithmetic.
+        truth_dtype: precision the true pose is rounded to before.
+    """
+
+    kind: str
+    folded: bool = True
+    floor: float = 0.0
+    dtype: DTypeLike = np.float64
+    truth_dtype: DTypeLike = np.float64
+
+
+STABLE = AngleRule("stable", folded=False)
+"""Of `exact`: R_gt projected to the nearest rotation; exact also near 0 and 180."""
+ACOS = AngleRule("acos")
+"""Of SuperGlue, RoMa, DaD and XFeat."""
+ACOS_TRUTH_FLOAT32 = AngleRule("acos", truth_dtype=np.float32)
+"""Of LoFTR, ELoFTR and GIM, which read the true pose in float32."""
+ACOS_FLOAT32 = AngleRule("acos", floor=1e-10, dtype=np.float32, truth_dtype=np.float32)
+"""Of glue-factory; cannot tell angles below about 0.02 degrees apart."""
+ACOS_FLOOR = AngleRule("acos", floor=1e-10)
+"""glue-factory's formula in float64."""
+UNFOLDED = AngleRule("acos", folded=False)
+"""Of image-matching-toolbox."""
+IMC = AngleRule("imc")
+"""Of the Image Matching Challenge."""
+
+
+def pose_errors(
+    R: ArrayLike, t: ArrayLike, R_gt: ArrayLike, t_gt: ArrayLike, rule: AngleRule = STABLE
+) -> tuple[Floats, Floats]:
+    """Angles (e_t, e_R) in degrees between poses, float64, leading axes broadcast.
+
+    * `stable`: e_R = 2 asin(min(1, |R - P|_F / (2 sqrt 2))), P the rotation nearest to R_gt;
+      e_t = 2 atan2(|u - v|, |u + v|) for the unit vectors u, v of t, t_gt. NaN where t or t_gt is 0.
+    * `acos`: e_R = acos clip((tr(R^T R_gt) - 1)/2), e_t = acos clip(t . t_gt / (|t||t_gt|)).
+    * `imc`: the same angles from unit quaternions and squared dot products; never below 4e-6 degrees.
+
+    Folding replaces e_t by min(e_t, 180 - e_t). A NaN in t gives NaN.
+
+    Trap of `acos`: near 0 it loses half of the digits, and a true rotation rounded to five decimals gives a
+    perfect estimate an error of up to 0.22 degrees.
+
+    >>> e_t, e_R = pose_errors(np.eye(3), [0, 0, -2], np.eye(3), [0, 0, 1])
+    >>> float(e_t), float(e_R), float(pose_errors(np.eye(3), [0, 0, -2], np.eye(3), [0, 0, 1], ACOS)[0])
+    (180.0, 0.0, 0.0)
+    """
+    a, u = (np.asarray(x, np.float64).astype(rule.dtype) for x in (R, t))
+    b, v = (np.asarray(x, np.float64).astype(rule.truth_dtype) for x in (R_gt, t_gt))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        e_t, e_R = _RULES[rule.kind](a, u, b, v, rule)
+    e_t, e_R = np.rad2deg(e_t), np.rad2deg(e_R)
+    if rule.folded:
+        e_t = np.minimum(e_t, 180 - e_t)
+    return np.asarray(e_t, np.float64), np.asarray(e_R, np.float64)
+
+
+def nearest_rotation(R: ArrayLike) -> Floats:
+    """The rotation P (determinant +1) with the smallest |R - P|_F, by the singular value decomposition.
+
+    >>> float(np.abs(nearest_rotation(1.001 * np.eye(3)) - np.eye(3)).max())
+    0.0
+    """
+    u, _, vt = np.linalg.svd(np.asarray(R, np.float64))
+    u = u.copy()
+    u[..., :, 2] *= np.sign(np.linalg.det(u @ vt))[..., None]
+    return np.asarray(u @ vt, np.float64)
+
+
+def has_baseline(t_gt: ArrayLike) -> NDArray[np.bool_]:
+    """Whether a true translation is long enough (1e-9) for its direction to be asked for, shape (…).
+
+    >>> has_baseline([[0, 0, 0], [0, 0, 1]]).tolist()
+    [False, True]
+    """
+    return np.asarray(np.linalg.norm(np.asarray(t_gt, np.float64), axis=-1) >= SHORTEST_BASELINE)
+
+
+Angles = tuple[NDArray[np.floating], NDArray[np.floating]]
+Stack = NDArray[np.floating]
+
+
+def _stable(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angles:
+    chord = np.linalg.norm(R - nearest_rotation(R_gt), axis=(-2, -1))
+    e_R = 2 * np.arcsin(np.minimum(1.0, chord / (2 * np.sqrt(2.0))))
+    u = t / np.linalg.norm(t, axis=-1, keepdims=True)
+    v = t_gt / np.linalg.norm(t_gt, axis=-1, keepdims=True)
+    return 2 * np.arctan2(np.linalg.norm(u - v, axis=-1), np.linalg.norm(u + v, axis=-1)), e_R
+
+
+def _acos(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angles:
+    cosine = ((R * R_gt).sum(axis=-2).sum(axis=-1) - 1) / 2  # the diagonal of R^T R_gt, then its sum
+    length = np.linalg.norm(t, axis=-1) * np.linalg.norm(t_gt, axis=-1)
+    if rule.floor:
+        length = np.maximum(length, np.asarray(rule.floor, length.dtype))
+    along = (t * t_gt).sum(axis=-1) / length
+    return np.arccos(np.clip(along, -1, 1)), np.arccos(np.clip(cosine, -1, 1))
+
+
+def _imc(R: Stack, t: Stack, R_gt: Stack, t_gt: Stack, rule: AngleRule) -> Angles:
+    """With f(x) = max(1e-15, 1 - x^2): e_t = acos sqrt(1 - f(u.v)), e_R = acos(1 - 2 f(q.q_gt))."""
+    u, v = (a / (np.linalg.norm(a, axis=-1, keepdims=True) + 1e-15) for a in (t, t_gt))
+    off = np.maximum(1e-15, 1 - (u * v).sum(axis=-1) ** 2)
+    turn = np.maximum(1e-15, 1 - (_quaternion(R) * _quaternion(R_gt)).sum(axis=-1) ** 2)
+    return np.arccos(np.sqrt(1 - off)), np.arccos(1 - 2 * np.minimum(turn, 1.0))
+
+
+def _quaternion(R: Stack) -> Floats:
+    """Unit quaternion (x, y, z, w) up to sign of the rotation nearest to R (Bar-Itzhack 2000)."""
+    m = np.empty((*R.shape[:-2], 4, 4))
+    trace = np.trace(R, axis1=-2, axis2=-1)
+    m[..., :3, :3] = R + np.swapaxes(R, -1, -2) - trace[..., None, None] * np.eye(3)
+    m[..., 3, :3] = m[..., :3, 3] = np.stack(
+        [R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]], axis=-1
+    )
+    m[..., 3, 3] = trace
+    return np.asarray(np.linalg.eigh(m)[1][..., :, 3])
+
+
+_RULES = {"stable": _stable, "acos": _acos, "imc": _imc}

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Resized and turned images: their sizes, intrinsics and poses.
+
+Sizes are (width, height). A resize by (sx, sy) = new/old turns K into diag(sx, sy, 1) K and points into
+(sx x, sy y), as all evaluation scripts of this field do; T is not touched. What changes is the meaning of a
+threshold in pixels.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...model.errors import InputError
+
+Floats = NDArray[np.float64]
+Size = tuple[int, int]
+
+_QUARTERS = ((1, 0), (0, -1), (-1, 0), (0, 1))
+"""Cosine and sine of 0, 270, 180 and 90 degrees: the camera turns against the image."""
+
+
+class Resize(NamedTuple):
+    """A new size, and the factors new/old from the old one."""
+
+    size: tuple[float, float]
+    scale: tuple[float, float]
+
+
+def unchanged(size: Size) -> Resize:
+    """The frame of the original pixels."""
+    return Resize((size[0], size[1]), (1.0, 1.0))
+
+
+def exactly(size: Size, width: int, height: int) -> Resize:
+    """Stretched to (width, height), aspect ratio not kept.
+
+    >>> exactly((1296, 968), 640, 480).size
+    (640, 480)
+    """
+    return Resize((width, height), (width / size[0], height / size[1]))
+
+
+def superglue_size(size: Size, resize: tuple[int, ...]) -> Resize:
+    """SuperGlue's option of one or two numbers.
+
+    Two numbers: that size exactly. One number n: the longer side becomes n, both sides rounded (half to
+    even); -1: unchanged.
+
+    >>> superglue_size((667, 1001), (1600,)).size
+    (1066, 1600)
+    """
+    if len(resize) == 2 and resize[1] > -1:
+        return exactly(size, *resize)
+    if resize[0] == -1:
+        return unchanged(size)
+    return long_side(size, resize[0], rounding="round")
+
+
+def long_side(size: Size, n: int, rounding: str = "real") -> Resize:
+    """The longer side becomes n; see `short_side` for `rounding`.
+
+    >>> long_side((1600, 1185), 1000).size
+    (1000.0, 740.625)
+    """
+    return _one_side(size, n, n / max(size), size[0] >= size[1], rounding)
+
+
+def short_side(size: Size, n: int, rounding: str = "real") -> Resize:
+    """The shorter side becomes n.
+
+    `rounding` of the sides: `real` keeps fractions and one factor for both axes; `round` rounds half to even;
+    `trunc` is int(n w/h) or int(n / (w/h)). The last two give slightly different factors for x and y.
+
+    >>> short_side((1000, 700), 480, "trunc").size, short_side((1000, 700), 480, "round").size
+    ((685, 480), (686, 480))
+    """
+    return _one_side(size, n, n / min(size), size[0] < size[1], rounding)
+
+
+def scaled_intrinsics(K: ArrayLike, sx: float, sy: float) -> Floats:
+    """diag(sx, sy, 1) K.
+
+    >>> scaled_intrinsics([[500, 0, 320], [0, 510, 240], [0, 0, 1]], 2, 0.5).tolist()
+    [[1000.0, 0.0, 640.0], [0.0, 255.0, 120.0], [0.0, 0.0, 1.0]]
+    """
+    return np.asarray(K, np.float64) * np.array([[sx], [sy], [1.0]])
+
+
+def scaled_points(x: ArrayLike, scale: tuple[float, float]) -> Floats:
+    """(sx x, sy y) of points (n, 2)."""
+    return np.asarray(x, np.float64).reshape(-1, 2) * np.asarray(scale)
+
+
+def turned_intrinsics(K: ArrayLike, size: Size, turns: int) -> Floats:
+    """K of an image turned by `turns` quarter turns counter-clockwise (`np.rot90`); `size` is that before.
+
+    Focal lengths change places with odd turns; the principal point moves with its pixel:
+    1: (cy, w-1-cx), 2: (w-1-cx, h-1-cy), 3: (h-1-cy, cx). Skew is not supported by this rule and dropped.
+
+    >>> turned_intrinsics([[500, 0, 320], [0, 510, 240], [0, 0, 1]], (640, 480), 1).tolist()
+    [[510.0, 0.0, 240.0], [0.0, 500.0, 319.0], [0.0, 0.0, 1.0]]
+    """
+    k = np.asarray(K, np.float64)
+    w, h = size
+    fx, fy, cx, cy = k[0, 0], k[1, 1], k[0, 2], k[1, 2]
+    turned = (
+        (fx, fy, cx, cy),
+        (fy, fx, cy, w - 1 - cx),
+        (fx, fy, w - 1 - cx, h - 1 - cy),
+        (fy, fx, h - 1 - cy, cx),
+    )[turns % 4]
+    return np.array([[turned[0], 0, turned[2]], [0, turned[1], turned[3]], [0, 0, 1]], np.float64)
+
+
+def turned_pose(T: ArrayLike, turns0: int = 0, turns1: int = 0) -> Floats:
+    """T_0to1 between images turned by quarter turns counter-clockwise: Z1 T Z0^-1.
+
+    >>> turned_pose(np.eye(4), 0, 1)[:2, :2].tolist()
+    [[0.0, 1.0], [-1.0, 0.0]]
+    """
+    # Adding 0 turns -0 into 0.
+    return np.asarray(_about_z(turns1) @ np.asarray(T, np.float64) @ _about_z(turns0).T + 0.0)
+
+
+def turned_size(size: Size, turns: int) -> Size:
+    """Size after quarter turns: swapped when their number is odd."""
+    return (size[1], size[0]) if turns % 2 else size
+
+
+def _about_z(turns: int) -> Floats:
+    c, s = _QUARTERS[turns % 4]
+    z = np.eye(4)
+    z[:2, :2] = [[c, -s], [s, c]]
+    return z
+
+
+def _one_side(size: Size, n: int, factor: float, fixed_width: bool, rounding: str) -> Resize:
+    w, h = size
+    if rounding == "real":
+        return Resize((w * factor, h * factor), (factor, factor))
+    if rounding == "round":
+        new: Size = (round(w * factor), round(h * factor))
+    elif rounding == "trunc":
+        new = (n, int(n / (w / h))) if fixed_width else (int(n * w / h), n)
+    else:
+        raise InputError(f"`rounding` is real, round or trunc, found {rounding!r}")
+    return Resize(new, (new[0] / w, new[1] / h))
