@@ -16,6 +16,7 @@ from .png import png_header
 
 SUFFIXES = (".ppm", ".png", ".jpg", ".jpeg", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
 """File name endings that count as images."""
+_ORIENTATION = 0x0112
 
 
 def read_image(path: str | Path) -> NDArray[np.uint8]:
@@ -39,6 +40,16 @@ def read_size(path: str | Path) -> tuple[int, int]:
     """(width, height) from the header alone; an unreadable header is a `FormatError`."""
     with _opened(path, load=False) as image:
         return image.size
+
+
+def read_orientation(path: str | Path) -> int:
+    """The EXIF orientation of an image, 1 to 8; 1 where none is stated.
+
+    1 is upright. `read_image` never applies it.
+    """
+    with _opened(path, load=False) as image:
+        stated = image.getexif().get(_ORIENTATION, 1)
+        return int(stated) if stated in range(1, 9) else 1
 
 
 def to_grey(image: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is wrong with the parts of a pair, in words, collected so that all of it is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...formats.image.read import read_orientation, read_size
+from ...formats.text.matrices import is_singular
+from ...model.errors import FormatError, ProblemsError
+from .pair import Matrix, Size
+
+ORTHONORMAL = 1e-3
+"""Largest deviation of R^T R from the identity; published poses rounded to five decimals reach 1.5e-5."""
+
+
+@dataclass
+class Findings:
+    """Problems and warnings of one dataset, images that were looked at, and where they are looked for."""
+
+    place: Path
+    folders: tuple[Path, ...] = ()
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    turned: list[str] = field(default_factory=list)
+    _sizes: dict[Path, Size | None] = field(default_factory=dict)
+
+    def intrinsics(self, value: Any, where: str) -> Matrix | None:
+        """A 3x3 K from nested or nine flat numbers; None after a problem was noted."""
+        K = self.numbers(value, (3, 3), where)
+        if K is None:
+            return None
+        if is_singular(K):
+            self.problems.append(f"{where} is not invertible; expected [[fx, s, cx], [0, fy, cy], [0, 0, 1]]")
+        elif not np.array_equal(K[2], [0, 0, 1]) or K[1, 0] != 0 or K[0, 0] <= 0 or K[1, 1] <= 0:
+            self.problems.append(
+                f"{where} is no camera matrix ({_shown(K)}); expected [[fx, s, cx], [0, fy, cy], [0, 0, 1]]"
+            )
+        else:
+            return K
+        return None
+
+    def pose(self, value: Any, where: str) -> Matrix | None:
+        """A 4x4 pose from nested or flat numbers, 3x4 completed; None after a problem was noted."""
+        flat = np.size(np.asarray(value, dtype=object)) if not _nested(value) else 0
+        shape = (3, 4) if flat == 12 or (_nested(value) and len(value) == 3) else (4, 4)
+        T = self.numbers(value, shape, where)
+        if T is None:
+            return None
+        if shape == (3, 4):
+            T = np.vstack([T, [0.0, 0.0, 0.0, 1.0]])
+        if not np.array_equal(T[3], [0, 0, 0, 1]):
+            self.problems.append(f"{where}: the last row is {_shown(T[3])}; expected 0, 0, 0, 1")
+            return None
+        R = T[:3, :3]
+        off = float(np.abs(R.T @ R - np.eye(3)).max())
+        if off > ORTHONORMAL or np.linalg.det(R) <= 0:
+            reason = f"R^T R differs from the identity by {off:.2g}" if off > ORTHONORMAL else "it mirrors"
+            self.problems.append(f"{where}: R is not a rotation, {reason}; expected x1 = R x0 + t")
+            return None
+        if not T[:3, 3].any():
+            self.problems.append(f"{where}: t is 0, so it has no direction; leave the pair out")
+            return None
+        return T
+
+    def numbers(self, value: Any, shape: tuple[int, ...], where: str) -> Matrix | None:
+        """Finite float64 numbers of a shape, given nested or flat; -1 stands for any length."""
+        words = " x ".join("n" if n == -1 else str(n) for n in shape)
+        try:
+            array = np.asarray(value, dtype=np.float64)
+            if array.shape != shape and (array.ndim == 1 or -1 in shape):
+                if array.ndim > 1 and array.shape[1:] != shape[1:]:
+                    raise ValueError
+                array = array.reshape(shape)
+        except (ValueError, TypeError):
+            self.problems.append(f"{where}: expected {words} numbers, found {_kind(value)}")
+            return None
+        if array.ndim != len(shape) or any(s not in (-1, a) for s, a in zip(shape, array.shape, strict=True)):
+            self.problems.append(f"{where}: expected {words} numbers, found shape {array.shape}")
+            return None
+        if not np.isfinite(array).all():
+            self.problems.append(f"{where}: a number is not finite")
+            return None
+        return np.ascontiguousarray(array)
+
+    def image(self, name: str) -> Path:
+        """Where the image of a name is: the first folder that has it, else the first folder."""
+        plain = name.replace("\\", "/")
+        candidates = [folder / plain for folder in self.folders or (self.place,)]
+        return next((path for path in candidates if path.is_file()), candidates[0])
+
+    def size(
+        self, path: Path | None, stated: Size | None, where: str, assumed: Size | None = None
+    ) -> Size | None:
+        """(width, height) of an image, as stated or from its header; both must agree where both exist.
+
+        Without both, `assumed` is the size all images of the dataset have, and it is said that it was used.
+        """
+        header = self._header(path) if path is not None else None
+        if header is None and path is not None and path not in self._sizes:
+            return None
+        if header is not None and stated is not None and header != stated:
+            self.problems.append(
+                f"{where}: {path} has {header[0]} x {header[1]} pixels, {stated[0]} x {stated[1]} are stated;"
+                " K belongs to one size only"
+            )
+        if header is None and stated is None and assumed is not None:
+            self.warnings.append(
+                f"sizes of absent images are taken as {assumed[0]} x {assumed[1]}, as in all of this dataset"
+            )
+            stated = assumed
+        if header is None and stated is None:
+            named = f"{path} is not there" if path else "no image is named"
+            self.problems.append(f"{where}: {named} and its size is not stated; bring one of both")
+        elif header is None:
+            self.absent.append(str(path) if path else where)
+        return stated or header
+
+    def _header(self, path: Path) -> Size | None:
+        if path not in self._sizes:
+            if not path.is_file():
+                self._sizes[path] = None
+                return None
+            try:
+                self._sizes[path] = read_size(path)
+                if read_orientation(path) != 1:
+                    self.turned.append(path.name)
+            except FormatError as e:
+                if str(e) not in self.problems:
+                    self.problems.append(str(e))
+                return None
+        return self._sizes[path]
+
+    def end(self) -> tuple[str, ...]:
+        """All warnings; raises a `ProblemsError` when there was a problem."""
+        if self.problems:
+            raise ProblemsError(str(self.place), list(dict.fromkeys(self.problems)))
+        warnings = list(self.warnings)
+        if self.absent:
+            names = dict.fromkeys(self.absent)
+            warnings.append(
+                f"{len(names)} images are not there ({listed(list(names))}): "
+                "their sizes are as stated, and matches must come from files"
+            )
+        if self.turned:
+            warnings.append(
+                f"{len(self.turned)} images have an EXIF orientation ({listed(self.turned)}): "
+                "stored pixels are used, as they lie in the file"
+            )
+        return tuple(dict.fromkeys(warnings))
+
+
+def listed(names: Sequence[str], shown: int = 3) -> str:
+    """The first few of several names.
+
+    >>> listed(["a", "b", "c", "d"])
+    'a, b, c, …'
+    """
+    return ", ".join(names[:shown]) + (", …" if len(names) > shown else "")
+
+
+def _nested(value: Any) -> bool:
+    return isinstance(value, list | tuple | np.ndarray) and len(value) > 0 and np.ndim(value[0]) > 0
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, list):
+        lengths = [len(v) if isinstance(v, list) else None for v in value]
+        return f"a list of {len(value)}" + (f" lists of {lengths[0]}" if lengths and lengths[0] else "")
+    return repr(value)[:40]
+
+
+def _shown(matrix: Matrix) -> str:
+    return str(np.array2string(matrix, precision=6, separator=", ").replace("\n", ""))

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which pairs belong together and which known dataset they come from, by the names of their images."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+Names = tuple[str | None, str | None]
+_SCANNET = re.compile(r"(scene\d{4})_\d\d(?=[/\\_]|$)")
+_MEGADEPTH = re.compile(r"(?:Undistorted_SfM|phoenix/S6/zl548/MegaDepth_v1)/(\d{4})/")
+
+
+def dataset_of(stated: str | None, images: Names) -> str:
+    """The dataset in lower-case letters: as stated, else `scannet` or `megadepth` by the names, else empty.
+
+    >>> dataset_of(None, ("scene0707_00/color/15.jpg", None)), dataset_of("MegaDepth", (None, None))
+    ('scannet', 'megadepth')
+    """
+    if stated:
+        return stated.lower()
+    name = images[0] or ""
+    return "scannet" if _SCANNET.search(name) else "megadepth" if _MEGADEPTH.search(name) else ""
+
+
+def scannet_size(cx: float) -> tuple[int, int]:
+    """Size of ScanNet's colour images to which a principal point belongs: 1296 x 968, or resized 640 x 480.
+
+    >>> scannet_size(653.6), scannet_size(322.8)
+    ((1296, 968), (640, 480))
+    """
+    return (1296, 968) if cx > 480 else (640, 480)
+
+
+def scenes_of(pairs: Sequence[tuple[Names, str | None]]) -> list[str]:
+    """The scene of each pair: as stated; else the place its name tells; else images linked by pairs.
+
+    Scans of one ScanNet room are one scene (`scene0707`), as are all images of one MegaDepth model. Without
+    such a name, pairs that share an image are one scene, named after its first image: they are not
+    independent of each other.
+
+    >>> scenes_of([(("a.png", "b.png"), None), (("b.png", "c.png"), None), (("d.png", "e.png"), None)])
+    ['a', 'a', 'd']
+    """
+    roots: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        roots.setdefault(name, name)
+        while roots[name] != name:
+            name = roots[name]
+        return name
+
+    for (a, b), stated in pairs:
+        if stated is None and a is not None and b is not None:
+            roots[root(b)] = root(a)
+    first: dict[str, str] = {}
+    scenes = []
+    for i, ((a, b), stated) in enumerate(pairs, start=1):
+        name = a or b
+        if stated is not None:
+            scenes.append(stated)
+        elif name is None:
+            scenes.append(str(i))
+        elif found := _SCANNET.search(name) or _MEGADEPTH.search(name):
+            scenes.append(found[1])
+        else:
+            scenes.append(first.setdefault(root(name), _stem(name)))
+    return scenes
+
+
+def _stem(name: str) -> str:
+    head, dot, tail = name.rpartition(".")
+    return head if dot and head and "/" not in tail else name

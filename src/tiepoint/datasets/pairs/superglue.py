@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pairs as text, one a line: two names, two numbers of quarter turns, K0, K1 and T_0to1, 38 fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .draft import Draft
+from .findings import Findings
+from .scenes import dataset_of, scannet_size
+
+FIELDS = {38: "names, turns, K0, K1, T_0to1", 4: "names and turns", 2: "names"}
+
+
+def turned_drafts(lines: Sequence[str], findings: Findings) -> list[Draft]:
+    """Pairs of lines with 38 fields, or with 4 or 2 without truth; comments begin with `#`.
+
+    Fields: name0 name1 turns0 turns1 K0(9) K1(9) T_0to1(16), row by row, all before the turns. The tool that
+    reads these files turns each image by `np.rot90` and takes K and T along.
+    """
+    drafts = []
+    for number, line in enumerate(lines, start=1):
+        fields = line.split()
+        if not fields or line.startswith("#"):
+            continue
+        where = f"line {number}"
+        if len(fields) not in FIELDS:
+            known = "; ".join(f"{n} ({what})" for n, what in FIELDS.items())
+            findings.problems.append(f"{where} has {len(fields)} fields; expected {known}")
+            continue
+        values = floats(fields[2:], where, findings)
+        if values is None:
+            continue
+        turns = tuple(int(v) if v in (0, 1, 2, 3) else -1 for v in values[:2]) or (0, 0)
+        if -1 in turns:
+            findings.problems.append(f"{where}: fields 3 and 4 are 0 to 3 quarter turns, found {fields[2:4]}")
+            continue
+        truth, names = len(fields) == 38, (fields[0], fields[1])
+        drafts.append(
+            Draft(
+                where,
+                names,
+                turns=(turns[0], turns[1]),
+                assumed=scannet_size(values[4]) if truth and dataset_of(None, names) == "scannet" else None,
+                K=(values[2:11], values[11:20]) if truth else (None, None),
+                T=values[20:] if truth else None,
+            )
+        )
+    return drafts
+
+
+def floats(words: Sequence[str], where: str, findings: Findings) -> list[float] | None:
+    """Words as numbers; None after a problem was noted."""
+    try:
+        return [float(word) for word in words]
+    except ValueError as e:
+        findings.problems.append(f"{where}: {e}")
+        return None
