@@ -71,6 +71,7 @@ MADE = {
     "keypoints/dsp": "dsp:honc@sift?max_features=20",
     "keypoints/fuse": "fuse:sift,honc@sift?max_features=20",
     "dense/files": None,
+    "pairs/files": None,
 }
 """How names that need more than a name are written; None where there is nothing to compute."""
 

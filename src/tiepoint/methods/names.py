@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..model.errors import InputError, UnknownNameError
 from ..model.registry import PLUGGED, Entry, Registry
 
-FAMILIES = ("patches", "keypoints", "dense")
+FAMILIES = ("patches", "keypoints", "dense", "pairs")
 
 
 class MethodRegistry(Registry):
@@ -37,7 +37,7 @@ class MethodRegistry(Registry):
     def entry(self, name: str, *, family: str | None = None) -> Entry:
         """The entry of `name` in `family`.
 
-        Without a family the first of patches, keypoints, dense, plug-in that has the name. A name that
+        Without a family the first of patches, keypoints, dense, pairs, plug-in that has the name. A name that
         exists only in another family is an error that says so.
         """
         self._plug()
@@ -191,4 +191,9 @@ _register(
     ("pcaflow", "opencv:PCAFlow", _CV, "PCA-Flow without a prior"),
     ("rlof", "opencv:Rlof", _CV, "robust local flow, interpolated"),
     ("sparse-to-dense", "opencv:SparseToDense", _CV, "Lucas-Kanade on a grid"),
+)
+_register(
+    "pairs",
+    "pairs",
+    ("files", "files:MatchFiles", None, "files:DIR, matches that another program wrote"),
 )

@@ -23,6 +23,7 @@ BINDERS: dict[str, str] = {
     "patches": "tiepoint.methods.patches.bind:bind_patches",
     "keypoints": "tiepoint.methods.keypoints.bind:bind_keypoints",
     "dense": "tiepoint.methods.dense.bind:bind_dense",
+    "pairs": "tiepoint.methods.pairs.bind:bind_pairs",
 }
 """By family, what turns an object into `extract`: called with (thing, name=, distance=, on_bad=)."""
 
@@ -58,7 +59,8 @@ def resolve(
             ``kornia:NAME?weights=FILE``; ``my_file.py:MyDescriptor``; or an object or class with
             ``describe`` or ``lookup``; or a `Method`, which is returned as it is. For keypoints also
             ``DESCRIPTOR@DETECTOR`` (``brief@fast``, ``sift@set:NAME``), and a pair (descriptor, detector).
-        family: ``patches``, ``keypoints`` or ``dense``.
+        family: ``patches``, ``keypoints``, ``dense`` or ``pairs``. A name of pairs is looked up among pairs,
+            then among keypoints (``sift?matcher=mnn&ratio=0.8``), then among dense methods.
         device: handed to methods that take one.
         on_bad: ``error`` (rows that cannot be compared stop the run), ``miss`` (they count as failures) or
             ``keep-zeros`` (rows of zeros are ordinary vectors, those with NaN or infinity failures).
@@ -77,6 +79,9 @@ def resolve(
         raise InputError(f"unknown family {family!r}; choose one of {', '.join(FAMILIES)}")
     check_device(device)
     parsed = parse_spec(spec) if isinstance(spec, str) else None
+    if family == "pairs":
+        method = _resolve_pairs(spec, parsed, device=device, on_bad=on_bad, fit=fit)
+        return method if name is None else replace(method, name=name)
     if family == "keypoints" and (parsed is not None or isinstance(spec, tuple)):
         from .keypoints.make import make_keypoint_thing, make_pair
 
@@ -92,6 +97,32 @@ def resolve(
 
         method = transformed(method, stage, on_bad=on_bad, fit=fit)
     return method if name is None else replace(method, name=name)
+
+
+def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
+    """A method on two images: a pair matcher, a flow, or a keypoint method with a matcher."""
+    from .pairs.from_keypoints import with_matcher
+    from .pairs.make import choose, family_of, split_matcher
+
+    device, on_bad = options["device"], options["on_bad"]
+    if parsed is None:
+        if isinstance(spec, tuple):
+            return with_matcher(resolve(spec, family="keypoints", **options), {}, None)
+        thing, own = _made(spec, device)
+        if choose(thing) == "keypoints":
+            return with_matcher(resolve(thing, family="keypoints", **options), {}, None)
+        return _bound(thing, own, "pairs", device, on_bad, None)
+    plain, given = (spec, {}) if isinstance(spec, FilesSpec) else split_matcher(spec)
+    home = family_of(parsed, given)
+    if home != "keypoints":
+        thing, own = _made_from(parsed, home, device)
+        if choose(thing) == "pairs":
+            if parsed.transforms:
+                raise InputError(
+                    f"+{parsed.transforms[0].name} is for descriptors, and {own} gives matches; leave it out"
+                )
+            return _bound(thing, own, "pairs", device, on_bad, spec)
+    return with_matcher(resolve(plain, family="keypoints", **options), given, spec)
 
 
 def _made(thing: Any, device: str) -> tuple[Any, str]:
@@ -127,6 +158,8 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
     binder = getattr(importlib.import_module(module), attribute)
     extract: Callable[[Item, Any], Arrays] = binder(thing, name=name, distance=distance, on_bad=on_bad)
     config, reason = config_of(thing, distance=distance, device=device, on_bad=on_bad)
+    if family == "pairs":  # the same object leaves other arrays for a dense task
+        config = {**config, "edge": "pairs"}
     return Method(
         name=name,
         family=family,

@@ -18,7 +18,7 @@ from ..store.atomic import atomic_file
 from . import machine as about
 from .context import Context
 
-UNIT = {"patches": "patch", "keypoints": "image", "dense": "pair"}
+UNIT = {"patches": "patch", "keypoints": "image", "dense": "pair", "pairs": "pair"}
 SAMPLE = 256
 BUDGET_S = 0.6
 

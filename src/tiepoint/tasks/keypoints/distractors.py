@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Portable draws, and which images and keypoints of other scenes they choose as distractors.
+"""Which images and keypoints of other scenes are distractors, by portable draws (`model.draws`).
 
-Streams are PCG64 seeded by the hash of what is drawn; only the raw 64-bit outputs of the generator are used
-(numbers below n by remainder, whose bias is under n / 2^64; orders by sorting), so that the draws do not
-depend on the version of NumPy, on the order of scenes, or on the number of workers. They are an input of the
-comparison: the same for every method with the same keypoints, and reproducible without this package.
+Numbers below n are drawn by remainder, whose bias is under n / 2^64, orders by sorting. The draws are an
+input of the comparison: the same for every method with the same keypoints, and reproducible without this
+package.
 """
 
 from __future__ import annotations
@@ -15,30 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.hashing import hash_json
+from ...model.draws import permutation, raw_stream
 from .opened import KeypointTask, OpenKeypoints
 from .options import DistractorOptions
 
 Ints = NDArray[np.int64]
-
-
-def raw_stream(count: int, *names: str | int) -> NDArray[np.uint64]:
-    """`count` raw outputs of the stream of these names.
-
-    >>> bool((raw_stream(3, 0, "a") == raw_stream(3, 0, "a")).all())
-    True
-    """
-    generator = np.random.PCG64(int(hash_json(list(names)), 16))
-    return np.asarray(generator.random_raw(count), np.uint64).reshape(count)
-
-
-def permutation(n: int, *names: str | int) -> Ints:
-    """A random order of 0 … n-1.
-
-    >>> sorted(permutation(5, "x").tolist())
-    [0, 1, 2, 3, 4]
-    """
-    return np.argsort(raw_stream(n, *names), kind="stable").astype(np.int64)
 
 
 def below(n: int, count: int, *names: str | int) -> Ints:

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...methods.pairs.neighbours import Matches
 from ...metrics import average_precision, chance_average_precision
 from ...model.records import Records
 from ...model.scores import Score, group_name, kind_of
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
 from ..scene_means import Sums, by_scene, macro, with_protocol
-from .matchers import Matches, is_matcher, neighbours, select, user_matches
+from .matchers import is_matcher, neighbours, select, user_matches
 from .opened import CITE, LICENCE, ImageFeatures, KeypointTask, OpenKeypoints, image_features
 from .options import ImagesOptions
 from .ranking_workbench import raw_values

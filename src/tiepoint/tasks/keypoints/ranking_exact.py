@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ...geometry.correspondence import Answers, Locations, locations
 from ...kernels import group_rank_counts, group_rows, pair_distances
+from ...model.draws import permutation
 from ...model.records import Records
 from ...model.units import Features
-from .distractors import permutation
 from .location_table import answered_target
 from .opened import ImageFeatures, OpenKeypoints
 

@@ -17,6 +17,7 @@ from ...geometry.correspondence import locations
 from ...kernels import pair_distances
 from ...metrics import average_precision_of_lists
 from ...metrics.ranking.chance import chance_against_nearest
+from ...model.draws import permutation
 from ...model.records import Records
 from ...model.scores import SceneValues, Score
 from ...model.units import Features
@@ -37,7 +38,6 @@ from .distractors import (
     bojanic_images,
     by_image,
     other_images,
-    permutation,
     query_sample,
 )
 from .location_table import answered_targets, least, location_table, right_table

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a specification to a method on two images: a pair matcher, keypoints with a matcher, or a flow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ...model.errors import InputError, UnknownNameError
+from ...model.registry import PLUGGED
+from ..keypoints.spec import split_detector
+from ..names import METHODS
+from ..spec import Spec
+from .bind import EDGES
+
+KEYPOINT_EDGES = ("extract", "extract_item", "detect", "lookup")
+_OURS = re.compile(r"(?P<sep>[?&])(?P<key>matcher|ratio)=(?P<value>[^&+@]*)")
+
+
+def split_matcher(text: str) -> tuple[str, dict[str, str]]:
+    """A keypoint specification without the parameters of its matcher, and those parameters.
+
+    They may stand behind any name of it: the method, its detector or a transform.
+
+    >>> split_matcher("sift?max_features=500&matcher=mnn&ratio=0.8+rootsift")
+    ('sift?max_features=500+rootsift', {'matcher': 'mnn', 'ratio': '0.8'})
+    >>> split_matcher("sift?matcher=nn&max_features=500")
+    ('sift?max_features=500', {'matcher': 'nn'})
+    """
+    given: dict[str, str] = {}
+    while found := _OURS.search(text):
+        if found["key"] in given:
+            raise InputError(f"parameter {found['key']!r} is given twice in {text!r}")
+        given[found["key"]] = found["value"]
+        rest = text[found.end() :]
+        if found["sep"] == "?" and rest.startswith("&"):
+            rest = "?" + rest[1:]
+        text = text[: found.start()] + rest
+    return text, given
+
+
+def family_of(parsed: Spec, given: Mapping[str, str]) -> str:
+    """Where a name of the pairs family is looked up: pairs first, then keypoints, then dense.
+
+    ``DESCRIPTOR@DETECTOR``, and whatever is `given` a matcher, are keypoints. A name that nobody knows is an
+    error that lists all.
+
+    >>> from ..spec import parse_spec
+    >>> family_of(parse_spec("sift"), {}), family_of(parse_spec("dis"), {})
+    ('keypoints', 'dense')
+    """
+    name = parsed.base.name
+    if given or split_detector(str(parsed.base)).detector is not None:
+        return "keypoints"
+    if parsed.is_python_file:
+        return "pairs"
+    if name == "files":
+        from .files import family_of_folder
+
+        return family_of_folder(str(parsed.base.argument))
+    for family in ("pairs", "keypoints", "dense", PLUGGED):
+        if f"{family}/{name}" in METHODS:
+            return "pairs" if family == PLUGGED else family
+    known = {e.name for e in METHODS if e.family in ("pairs", "keypoints", "dense")}
+    raise UnknownNameError("method", name, known)
+
+
+def choose(thing: Any) -> str:
+    """``pairs`` for an object that sees two images, ``keypoints`` for one that finds keypoints in one."""
+    if any(hasattr(thing, edge) for edge in EDGES):
+        return "pairs"
+    return "keypoints" if any(hasattr(thing, edge) for edge in KEYPOINT_EDGES) else "pairs"

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Matchers of keypoints: nearest (`nn`) and mutual nearest neighbours (`mnn`), ratio test, a user's class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...kernels import pair_distances
+from ...model.draws import permutation
+from ...model.errors import InputError, UnknownNameError
+from ...model.units import Arrays
+from ..identity import config_of
+from ..user_code import UserObject, load_from_file
+from .neighbours import Matches, nearest_both_ways, within_ratio
+
+MATCHERS = ("mnn", "nn")
+DEFAULT = "mnn"
+REVISION = 1
+
+
+@dataclass(frozen=True)
+class ImageKeypoints:
+    """The features of one image as a matcher sees them."""
+
+    key: str
+    keypoints: NDArray[np.float64]
+    values: NDArray[Any]
+    valid: NDArray[np.bool_]
+
+    @property
+    def xy(self) -> NDArray[np.float64]:
+        """Positions (n, 2)."""
+        return self.keypoints[:, :2]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @classmethod
+    def of(cls, key: str, arrays: Arrays) -> ImageKeypoints:
+        """From the arrays that a keypoint method leaves."""
+        values = np.asarray(arrays["values"])
+        valid = np.asarray(arrays.get("valid", np.ones(len(values), bool)))
+        return cls(key, np.asarray(arrays["keypoints"]), values, valid)
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """`name` is ``nn``, ``mnn`` or ``FILE.py:CLASS``; `ratio` keeps matches with d1/d2 below it.
+
+    `mnn` keeps neighbours that choose each other. The confidence of a match is 1 - d1/d2, d2 the distance of
+    the second neighbour in image 2: 0 at a tie.
+    """
+
+    name: str = DEFAULT
+    ratio: float | None = None
+    own: UserObject | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Matcher:
+        """From the parameters ``matcher`` and ``ratio`` of a specification."""
+        name, ratio = given.get("matcher", DEFAULT), _ratio(given.get("ratio"))
+        if name in MATCHERS:
+            return cls(name, ratio)
+        file, _, attribute = name.rpartition(":")
+        if not file.endswith(".py"):
+            raise UnknownNameError("matcher", name, [*MATCHERS, "FILE.py:CLASS"])
+        if ratio is not None:
+            raise InputError(f"`ratio` is for nn and mnn; {attribute} decides itself which matches it keeps")
+        made = load_from_file(file, attribute)()
+        if not hasattr(made, "match"):
+            raise InputError(f"{name} has no match(features1, features2); a matcher needs it")
+        return cls(name, None, made)
+
+    @property
+    def label(self) -> str:
+        """What tables call it: ``matcher=mnn&ratio=0.8``."""
+        shown = self.name.rpartition(":")[2]
+        return f"matcher={shown}" + ("" if self.ratio is None else f"&ratio={self.ratio:g}")
+
+    def config(self) -> tuple[dict[str, Any], str | None]:
+        """What decides its matches, and why features cannot be kept where that is not all."""
+        if self.own is None:
+            return {"matcher": self.name, "ratio": self.ratio, "revision": REVISION}, None
+        config, why = config_of(self.own, distance="", device="cpu", on_bad="error")
+        return {"matcher": config, "revision": REVISION}, why
+
+    def match(
+        self, a: ImageKeypoints, b: ImageKeypoints, *, distance: str
+    ) -> tuple[Matches, NDArray[np.float64] | None]:
+        """Matching rows, and their confidence where there is one."""
+        if self.own is not None:
+            return user_matches(self.own, self.name, a, b, distance=distance), None
+        rows = [np.flatnonzero(side.valid) for side in (a, b)]
+        # in a random order: the first of equals must not be the right one because of its place in a file
+        rows = [r[permutation(len(r), "ties", side.key)] for r, side in zip(rows, (a, b), strict=True)]
+        found = nearest_both_ways(a.values, b.values, *rows, distance=distance)
+        keep = found.mutual if self.name == "mnn" else np.ones(len(found.first), bool)
+        if self.ratio is not None:
+            keep = keep & within_ratio(found, self.ratio)
+        order = np.argsort(found.first[keep], kind="stable")
+        first, second = found.first[keep][order], found.second[keep][order]
+        d1, d2 = found.d1[keep][order], found.d2[keep][order]
+        confidence = 1.0 - np.divide(d1, d2, out=np.ones(len(d1)), where=d2 > 0)
+        return Matches(first, second, d1), confidence
+
+
+def _ratio(text: str | None) -> float | None:
+    if text is None or text.lower() == "none":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if not 0 < value <= 1:
+        raise InputError(f"`ratio` is {text!r}; expected a number above 0 and at most 1, as in ratio=0.8")
+    return value
+
+
+def user_matches(matcher: Any, text: str, a: Any, b: Any, *, distance: str) -> Matches:
+    """Matches by a user's object.
+
+    `match` is given the features of both images (``.xy`` (n, 2), ``.values`` (n, d), ``.valid`` (n,)) and
+    returns index pairs (m, 2), or (pairs, distances). Without distances those of the descriptors are taken.
+    Rows that do not exist are an `InputError`.
+    """
+    made: Any = matcher.match(a, b)
+    pairs, given = made if isinstance(made, tuple) else (made, None)
+    rows = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    limit = np.array([len(a), len(b)])
+    if len(rows) and ((rows < 0).any() or (rows >= limit).any()):
+        bad = int(np.argmax(((rows < 0) | (rows >= limit)).any(axis=1)))
+        raise InputError(f"{text}: match {bad} names rows {rows[bad].tolist()} of {limit.tolist()} keypoints")
+    first, second = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
+    if given is None:
+        values = np.ascontiguousarray(a.values), np.ascontiguousarray(b.values)
+        return Matches(first, second, pair_distances(*values, first, second, distance=distance))
+    apart = np.asarray(given, np.float64).reshape(-1)
+    if len(apart) != len(rows):
+        raise InputError(f"{text}: {len(rows)} matches and {len(apart)} distances; return one for each")
+    return Matches(first, second, apart)
