@@ -32,6 +32,7 @@ _SHAPES = {
     "ids": (-1,),
     "box0": (4,),
     "box1": (4,),
+    "crossval": (-1,),
 }
 
 
@@ -45,7 +46,7 @@ class Draft:
     scene: str | None = None
     dataset: str | None = None
     sizes: tuple[Size | None, Size | None] = (None, None)
-    assumed: Size | None = None
+    assumed: tuple[Size | None, Size | None] = (None, None)
     K: tuple[Any, Any] = (None, None)
     T: Any = None
     centre: float = 0.0
@@ -75,7 +76,7 @@ def build(drafts: Sequence[Draft], findings: Findings, *, needs: str, what: str)
 def _checked(draft: Draft, name: str, scene: str, findings: Findings, needs: str) -> ImagePair:
     found = [None if image is None else findings.image(image) for image in draft.images]
     sizes = [
-        findings.size(path, size, f"{draft.where}, image{side}", draft.assumed)
+        findings.size(path, size, f"{draft.where}, image{side}", draft.assumed[side])
         for side, (path, size) in enumerate(zip(found, draft.sizes, strict=True))
     ]
     K: list[Matrix | None] = [
@@ -87,9 +88,7 @@ def _checked(draft: Draft, name: str, scene: str, findings: Findings, needs: str
         _principal_point(K[side], sizes[side], f"{draft.where}, K{side}", findings)
     truth = _truth(draft, findings)
     stated = {"K0": draft.K[0], "K1": draft.K[1], "T_0to1": draft.T, **draft.truth}
-    lacking = [f"`{key}`" for key in NEEDS[needs] if stated.get(key) is None]
-    if lacking:
-        findings.problems.append(f"{draft.where} lacks {', '.join(lacking)}, which {needs} needs")
+    findings.lacks(draft.where, [f"`{key}`" for key in NEEDS[needs] if stated.get(key) is None], needs)
     turns = (draft.turns[0] % 4, draft.turns[1] % 4)
     for side in (0, 1):
         value, size = K[side], sizes[side]

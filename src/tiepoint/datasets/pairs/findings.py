@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ...formats.image.read import read_orientation, read_size
+from ...formats.image.read import SUFFIXES, read_orientation, read_size
 from ...formats.text.matrices import is_singular
 from ...model.errors import FormatError, ProblemsError
 from .pair import Matrix, Size
 
 ORTHONORMAL = 1e-3
 """Largest deviation of R^T R from the identity; published poses rounded to five decimals reach 1.5e-5."""
+
+
+_SHOWN = 5
 
 
 @dataclass
@@ -29,6 +32,8 @@ class Findings:
     warnings: list[str] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
     turned: list[str] = field(default_factory=list)
+    lacking: dict[str, list[str]] = field(default_factory=dict)
+    sizeless: dict[str, str] = field(default_factory=dict)
     _sizes: dict[Path, Size | None] = field(default_factory=dict)
 
     def intrinsics(self, value: Any, where: str) -> Matrix | None:
@@ -90,9 +95,13 @@ class Findings:
         return np.ascontiguousarray(array)
 
     def image(self, name: str) -> Path:
-        """Where the image of a name is: the first folder that has it, else the first folder."""
+        """Where the image of a name is: the first folder that has it, else the first folder.
+
+        A name without the ending of an image is tried with each.
+        """
         plain = name.replace("\\", "/")
-        candidates = [folder / plain for folder in self.folders or (self.place,)]
+        endings = ("",) if Path(plain).suffix.lower() in SUFFIXES else ("", *SUFFIXES)
+        candidates = [folder / f"{plain}{e}" for folder in self.folders or (self.place,) for e in endings]
         return next((path for path in candidates if path.is_file()), candidates[0])
 
     def size(
@@ -117,7 +126,9 @@ class Findings:
             stated = assumed
         if header is None and stated is None:
             named = f"{path} is not there" if path else "no image is named"
-            self.problems.append(f"{where}: {named} and its size is not stated; bring one of both")
+            self.sizeless[str(path or where)] = (
+                f"{where}: {named} and its size is not stated; bring one of both"
+            )
         elif header is None:
             self.absent.append(str(path) if path else where)
         return stated or header
@@ -137,8 +148,23 @@ class Findings:
                 return None
         return self._sizes[path]
 
+    def lacks(self, where: str, keys: Sequence[str], needs: str) -> None:
+        """Note what a pair lacks; pairs that lack the same are told in one sentence."""
+        if keys:
+            self.lacking.setdefault(f"{', '.join(keys)}, which {needs} needs", []).append(where)
+
     def end(self) -> tuple[str, ...]:
         """All warnings; raises a `ProblemsError` when there was a problem."""
+        if len(self.sizeless) <= _SHOWN:
+            self.problems += self.sizeless.values()
+        else:
+            self.problems.append(
+                f"{len(self.sizeless)} images are not there and their sizes are not stated "
+                f"({listed(list(self.sizeless), _SHOWN)}); bring one of both"
+            )
+        for what, places in self.lacking.items():
+            several = f"{listed(places)} lack" if len(places) > 1 else f"{places[0]} lacks"
+            self.problems.append(f"{several} {what}")
         if self.problems:
             raise ProblemsError(str(self.place), list(dict.fromkeys(self.problems)))
         warnings = list(self.warnings)

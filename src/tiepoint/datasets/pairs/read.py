@@ -3,20 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from ...formats.text_file import read_lines
 from ...model.errors import InputError, UnknownNameError
-from .draft import NEEDS, build
+from .draft import NEEDS, Draft, build
+from .evd import plane_drafts
 from .findings import Findings, listed
 from .own_json import is_own, own_drafts, read_json
 from .pair import PairSet
+from .proposal_flow import list_drafts, willow_drafts
+from .spair import is_listed, listed_drafts, spair_drafts
 from .superglue import FIELDS, turned_drafts
+from .wxbs import clicked_drafts
 
-LAYOUTS = (
-    "a JSON list of pairs (pairs.json)",
-    "pairs with K and T as text (pairs_with_gt.txt)",
-)
+Reader = Callable[[Path, Findings], list[Draft] | None]
 
 
 def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | None = None) -> PairSet:
@@ -37,32 +40,83 @@ def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | No
     root = Path(path).expanduser()
     if not root.exists():
         raise InputError(f"{root} does not exist; give a file or folder of pairs")
-    file = root if root.is_file() else _main_file(root)
-    folder = file.parent
-    folders = (Path(images).expanduser(),) if images else (folder, folder / "images")
-    findings = Findings(root, folders)
-    if file.suffix == ".json":
-        value = read_json(file)
-        if is_own(value):
-            what = f"{root}: pairs as JSON"
-            return build(own_drafts(value, findings), findings, needs=needs, what=what)
-    elif file.suffix == ".txt":
-        lines = read_lines(file)
-        if _fields(lines) in FIELDS:
-            what = f"{root}: pairs as text"
-            return build(turned_drafts(lines, findings), findings, needs=needs, what=what)
+    folder = root if root.is_dir() else root.parent
+    findings = Findings(root, (Path(images).expanduser(),) if images else (folder, folder / "images"))
+    for layout in LAYOUTS:
+        drafts = layout.read(root, findings)
+        if drafts is not None:
+            return build(drafts, findings, needs=needs, what=f"{root}: {layout.name}")
     raise _unknown(root)
 
 
-def _main_file(folder: Path) -> Path:
-    for name in ("pairs.json", "pairs_with_gt.txt"):
-        if (folder / name).is_file():
-            return folder / name
-    raise _unknown(folder)
+def is_pairs(path: Path) -> bool:
+    """Whether a path is of a known layout; one that is and cannot be read is."""
+    try:
+        return any(layout.read(path, Findings(path)) is not None for layout in LAYOUTS)
+    except InputError:
+        return True
+
+
+class Layout(NamedTuple):
+    """A layout: what it is called, how it is recognised by people, and its reader."""
+
+    name: str
+    shown: str
+    read: Reader
+
+
+def _file(root: Path, suffix: str, *names: str) -> Path | None:
+    """The file that is given, or the first of these names (or patterns) in the folder that is given."""
+    if root.is_file():
+        return root if root.suffix == suffix else None
+    return next((p for name in names for p in sorted(root.glob(name))), None)
+
+
+def _json(root: Path, findings: Findings) -> list[Draft] | None:
+    file = _file(root, ".json", "pairs.json")
+    value = None if file is None else read_json(file)
+    return own_drafts(value, findings) if is_own(value) else None
+
+
+def _listed(root: Path, findings: Findings) -> list[Draft] | None:
+    file = _file(root, ".json", "pairs.json")
+    value = None if file is None else read_json(file)
+    return listed_drafts(value, findings) if is_listed(value) else None
+
+
+def _text(root: Path, findings: Findings) -> list[Draft] | None:
+    file = _file(root, ".txt", "pairs_with_gt.txt")
+    lines = [] if file is None else read_lines(file)
+    return turned_drafts(lines, findings) if _fields(lines) in FIELDS else None
+
+
+def _csv(root: Path, findings: Findings) -> list[Draft] | None:
+    file = _file(root, ".csv", "test_pairs.csv", "*_pairs.csv", "*test_pairs*.csv")
+    return None if file is None else list_drafts(file, findings)
 
 
 def _fields(lines: list[str]) -> int:
     return next((len(line.split()) for line in lines if line and not line.startswith("#")), 0)
+
+
+def _of_folder(reader: Reader) -> Reader:
+    return lambda root, findings: reader(root, findings) if root.is_dir() else None
+
+
+LAYOUTS = (
+    Layout("pairs as JSON", "a JSON list of pairs with image0 and image1 (pairs.json)", _json),
+    Layout("pairs as text", "text with 38 fields a line (pairs_with_gt.txt)", _text),
+    Layout("SPair-71k", "SPair-71k (PairAnnotation/test/*.json)", _of_folder(spair_drafts)),
+    Layout("keypoint pairs as JSON", "a JSON list of pairs with source_points", _listed),
+    Layout(
+        "clicked correspondences",
+        "WxBS (CATEGORY/PAIR/corrs.txt with 01.*, 02.*)",
+        _of_folder(clicked_drafts),
+    ),
+    Layout("planes with homographies", "EVD (folders 1, 2, h)", _of_folder(plane_drafts)),
+    Layout("PF pairs", "PF-PASCAL or PF-WILLOW as CSV (test_pairs.csv)", _csv),
+    Layout("PF-WILLOW", "PF-WILLOW (CLASS/*.mat beside images)", _of_folder(willow_drafts)),
+)
 
 
 def _unknown(path: Path) -> InputError:
@@ -71,4 +125,5 @@ def _unknown(path: Path) -> InputError:
         found = f"the folder has {listed(names, 8)}" if names else "the folder is empty"
     else:
         found = f"a file of {path.stat().st_size} bytes"
-    return InputError(f"{path} is no dataset of pairs that is known: {found}; known are {'; '.join(LAYOUTS)}")
+    known = "; ".join(layout.shown for layout in LAYOUTS)
+    return InputError(f"{path} is no dataset of pairs that is known: {found}; known are {known}")

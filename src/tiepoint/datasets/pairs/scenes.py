@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 Names = tuple[str | None, str | None]
+Size = tuple[int, int]
 _SCANNET = re.compile(r"(scene\d{4})_\d\d(?=[/\\_]|$)")
 _MEGADEPTH = re.compile(r"(?:Undistorted_SfM|phoenix/S6/zl548/MegaDepth_v1)/(\d{4})/")
 
@@ -23,13 +24,15 @@ def dataset_of(stated: str | None, images: Names) -> str:
     return "scannet" if _SCANNET.search(name) else "megadepth" if _MEGADEPTH.search(name) else ""
 
 
-def scannet_size(cx: float) -> tuple[int, int]:
-    """Size of ScanNet's colour images to which a principal point belongs: 1296 x 968, or resized 640 x 480.
+def known_sizes(images: Names, cx0: float, cx1: float) -> tuple[Size | None, Size | None]:
+    """Sizes of ScanNet's colour images by their principal points, 1296 x 968 or resized 640 x 480; else None.
 
-    >>> scannet_size(653.6), scannet_size(322.8)
+    >>> known_sizes(("scene0707_00/color/15.jpg", "scene0707_00/color/585.jpg"), 653.6, 322.8)
     ((1296, 968), (640, 480))
     """
-    return (1296, 968) if cx > 480 else (640, 480)
+    if dataset_of(None, images) != "scannet":
+        return None, None
+    return (1296, 968) if cx0 > 480 else (640, 480), (1296, 968) if cx1 > 480 else (640, 480)
 
 
 def scenes_of(pairs: Sequence[tuple[Names, str | None]]) -> list[str]:
@@ -47,7 +50,7 @@ def scenes_of(pairs: Sequence[tuple[Names, str | None]]) -> list[str]:
     def root(name: str) -> str:
         roots.setdefault(name, name)
         while roots[name] != name:
-            name = roots[name]
+            roots[name] = name = roots[roots[name]]
         return name
 
     for (a, b), stated in pairs:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .draft import Draft
 from .findings import Findings
-from .scenes import dataset_of, scannet_size
+from .scenes import dataset_of, known_sizes
 
 FIELDS = {38: "names, turns, K0, K1, T_0to1", 4: "names and turns", 2: "names"}
 
@@ -41,7 +41,8 @@ def turned_drafts(lines: Sequence[str], findings: Findings) -> list[Draft]:
                 where,
                 names,
                 turns=(turns[0], turns[1]),
-                assumed=scannet_size(values[4]) if truth and dataset_of(None, names) == "scannet" else None,
+                assumed=known_sizes(names, values[4], values[13]) if truth else (None, None),
+                centre=0.5 if dataset_of(None, names) == "megadepth" else 0.0,
                 K=(values[2:11], values[11:20]) if truth else (None, None),
                 T=values[20:] if truth else None,
             )

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Keypoints of two images of one class: SPair-71k as published, and as one JSON list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...model.errors import FormatError, InputError
+from .draft import Draft
+from .findings import Findings
+from .own_json import read_json
+
+SPLITS = ("trn", "val", "test")
+FACTS = ("category", "viewpoint_variation", "scale_variation", "truncation", "occlusion", "mirror")
+_NEEDED = ("src_kps", "trg_kps", "src_bndbox", "trg_bndbox", "category")
+
+
+def spair_drafts(root: Path, findings: Findings) -> list[Draft] | None:
+    """Pairs of `PairAnnotation/SPLIT/*.json` with images in `JPEGImages/CLASS`; None for other folders.
+
+    Of the root folder the split `test` is read; the folder of another split can be given itself. The name of
+    a pair is the stem of its file, e.g. `000001-2007_000123-2008_000456:cat`.
+    """
+    split = root if root.parent.name == "PairAnnotation" else root / "PairAnnotation" / "test"
+    if not (root / "PairAnnotation").is_dir() and split != root:
+        return None
+    if not split.is_dir():
+        raise InputError(f"{split} does not exist; give the folder of another split of {root}")
+    base = split.parent.parent
+    findings.folders = (base / "JPEGImages", *findings.folders)
+    drafts = []
+    for file in sorted(split.glob("*.json")):
+        try:
+            entry = read_json(file)
+        except FormatError as e:
+            findings.problems.append(str(e))
+            continue
+        lacking = [key for key in _NEEDED if key not in entry] if isinstance(entry, dict) else list(_NEEDED)
+        if lacking:
+            findings.problems.append(f"{file.name} lacks {', '.join(lacking)}")
+            continue
+        drafts.append(_published(file, entry, split.name, findings))
+    return drafts
+
+
+def _published(file: Path, entry: Mapping[str, Any], split: str, findings: Findings) -> Draft:
+    category = str(entry["category"])
+    stems = file.stem.partition(":")[0].split("-")
+    names = [entry.get("src_imname"), entry.get("trg_imname")]
+    if None in names and len(stems) == 3:
+        names = [f"{stem}.jpg" for stem in stems[1:]]
+    elif None in names:
+        findings.problems.append(f"{file.name}: expected NUMBER-SOURCE-TARGET:CLASS.json as its name")
+    truth = {"points0": entry["src_kps"], "points1": entry["trg_kps"]}
+    truth |= {"box0": entry["src_bndbox"], "box1": entry["trg_bndbox"]}
+    if "kps_ids" in entry:
+        truth["ids"] = entry["kps_ids"]
+    return Draft(
+        file.name,
+        (f"{category}/{names[0]}", f"{category}/{names[1]}"),
+        name=file.stem,
+        dataset="spair",
+        sizes=(_size(entry.get("src_imsize")), _size(entry.get("trg_imsize"))),
+        truth=truth,
+        facts={**{key: entry[key] for key in FACTS if key in entry}, "split": split},
+    )
+
+
+def _size(value: Any) -> tuple[int, int] | None:
+    return (int(value[0]), int(value[1])) if isinstance(value, list) and len(value) >= 2 else None
+
+
+def is_listed(value: Any) -> bool:
+    """Whether a JSON value is a list of annotations with `source_path` and `source_points`."""
+    first = value[0] if isinstance(value, list) and value else None
+    return isinstance(first, dict) and {"source_path", "target_path", "source_points"} <= set(first)
+
+
+def listed_drafts(value: Any, findings: Findings) -> list[Draft]:
+    """Pairs of a list with `source_path`, `source_points`, `source_bounding_box`, the same of the target."""
+    drafts = []
+    for i, entry in enumerate(value, start=1):
+        where = f"entry {i}"
+        if not isinstance(entry, dict) or not {"source_path", "target_path"} <= set(entry):
+            findings.problems.append(f"{where} lacks `source_path` or `target_path`")
+            continue
+        keys = {"points0": "source_points", "points1": "target_points"}
+        keys |= {"box0": "source_bounding_box", "box1": "target_bounding_box", "ids": "ids"}
+        drafts.append(
+            Draft(
+                where,
+                (str(entry["source_path"]), str(entry["target_path"])),
+                dataset="spair",
+                sizes=(_size(entry.get("source_size")), _size(entry.get("target_size"))),
+                truth={ours: entry[theirs] for ours, theirs in keys.items() if theirs in entry},
+                facts={key: entry[key] for key in FACTS if key in entry},
+            )
+        )
+    return drafts
