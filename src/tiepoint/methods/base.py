@@ -40,6 +40,8 @@ class Hooks(Protocol):
     """Of ours: whether values are square roots already."""
     keypoint_set: Mapping[str, Any] | None
     """Of ours: the stored keypoint set that it describes."""
+    warnings: list[str]
+    """Of ours: what the user should know about its input; `check_items` may fill it."""
 
     def item_key(self, item: Item) -> str:
         """Changes with what is looked up for an item: a hash of its file."""
@@ -85,7 +87,7 @@ class Method:
     `of_item(item)` the part of it that depends on the item. A method that looks features up (`reads_payload`
     False) is not given the item's payload. `check(items)`, where there is one, finds before any work what
     would fail later (missing files) and reports all of it at once; `has(item)` says whether there is anything
-    to look up for an item.
+    to look up for an item. `told` has sentences for the user, some of which are only found by `check`.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Method:
     check: Callable[[Sequence[Item]], None] | None = None
     has: Callable[[Item], bool] | None = None
     uncached_reason: str | None = None
+    told: Sequence[str] = ()
 
     def key(self, item: Item) -> str | None:
         """What identifies the features of an item, besides its content; None where they cannot be kept."""

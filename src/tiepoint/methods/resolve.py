@@ -17,7 +17,7 @@ from .checks import check_on_bad
 from .identity import config_of, item_part
 from .names import FAMILIES, METHODS
 from .spec import FilesSpec, Spec, Stage, built, name_of, parse_spec
-from .user_code import load_from_file
+from .user_code import is_ours, load_from_file
 
 BINDERS: dict[str, str] = {
     "patches": "tiepoint.methods.patches.bind:bind_patches",
@@ -173,4 +173,5 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
         has=getattr(thing, "has_item", None),
         meta={k: found for k in ("keypoint_set", "rooted") if (found := getattr(thing, k, None))},
         uncached_reason=reason,
+        told=thing.warnings if is_ours(type(thing)) and hasattr(thing, "warnings") else (),
     )

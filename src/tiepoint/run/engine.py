@@ -151,7 +151,12 @@ def about(prepared: Prepared, method: Method, fit: Fitting) -> Manifest:
         task=prepared.task.name,
         method=facts,
         protocols=prepared.protocols,
-        warnings=(*prepared.opened.warnings, *fit.notices, *(() if is_kept(prepared) else (unkept,))),
+        warnings=(
+            *prepared.opened.warnings,
+            *method.told,
+            *fit.notices,
+            *(() if is_kept(prepared) else (unkept,)),
+        ),
         **of_data(prepared.opened, request.data, request.options),
     )
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Our own file of the matches of one pair: an ``.npz`` of plain arrays."""
+"""Our own file of the matches of one pair: ``NAME.npz`` of plain arrays, slashes in it replaced by ``-``."""
 
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,14 @@ from numpy.typing import NDArray
 
 from ...model.errors import FormatError
 from ...model.units import Arrays
+from .naming import flat
+from .source import float16_remarks
 
 NAMES = ("points0", "points1", "confidence", "keypoints0", "keypoints1", "flow", "flow_confidence", "answers")
 """Arrays that are read, as features of a pair have them."""
 
 
-def read_npz(path: str | Path) -> dict[str, NDArray[np.generic]]:
+def read_npz(path: str | Path) -> dict[str, NDArray[Any]]:
     """All arrays of an ``.npz``; one that would need a pickle to be run is a `FormatError`."""
     try:
         with np.load(path, allow_pickle=False) as found:
@@ -43,17 +47,44 @@ def read_matches(path: str | Path) -> Arrays:
     return arrays
 
 
-def write_matches(path: str | Path, arrays: Arrays) -> None:
-    """Write the features of a pair, so that `read_matches` gives them back bit for bit."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    kept: dict[str, Any] = {name: np.asarray(arrays[name]) for name in NAMES if name in arrays}
-    np.savez(path, **kept)
+def write_matches(folder: str | Path, pair: str, **arrays: Any) -> Path:
+    """Write the features of a pair, so that `read_matches` gives them back bit for bit; returns the file.
 
-
-def file_name(pair: str) -> str:
-    """The file of a pair: slashes of its name are ``-``.
-
-    >>> file_name("WGABS/kremlin")
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> write_matches(folder, "WGABS/kremlin", points0=[[1.5, 2]], points1=[[3, 4]]).name
     'WGABS-kremlin.npz'
     """
-    return pair.replace("/", "-") + ".npz"
+    path = Path(folder) / f"{flat(pair)}.npz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept: dict[str, Any] = {name: np.asarray(arrays[name]) for name in NAMES if name in arrays}
+    np.savez(path, **kept)
+    return path
+
+
+class OwnFiles:
+    """The ``.npz`` of a folder, one a pair."""
+
+    what = "our own matches (PAIR.npz)"
+    resized = False
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @cached_property
+    def pairs(self) -> dict[str, Path]:
+        """Files by name of the pair."""
+        return {path.stem: path for path in sorted(self.root.glob("*.npz"))}
+
+    def files(self, place: Path) -> Sequence[Path]:
+        """The file of a pair."""
+        return [place]
+
+    def read(self, place: Path) -> Arrays:
+        """Matches, a flow or answers of a pair."""
+        return read_matches(place)
+
+    def remarks(self, place: Path) -> list[str]:
+        """Whether float16 is too coarse."""
+        arrays = read_matches(place)
+        return float16_remarks(*(arrays[n] for n in ("points0", "points1", "answers") if n in arrays))

@@ -3,50 +3,193 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...formats.matches.own import file_name, read_matches
+import numpy as np
+from numpy.typing import NDArray
+
+from ...formats.matches.layout import KNOWN, recognise, words_about
+from ...formats.matches.naming import Wanted, find
+from ...formats.matches.source import Source
+from ...geometry.two_view.scaling import superglue_size
 from ...model.errors import InputError, ProblemsError
-from ...model.hashing import hash_file
+from ...model.hashing import hash_file, hash_json
 from ...model.units import Arrays, Item
+
+_RESIZE = re.compile(r"(?P<w>\d+)(?:[x,](?P<h>\d+))?")
 
 
 class MatchFiles:
-    """Matches by pair, ``DIR/NAME.npz``, slashes in names replaced by ``-``."""
+    """Matches by pair, in any layout that `formats.matches.layout` knows.
 
-    def __init__(self, path: str) -> None:
+    `offset` is added to all coordinates (-0.5 where the first pixel's centre is (0.5, 0.5) in the files),
+    `top` keeps so many matches of the highest confidence. `resize` says how images were resized where points
+    are in pixels of resized images: ``640x480``, ``1600`` (the longer side) or ``none``; it applies before
+    `offset`. A pair that the files have from image 1 to image 0 is turned around.
+    """
+
+    def __init__(
+        self, path: str, offset: float = 0.0, top: int | None = None, resize: str | int | None = ""
+    ) -> None:
         self.root = Path(path).expanduser()
         if not self.root.is_dir():
-            raise InputError(f"files:{path}: no such folder; expected matches as DIR/PAIR.npz")
+            raise InputError(f"files:{path}: no such folder; it should hold {KNOWN}")
+        found = recognise(self.root)
+        if found is None:
+            raise InputError(
+                f"files:{path} holds {words_about(self.root)}, and no matches; known are {KNOWN}"
+            )
+        self.source: Source = found
+        self.offset, self.top, self.resize = float(offset), top, parsed_resize(resize)
+        if top is not None and (not isinstance(top, int) or top < 1):
+            raise InputError(f"files:{path}: `top` is {top!r}; expected a whole number of matches above 0")
+        if found.resized and self.resize is None:
+            raise InputError(
+                f"files:{path} holds {found.what}, whose points are in pixels of resized images; say how "
+                "they were resized with ?resize=640x480, ?resize=1600 (the longer side) or ?resize=none"
+            )
+        if not found.resized and self.resize is not None:
+            raise InputError(f"files:{path} holds {found.what} in original pixels; leave out `resize`")
         self.name = f"files:{self.root.name}"
-        self.config: dict[str, Any] = {}
+        self.warnings: list[str] = []
+        self.config: dict[str, Any] = {
+            "layout": found.what, "offset": self.offset, "top": top, "resize": self.resize
+        }  # fmt: skip
 
-    def _file(self, item: Item) -> Path:
-        return self.root / file_name(item.key)
+    @cached_property
+    def _places(self) -> dict[Wanted, Any]:
+        return {}
 
-    def check_items(self, items: Sequence[Item]) -> None:
-        """All pairs without a file, at once."""
-        absent = [
-            f"{item.key}: {file_name(item.key)} is missing" for item in items if not self.has_item(item)
-        ]
-        if absent:
-            raise ProblemsError(f"matches in {self.root}", absent)
+    def _find(self, item: Item) -> tuple[Any, bool] | None:
+        wanted = wanted_of(item)
+        if wanted not in self._places:
+            self._places[wanted] = find(self.source.pairs, wanted)
+        found: tuple[Any, bool] | None = self._places[wanted]
+        return found
+
+    def _found(self, item: Item) -> tuple[Any, bool]:
+        found = self._find(item)
+        if found is None:
+            raise InputError(f"{self.root} has no matches for the pair {item.key}")
+        return found
 
     def has_item(self, item: Item) -> bool:
-        """Whether there is a file of a pair."""
-        return self._file(item).is_file()
+        """Whether there are matches for a pair, in one direction or the other."""
+        return self._find(item) is not None
+
+    def check_items(self, items: Sequence[Item]) -> None:
+        """All pairs that are absent, and those that two names would take from one place, at once."""
+        absent = [item.key for item in items if not self.has_item(item)]
+        problems = [f"no matches for the pair {key}" for key in absent]
+        if absent and len(absent) == len(items):
+            names = [re.sub(r"\|", "/", name) for name in list(self.source.pairs)[:3]]
+            problems.append(f"it has {self.source.what} of {', '.join(names) or 'no pair at all'}")
+        taken: dict[str, str] = {}
+        remarks: dict[str, int] = {}
+        for item in items:
+            found = self._find(item)
+            if found is None:
+                continue
+            other = taken.setdefault(_shown(found[0]), item.key)
+            if other != item.key and not _same_images(item, other, items):
+                problems.append(f"{item.key} and {other} would both be read from {_shown(found[0])}")
+            for remark in self.source.remarks(found[0]):
+                remarks[remark] = remarks.get(remark, 0) + 1
+        if problems:
+            raise ProblemsError(f"matches in {self.root}", problems)
+        self.warnings[:] = [f"{self.root}, {n} of {len(items)} pairs: {what}" for what, n in remarks.items()]
 
     def item_key(self, item: Item) -> str:
-        """Hash of the file of a pair."""
-        return hash_file(self._file(item))
+        """Hash of the files of a pair, its place in them, and sizes where points are rescaled by them."""
+        place, flipped = self._found(item)
+        sizes = [list(image.size or ()) for image in item.images] if self.source.resized else []
+        files = [hash_file(f) for f in self.source.files(place)]
+        return hash_json([files, _shown(place), flipped, sizes])
 
     def lookup_item(self, item: Item) -> Arrays:
-        """The matches of a pair."""
-        return read_matches(self._file(item))
+        """The matches of a pair, from image 0 to image 1, in original pixels."""
+        place, flipped = self._found(item)
+        arrays = dict(self.source.read(place))
+        if flipped:
+            arrays = turned_around(arrays, f"{self.root}: {item.key}")
+        for side, name in ((0, "points0"), (1, "points1"), (1, "answers")):
+            if name in arrays:
+                arrays[name] = self._original(arrays[name], item, side, name)
+        if self.top is not None and "points0" in arrays:
+            if "confidence" not in arrays:
+                raise InputError(f"{self.root}: {item.key} has no confidence; `top` needs one to choose by")
+            best = np.sort(np.argsort(-arrays["confidence"], kind="stable")[: self.top])
+            arrays |= {k: arrays[k][best] for k in ("points0", "points1", "confidence")}
+        return arrays
+
+    def _original(self, points: NDArray[Any], item: Item, side: int, name: str) -> NDArray[np.float64]:
+        if points.ndim != 2 or points.shape[1] != 2:
+            raise InputError(f"{self.root}: {item.key}: {name} has shape {points.shape}, not (n, 2)")
+        made = points.astype(np.float64)
+        if self.source.resized:
+            size = item.images[side].size if len(item.images) == 2 else None
+            if size is None:
+                raise InputError(
+                    f"{item.key}: the size of image {side} is not known, and points are rescaled by it"
+                )
+            made = made / superglue_size(size, self.resize or (-1,)).scale
+        return made + self.offset if self.offset else made
+
+
+def wanted_of(item: Item) -> Wanted:
+    """How a pair is looked for."""
+    names = [image.name for image in item.images]
+    return Wanted(item.key, (names[0], names[1])) if len(names) == 2 else Wanted(item.key)
+
+
+def parsed_resize(given: str | int | None) -> tuple[int, ...] | None:
+    """What ``resize`` says: () for nothing said, one or two numbers, (-1,) for unchanged.
+
+    >>> parsed_resize("640x480"), parsed_resize(1600), parsed_resize(None), parsed_resize("")
+    ((640, 480), (1600,), (-1,), None)
+    """
+    if given == "":
+        return None
+    if given is None or given == -1:
+        return (-1,)
+    found = _RESIZE.fullmatch(str(given))
+    if found is None or int(found["w"]) == 0:
+        raise InputError(f"`resize` is {given!r}; expected 640x480, 1600 (the longer side) or none")
+    return (int(found["w"]),) if found["h"] is None else (int(found["w"]), int(found["h"]))
+
+
+def turned_around(arrays: Arrays, where: str) -> dict[str, NDArray[Any]]:
+    """Matches of the reversed pair; a flow or answers have no reverse."""
+    if not {"points0", "points1"} <= set(arrays):
+        raise InputError(
+            f"{where} is there in the other direction only, and only matches can be turned around"
+        )
+    swapped = {
+        "points0": "points1",
+        "points1": "points0",
+        "keypoints0": "keypoints1",
+        "keypoints1": "keypoints0",
+    }
+    return {swapped.get(name, name): value for name, value in arrays.items()}
+
+
+def _same_images(item: Item, key: str, items: Sequence[Item]) -> bool:
+    other = next(i for i in items if i.key == key)
+    return bool(item.images) and {i.name for i in item.images} == {i.name for i in other.images}
+
+
+def _shown(place: Any) -> str:
+    """A place without the folder it lies in."""
+    return place.name if isinstance(place, Path) else str(place)
 
 
 def family_of_folder(path: str) -> str:
-    """``pairs`` for a folder of matches, ``keypoints`` for one of features of images."""
+    """``pairs`` for a folder of matches, ``keypoints`` for features of images, ``dense`` for flows."""
+    root = Path(path).expanduser()
+    if not root.is_dir() or recognise(root) is not None:
+        return "pairs"
     return "pairs"

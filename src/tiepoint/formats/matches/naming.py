@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How other programs name a pair of images, and which of their names a pair of ours has.
+
+Slashes of either direction count as ``-``, endings of image files may be there or not, and leading folders
+may be missing: ``/data/scene/1.jpg`` is found as ``scene/1.jpg``, ``scene-1`` or ``1.jpg``, longest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import PurePosixPath
+from typing import NamedTuple, TypeVar
+
+from ..image.read import SUFFIXES
+
+T = TypeVar("T")
+TWO = "|"
+"""Between two names that a file keeps apart."""
+JOINTS = ("--", "_", "-", TWO)
+
+
+class Wanted(NamedTuple):
+    """A pair that is looked for: its name and those of its images, empty where unknown."""
+
+    name: str
+    images: tuple[str, str] = ("", "")
+
+
+def flat(name: str) -> str:
+    r"""A name as part of a file name: slashes of either direction become ``-``.
+
+    >>> flat("WGABS/kremlin"), flat("a\\b")
+    ('WGABS-kremlin', 'a-b')
+    """
+    return name.replace("\\", "/").strip("/").replace("/", "-")
+
+
+def pair_text(name0: str, name1: str) -> str:
+    """Two names that a file keeps apart, as one text to look up."""
+    return f"{flat(name0)}{TWO}{flat(name1)}"
+
+
+def without_ending(name: str) -> str:
+    """A name without the ending of an image file.
+
+    >>> without_ending("scene/1.ppm"), without_ending("frame.12")
+    ('scene/1', 'frame.12')
+    """
+    path = PurePosixPath(name)
+    return str(path.with_suffix("")) if path.suffix.lower() in SUFFIXES else name
+
+
+def forms(name: str) -> Iterator[str]:
+    """The names an image may go by, longest first.
+
+    >>> list(forms("a/b.png"))
+    ['a-b.png', 'a-b', 'b.png', 'b']
+    """
+    parts = [part for part in name.replace("\\", "/").split("/") if part]
+    for start in range(len(parts)):
+        whole = "/".join(parts[start:])
+        yield flat(whole)
+        if (bare := without_ending(whole)) != whole:
+            yield flat(bare)
+
+
+def find(known: Mapping[str, T], wanted: Wanted) -> tuple[T, bool] | None:
+    """What is known for a pair, and whether that is the reversed pair; None where there is nothing.
+
+    `known` has texts as `flat` and `pair_text` make them. The name of the pair is tried first, then those of
+    its images.
+
+    >>> find({"b_a": 1}, Wanted("x", ("s/a.png", "s/b.png")))
+    (1, True)
+    """
+    for text in (flat(wanted.name), flat(wanted.name).replace("--", TWO)):
+        if text in known:
+            return known[text], False
+    sides = [list(forms(name)) for name in wanted.images]
+    if all(sides):
+        for i, j in sorted(product(*(range(len(side)) for side in sides)), key=sum):
+            for text, flipped in _joined(sides[0][i], sides[1][j]):
+                if text in known:
+                    return known[text], flipped
+    turned = "--".join(reversed(flat(wanted.name).split("--")))
+    return (known[turned], True) if "--" in wanted.name and turned in known else None
+
+
+def _joined(a: str, b: str) -> Iterator[tuple[str, bool]]:
+    for joint in JOINTS:
+        yield f"{a}{joint}{b}", False
+        yield f"{b}{joint}{a}", True
+
+
+def find_image(known: Mapping[str, T], name: str) -> T | None:
+    """What is known for an image by any of its names; `known` has flat names without endings of images.
+
+    >>> find_image({"s-a": 1}, "/data/s/a.png")
+    1
+    """
+    return next((known[form] for form in forms(name) if form in known), None)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Matches, or predicted points, as tables: CSV or Parquet, one row a match.
+
+Columns ``x0, y0, x1, y1`` and perhaps ``confidence``; or ``x, y``, the answers to the query points in order.
+The pair is in a column ``pair``, in the columns ``image0, image1``, or it is the name of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...model.errors import FormatError
+from ...model.units import Arrays
+from .naming import flat, pair_text
+
+SUFFIXES = (".csv", ".parquet")
+MATCH, ANSWER = ("x0", "y0", "x1", "y1"), ("x", "y")
+
+
+class Rows(NamedTuple):
+    """A table, the rows of it that a pair has (None for all), and what it calls the pair."""
+
+    file: Path
+    rows: Any
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.file.name}, {self.name}"
+
+
+class MatchTables:
+    """The pairs of all tables of a folder."""
+
+    what = "tables of matches (CSV, Parquet)"
+    resized = False
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self.all = list(files)
+
+    @cached_property
+    def pairs(self) -> dict[str, Rows]:
+        """Rows of pairs by name."""
+        found: dict[str, Rows] = {}
+        for file in self.all:
+            table = self._table(file)
+            if "pair" in table.columns:
+                groups = {flat(str(k)): v for k, v in table.groupby("pair", sort=False).indices.items()}
+            elif {"image0", "image1"} <= set(table.columns):
+                both = table.groupby(["image0", "image1"], sort=False).indices
+                groups = {pair_text(str(a), str(b)): v for (a, b), v in both.items()}
+            else:
+                groups = {flat(file.stem): None}
+            for name, rows in groups.items():
+                if name in found:
+                    raise FormatError(file, f"the pair {name} is in {found[name].file.name} as well")
+                found[name] = Rows(file, rows, name)
+        return found
+
+    def _table(self, file: Path) -> Any:
+        if file not in self._read:
+            self._read[file] = read_table(file)
+        return self._read[file]
+
+    @cached_property
+    def _read(self) -> dict[Path, Any]:
+        return {}
+
+    def files(self, place: Rows) -> Sequence[Path]:
+        """The table that a pair is in."""
+        return [place.file]
+
+    def read(self, place: Rows) -> Arrays:
+        """Matched points of a pair, or answers."""
+        table = self._table(place.file)
+        own = table if place.rows is None else table.iloc[place.rows]
+        try:
+            if set(MATCH) <= set(own.columns):
+                points = own[list(MATCH)].to_numpy(np.float64)
+                out = {"points0": points[:, :2], "points1": points[:, 2:]}
+                if "confidence" in own.columns:
+                    out["confidence"] = own["confidence"].to_numpy(np.float64)
+                return out
+            return {"answers": own[list(ANSWER)].to_numpy(np.float64)}
+        except (TypeError, ValueError) as e:
+            raise FormatError(place.file, f"holds something that is no number ({e})") from e
+
+    def remarks(self, place: Rows) -> list[str]:
+        """Nothing: text has all digits."""
+        return []
+
+
+def columns_of(file: Path) -> list[str]:
+    """Names of the columns of a table, from its first line or its footer."""
+    try:
+        if file.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            return [str(name) for name in pq.read_schema(file).names]
+        with file.open(encoding="utf-8", errors="replace") as text:
+            return [name.strip() for name in text.readline().split(",")]
+    except OSError as e:
+        raise FormatError(file, f"cannot be read ({e})") from e
+    except Exception as e:  # pyarrow has many
+        raise FormatError(file, f"is not a readable Parquet file ({e})") from e
+
+
+def is_match_table(file: Path) -> bool:
+    """Whether a table has the columns of matches or of predicted points."""
+    if file.suffix not in SUFFIXES:
+        return False
+    names = set(columns_of(file))
+    return set(MATCH) <= names or (set(ANSWER) <= names and not names & {"size", "d0", "class_id"})
+
+
+def read_table(file: Path) -> Any:
+    """A table as a pandas data frame."""
+    import pandas as pd
+
+    try:
+        if file.suffix == ".parquet":
+            return pd.read_parquet(file)
+        return pd.read_csv(file, skipinitialspace=True, float_precision="round_trip")
+    except (ValueError, OSError) as e:
+        raise FormatError(file, f"is not a readable table ({' '.join(str(e).split())})") from e
