@@ -29,6 +29,12 @@ def matches(which: str) -> dict[str, np.ndarray]:
         return dict(z)
 
 
+def same_versions(versions: dict[str, str]) -> bool:
+    """Whether libraries are those the figures were made with; others may differ in single draws."""
+    recorded = golden()["versions"]
+    return {"cv2": recorded["opencv"], "poselib": recorded["poselib"]}.items() >= versions.items()
+
+
 def numbers(values: Any) -> np.ndarray:
     """Lists of numbers in which inf and nan are words, as float64."""
     return np.asarray(values, dtype=object).astype(np.float64)

@@ -80,5 +80,10 @@ def test_rounded_sides_have_a_factor_each():
     sx, sy = scaling.short_side((1000, 707), 480, "trunc").scale
     assert sx == 678 / 1000
     assert sy == 480 / 707
-    moved = scaling.scaled_points([[10, 20]], (sx, sy))
-    np.testing.assert_allclose(moved, [[10 * sx, 20 * sy]], rtol=1e-15)
+    resize = scaling.short_side((1000, 707), 480, "trunc")
+    x0, x1, K0, K1 = scaling.in_frame([[10, 20]], [[3, 4]], K, K, resize, scaling.unchanged((9, 9)))
+    np.testing.assert_allclose(x0, [[10 * sx, 20 * sy]], rtol=1e-15)
+    np.testing.assert_array_equal(x1, [[3, 4]])
+    np.testing.assert_array_equal(K1, K)
+    assert K0[0, 0] == 500 * sx
+    assert K0[1, 2] == 240 * sy

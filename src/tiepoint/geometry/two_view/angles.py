@@ -37,19 +37,19 @@ class AngleRule:
 
 
 STABLE = AngleRule("stable", folded=False)
-"""Of `exact`: R_gt projected to the nearest rotation; exact also near 0 and 180."""
+"""R_gt projected to the nearest rotation; exact also near 0 and 180."""
 ACOS = AngleRule("acos")
-"""Of SuperGlue, RoMa, DaD and XFeat."""
+"""The rule of most evaluation scripts."""
 ACOS_TRUTH_FLOAT32 = AngleRule("acos", truth_dtype=np.float32)
-"""Of LoFTR, ELoFTR and GIM, which read the true pose in float32."""
+"""With the true pose read in float32, its length taken in float32, the rest in float64."""
 ACOS_FLOAT32 = AngleRule("acos", floor=1e-10, dtype=np.float32, truth_dtype=np.float32)
-"""Of glue-factory; cannot tell angles below about 0.02 degrees apart."""
+"""All in float32: cannot tell angles below about 0.02 degrees apart."""
 ACOS_FLOOR = AngleRule("acos", floor=1e-10)
-"""glue-factory's formula in float64."""
+"""The same formula in float64."""
 UNFOLDED = AngleRule("acos", folded=False)
-"""Of image-matching-toolbox."""
+"""`ACOS` without folding: a wrong direction of motion is seen."""
 IMC = AngleRule("imc")
-"""Of the Image Matching Challenge."""
+"""Quaternions, with the floor of 1e-15 of the Image Matching Challenge."""
 
 
 def pose_errors(

@@ -68,7 +68,7 @@ def fundamental(K0: ArrayLike, K1: ArrayLike, T: ArrayLike) -> NDArray[np.float6
 def squared_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike) -> Floats:
     """r^2 (1/(l1^2+l2^2) + 1/(m1^2+m2^2)), (n,): squared and summed; the scale of t cancels.
 
-    The rule of SuperGlue, LoFTR and GIM, in the precision of the points. Trap: its threshold 5e-4 is about
+    In the precision of the points. Trap: the usual threshold 5e-4 is about
     9 px in an image 640 px wide; `mean_distances` under the same number is a test 30 times stricter.
 
     >>> E = essential(np.hstack([np.eye(3), [[1], [0], [0]]]))
@@ -83,7 +83,7 @@ def squared_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike) -> Floats:
 def mean_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike, floor: float = 1e-6) -> Floats:
     """|r| (1/sqrt(l1^2+l2^2) + 1/sqrt(m1^2+m2^2))/2, (n,); each sum of squares at least `floor`.
 
-    The rule of glue-factory. With the floor the scale of t matters near an epipole.
+    With the floor the scale of t matters near an epipole.
 
     >>> E = essential(np.hstack([np.eye(3), [[1], [0], [0]]]))
     >>> mean_distances([[0.0, 0.0]], [[0.3, 0.1]], E).round(12).tolist()
@@ -109,7 +109,7 @@ def pixel_distances(x0: ArrayLike, x1: ArrayLike, K0: ArrayLike, K1: ArrayLike, 
 def symmetric_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
     """sqrt(r^2 (1/(l1^2+l2^2) + 1/(m1^2+m2^2))) in pixels, (n,); inf where a line has l1 = l2 = 0.
 
-    The rule of the WxBS benchmark: the root of the sum of both squared distances.
+    The root of the sum of both squared distances.
 
     >>> symmetric_distances([[0, 0]], [[30, 10]], [[0, 0, 0], [0, 0, -1], [0, 1, 0]]).round(9).tolist()
     [14.142135624]

@@ -23,10 +23,21 @@ _QUARTERS = ((1, 0), (0, -1), (-1, 0), (0, 1))
 
 
 class Resize(NamedTuple):
-    """A new size, and the factors new/old from the old one."""
+    """A new size, and the factors new/old from the old one.
+
+    `divisor` is old/new where intrinsics are divided by it instead of multiplied by `scale`: the last bit
+    differs, and a tie between two poses may be broken by it.
+    """
 
     size: tuple[float, float]
     scale: tuple[float, float]
+    divisor: tuple[float, float] | None = None
+
+    def intrinsics(self, K: ArrayLike) -> Floats:
+        """K of the resized image."""
+        if self.divisor is None:
+            return scaled_intrinsics(K, *self.scale)
+        return np.asarray(K, np.float64) / np.array([[self.divisor[0]], [self.divisor[1]], [1.0]])
 
 
 def unchanged(size: Size) -> Resize:
@@ -40,7 +51,8 @@ def exactly(size: Size, width: int, height: int) -> Resize:
     >>> exactly((1296, 968), 640, 480).size
     (640, 480)
     """
-    return Resize((width, height), (width / size[0], height / size[1]))
+    w, h = size
+    return Resize((width, height), (width / w, height / h), (w / width, h / height))
 
 
 def superglue_size(size: Size, resize: tuple[int, ...]) -> Resize:
@@ -89,9 +101,20 @@ def scaled_intrinsics(K: ArrayLike, sx: float, sy: float) -> Floats:
     return np.asarray(K, np.float64) * np.array([[sx], [sy], [1.0]])
 
 
-def scaled_points(x: ArrayLike, scale: tuple[float, float]) -> Floats:
-    """(sx x, sy y) of points (n, 2)."""
-    return np.asarray(x, np.float64).reshape(-1, 2) * np.asarray(scale)
+def in_frame(
+    x0: ArrayLike, x1: ArrayLike, K0: ArrayLike, K1: ArrayLike, resize0: Resize, resize1: Resize
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Matches (n, 2), (n, 2) and intrinsics in the frame of resized images: what an estimator is called with.
+
+    >>> half = long_side((640, 480), 320)
+    >>> in_frame([[10, 20]], [[4, 2]], np.eye(3), np.eye(3), half, unchanged((640, 480)))[0].tolist()
+    [[5.0, 10.0]]
+    """
+    a, b = (
+        np.asarray(x, np.float64).reshape(-1, 2) * np.asarray(resize.scale)
+        for x, resize in ((x0, resize0), (x1, resize1))
+    )
+    return a, b, resize0.intrinsics(K0), resize1.intrinsics(K1)
 
 
 def turned_intrinsics(K: ArrayLike, size: Size, turns: int) -> Floats:
