@@ -6,6 +6,7 @@ See `restricted_pickle`: nothing in the file is imported, called or run.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,24 @@ import numpy as np
 
 from ..model.errors import FormatError
 from .restricted_pickle import Inert, parse_plain_pickle
-from .text_file import read_bytes
+from .text_file import read_bytes, reading
 
 _MAGIC = b"\x93NUMPY"
-_NUMPY = ("numpy.core.multiarray", "numpy._core.multiarray")
+_ARRAY = {(f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")}
+_BUFFER = {(f"numpy.{core}.numeric", "_frombuffer") for core in ("core", "_core")}  # protocol 5
+_BYTES = {(module, "bytes") for module in ("__builtin__", "builtins")}  # protocol 2 calls it for no bytes
+_TYPE = re.compile(r"[<>=|]?(?:[fiu][1248]|b1|O8?|[SU]\d+)")
+
+
+def is_pickle(path: str | Path) -> bool:
+    """Whether a file begins like a pickle of protocol 2 or later, whatever its name says."""
+    with reading(path), Path(path).open("rb") as f:
+        head = f.read(2)
+    return len(head) == 2 and head[0] == 0x80 and 2 <= head[1] <= 5
 
 
 def parse_arrays(data: bytes, *, path: str | Path = "pickle") -> Any:
-    """The content of a pickle with its NumPy arrays as arrays, those of objects as nested lists.
+    """The content of a pickle with its NumPy arrays as arrays, those of objects as lists.
 
     Raises:
         FormatError: Not a pickle, damaged, or one that names a global that is not NumPy's array or number.
@@ -29,7 +40,12 @@ def parse_arrays(data: bytes, *, path: str | Path = "pickle") -> Any:
     >>> parse_arrays(pickle.dumps({"a": np.arange(3.0)}))
     {'a': array([0., 1., 2.])}
     """
-    return _plain(parse_plain_pickle(data, path=path), path)
+    return _plain(parse_plain_pickle(data, path=path), path, {})
+
+
+def read_arrays(path: str | Path) -> Any:
+    """The content of a pickle file; see `parse_arrays`."""
+    return parse_arrays(read_bytes(path), path=path)
 
 
 def read_npy_objects(path: str | Path) -> Any:
@@ -44,41 +60,66 @@ def read_npy_objects(path: str | Path) -> Any:
     return parse_arrays(data[begin:], path=path)
 
 
-def _plain(value: Any, path: str | Path) -> Any:
+def _plain(value: Any, path: str | Path, done: dict[int, Any]) -> Any:
+    """Arrays in place of the notes that ask for them; any other note is refused."""
     if isinstance(value, Inert):
-        return _array(value, path)
+        if id(value) not in done:
+            done[id(value)] = _array(value, path, done)
+        return done[id(value)]
     if isinstance(value, dict):
-        return {_plain(k, path): _plain(v, path) for k, v in value.items()}
+        return {_plain(k, path, done): _plain(v, path, done) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_plain(v, path) for v in value)
+        return type(value)(_plain(v, path, done) for v in value)
+    if isinstance(value, set | frozenset):
+        return {_plain(v, path, done) for v in value}
     return value
 
 
-def _array(value: Inert, path: str | Path) -> Any:
-    """The array of NumPy's ``_reconstruct`` and its state (version, shape, type, order, bytes or list)."""
-    callee = value.callee
-    name = callee.name if isinstance(callee, Inert) else None
-    if (
-        name is None
-        or name[0] not in _NUMPY
-        or name[1] != "_reconstruct"
-        or not isinstance(value.state, tuple)
-    ):
-        wanted = name or value.name
-        asked = ".".join(wanted) if wanted else repr(value)
-        raise FormatError(
-            path,
-            f"asks for {asked}, which plain arrays never need; it is not read, because it could run code",
-        )
-    _, shape, kind, fortran, content = value.state
-    if isinstance(content, list):
-        flat = [_plain(v, path) for v in content]
-        return flat if len(shape) == 1 else flat[0] if not shape else flat
-    if not (isinstance(kind, Inert) and isinstance(kind.arguments, tuple) and isinstance(content, bytes)):
-        raise FormatError(path, "holds a damaged array")
-    order = kind.state[1] if isinstance(kind.state, tuple) and len(kind.state) > 1 else "|"
-    letters = str(kind.arguments[0])
-    if letters[:1] not in "biufSU" or not letters[1:].isdigit():
+def _array(note: Inert, path: str | Path, done: dict[int, Any]) -> Any:
+    """The array of ``_reconstruct`` and its state, or of ``_frombuffer``; objects as a flat list."""
+    callee = note.callee.name if isinstance(note.callee, Inert) else None
+    try:
+        if callee in _ARRAY and isinstance(note.state, tuple):
+            _, shape, kind, fortran, content = note.state
+        elif callee in _BUFFER:
+            content, kind, shape, order = note.arguments
+            fortran = order == "F"
+        else:
+            raise _refusal(note, path)
+        dtype = _dtype(kind, path)
+        count = int(np.prod(shape, dtype=np.int64))
+        if isinstance(content, Inert) and isinstance(content.callee, Inert) and content.callee.name in _BYTES:
+            content = content.arguments[0] if content.arguments else b""
+        if isinstance(content, list) and dtype.hasobject:
+            if len(content) != count:
+                raise ValueError(f"{len(content)} objects for {count} places")
+            flat = [_plain(v, path, done) for v in content]
+            return flat if shape else flat[0]
+        if dtype.hasobject or not isinstance(content, bytes | bytearray):
+            raise ValueError(f"its content is {type(content).__name__}")
+        if len(content) != count * dtype.itemsize:
+            raise ValueError(f"{len(content)} bytes for {count} numbers of {dtype.itemsize}")
+        found = np.frombuffer(content, dtype).astype(dtype.newbyteorder("="))
+        return found.reshape(shape, order="F" if fortran else "C")
+    except (TypeError, ValueError) as e:
+        raise FormatError(path, f"holds a damaged array ({e})") from e
+
+
+def _dtype(note: Any, path: str | Path) -> np.dtype[Any]:
+    """The type of numbers, text or objects that a note asks for."""
+    callee = note.callee.name if isinstance(note, Inert) and isinstance(note.callee, Inert) else None
+    if callee != ("numpy", "dtype"):
+        raise _refusal(note, path)
+    letters = str(note.arguments[0])
+    if not _TYPE.fullmatch(letters):
         raise FormatError(path, f"holds an array of type {letters!r}, expected numbers or text")
-    found = np.frombuffer(content, np.dtype(f"{order if order in '<>' else '='}{letters}"))
-    return found.reshape(shape, order="F" if fortran else "C")
+    order = note.state[1] if isinstance(note.state, tuple) and len(note.state) > 1 else "|"
+    return np.dtype(letters).newbyteorder(">") if order == ">" else np.dtype(letters)
+
+
+def _refusal(note: Any, path: str | Path) -> FormatError:
+    while isinstance(note, Inert) and note.name is None and isinstance(note.callee, Inert):
+        note = note.callee
+    asked = ".".join(note.name) if isinstance(note, Inert) and note.name else repr(note)
+    reason = f"asks for {asked}, which plain arrays never need; it is not read, because it could run code"
+    return FormatError(path, reason)

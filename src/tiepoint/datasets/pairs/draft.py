@@ -62,7 +62,7 @@ def build(drafts: Sequence[Draft], findings: Findings, *, needs: str, what: str)
         ProblemsError: An image that is neither there nor has a stated size, a size that is not the image's, K
             not invertible, R no rotation, truth that is missing for `needs`, names that repeat.
     """
-    if not drafts:
+    if not drafts and not findings.problems:
         findings.problems.append("there is no pair in it")
     scenes = scenes_of([(d.images, d.scene) for d in drafts])
     names = _names(drafts, scenes, findings)

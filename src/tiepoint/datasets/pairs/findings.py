@@ -33,6 +33,7 @@ class Findings:
     absent: list[str] = field(default_factory=list)
     turned: list[str] = field(default_factory=list)
     lacking: dict[str, list[str]] = field(default_factory=dict)
+    assumed: dict[str, Size] = field(default_factory=dict)
     sizeless: dict[str, str] = field(default_factory=dict)
     _sizes: dict[Path, Size | None] = field(default_factory=dict)
 
@@ -109,7 +110,7 @@ class Findings:
     ) -> Size | None:
         """(width, height) of an image, as stated or from its header; both must agree where both exist.
 
-        Without both, `assumed` is the size all images of the dataset have, and it is said that it was used.
+        Without both, `assumed` is the size that dataset and K imply, and it is said that it was used.
         """
         header = self._header(path) if path is not None else None
         if header is None and path is not None and path not in self._sizes:
@@ -120,9 +121,7 @@ class Findings:
                 " K belongs to one size only"
             )
         if header is None and stated is None and assumed is not None:
-            self.warnings.append(
-                f"sizes of absent images are taken as {assumed[0]} x {assumed[1]}, as in all of this dataset"
-            )
+            self.assumed[str(path or where)] = assumed
             stated = assumed
         if header is None and stated is None:
             named = f"{path} is not there" if path else "no image is named"
@@ -171,8 +170,12 @@ class Findings:
         if self.absent:
             names = dict.fromkeys(self.absent)
             warnings.append(
-                f"{len(names)} images are not there ({listed(list(names))}): "
-                "their sizes are as stated, and matches must come from files"
+                f"{len(names)} images are not there ({listed(list(names))}): matches must come from files"
+            )
+        if self.assumed:
+            shown = listed([f"{w} x {h}" for w, h in dict.fromkeys(self.assumed.values())])
+            warnings.append(
+                f"sizes of {len(self.assumed)} absent images follow from their dataset and K: {shown}"
             )
         if self.turned:
             warnings.append(

@@ -9,14 +9,19 @@ from typing import NamedTuple
 
 from ...formats.text_file import read_lines
 from ...model.errors import InputError, UnknownNameError
+from . import glue_factory, superglue
+from .colmap import model_drafts
 from .draft import NEEDS, Draft, build
 from .evd import plane_drafts
 from .findings import Findings, listed
+from .glue_factory import one_line_drafts, plain_drafts
+from .loftr import megadepth_drafts, scannet_drafts
 from .own_json import is_own, own_drafts, read_json
 from .pair import PairSet
+from .posed import view_drafts
 from .proposal_flow import list_drafts, willow_drafts
 from .spair import is_listed, listed_drafts, spair_drafts
-from .superglue import FIELDS, turned_drafts
+from .superglue import turned_drafts
 from .wxbs import clicked_drafts
 
 Reader = Callable[[Path, Findings], list[Draft] | None]
@@ -87,7 +92,13 @@ def _listed(root: Path, findings: Findings) -> list[Draft] | None:
 def _text(root: Path, findings: Findings) -> list[Draft] | None:
     file = _file(root, ".txt", "pairs_with_gt.txt")
     lines = [] if file is None else read_lines(file)
-    return turned_drafts(lines, findings) if _fields(lines) in FIELDS else None
+    return turned_drafts(lines, findings) if _fields(lines) in superglue.FIELDS else None
+
+
+def _plain(root: Path, findings: Findings) -> list[Draft] | None:
+    file = _file(root, ".txt", "pairs_with_gt.txt", "pairs_calibrated.txt", "pairs.txt")
+    lines = [] if file is None else read_lines(file)
+    return plain_drafts(lines, findings) if _fields(lines) in glue_factory.FIELDS else None
 
 
 def _csv(root: Path, findings: Findings) -> list[Draft] | None:
@@ -106,6 +117,11 @@ def _of_folder(reader: Reader) -> Reader:
 LAYOUTS = (
     Layout("pairs as JSON", "a JSON list of pairs with image0 and image1 (pairs.json)", _json),
     Layout("pairs as text", "text with 38 fields a line (pairs_with_gt.txt)", _text),
+    Layout("pairs as text without turns", "text with 32, 36 or 11 fields a line (K, R, t or T; H)", _plain),
+    Layout("index of ScanNet pairs", "test.npz with intrinsics.npz", scannet_drafts),
+    Layout("index of MegaDepth pairs", "pickled .npz with pair_infos", megadepth_drafts),
+    Layout("images with poses", "views.txt with pairs.txt", view_drafts),
+    Layout("COLMAP model", "a COLMAP text model (cameras.txt, images.txt)", _of_folder(model_drafts)),
     Layout("SPair-71k", "SPair-71k (PairAnnotation/test/*.json)", _of_folder(spair_drafts)),
     Layout("keypoint pairs as JSON", "a JSON list of pairs with source_points", _listed),
     Layout(
@@ -114,6 +130,7 @@ LAYOUTS = (
         _of_folder(clicked_drafts),
     ),
     Layout("planes with homographies", "EVD (folders 1, 2, h)", _of_folder(plane_drafts)),
+    Layout("zero-shot pairs", "files of one line with 38 fields each (ZEB)", _of_folder(one_line_drafts)),
     Layout("PF pairs", "PF-PASCAL or PF-WILLOW as CSV (test_pairs.csv)", _csv),
     Layout("PF-WILLOW", "PF-WILLOW (CLASS/*.mat beside images)", _of_folder(willow_drafts)),
 )
