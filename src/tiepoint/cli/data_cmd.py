@@ -100,7 +100,7 @@ def tasks(
 @app.command("check")
 def check(
     context: typer.Context,
-    data: Path = typer.Option(None, "--data", help="Dataset to check: patches, sequences or TSS pairs."),
+    data: Path = typer.Option(None, "--data", help="Dataset to check, of any known layout."),
     store: str = typer.Option(
         None, "--store", help="Store to verify; its database is rebuilt from the files."
     ),

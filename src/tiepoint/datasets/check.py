@@ -15,6 +15,7 @@ from ..model.errors import FormatError, InputError, ProblemsError
 from ..model.hashing import hash_file
 from .hpatches.layout import scan_folder
 from .hpatches.strips import HPatchesDataset
+from .pairs.report import check_pairs, known_layouts
 
 
 @dataclass(frozen=True)
@@ -44,20 +45,26 @@ class CheckReport:
 def check_dataset(
     path: str | Path, *, deep: bool = True, progress: Callable[[int, int], None] | None = None
 ) -> CheckReport:
-    """Check a dataset of any layout: patch strips, image sequences with homographies, TSS pairs.
+    """Check a dataset of any layout: patch strips, sequences with homographies, TSS, pairs with sparse truth.
 
     Args:
-        path: The folder (or a JSON file of lengths).
+        path: The folder or file of a dataset (a JSON file may hold pairs, or lengths of patch sequences).
         deep: Decode every image; without it only headers and names are looked at.
-        progress: Called with (done, total) strips.
+        progress: Called with (done, total) strips or images.
     """
     root = Path(path).expanduser()
     if not root.exists():
         return CheckReport(f"{root}", problems=("the folder does not exist",))
-    if root.is_dir() and not any(root.glob("*/ref.png")):
-        other = _other_layout(root)
+    if root.is_file() or not any(root.glob("*/ref.png")):
+        other = _other_layout(root) if root.is_dir() else None
         if other is not None:
             return other
+        pairs = check_pairs(root, deep=deep, progress=progress)
+        if pairs is not None:
+            return CheckReport(*pairs)
+        if root.suffix != ".json" and (root.is_file() or not scan_folder(root).strips):
+            known = f"SEQ/ref.png (patches); SEQ/H_1_2 (image sequences); flow1.flo (TSS); {known_layouts()}"
+            return CheckReport(f"{root}", problems=(f"no dataset that is known is here; known are {known}",))
     return check_patches(root, deep=deep, progress=progress)
 
 

@@ -59,7 +59,7 @@ def test_sizes_make_images_unnecessary_and_that_is_said(tmp_path: Path) -> None:
     assert pair.sizes() == ((64, 48), (64, 48))
     assert not pair.has_images()
     assert len(pairs.warnings) == 1
-    assert "2 images are not there" in pairs.warnings[0]
+    assert "2 images are not there (a.png, b.png)" in pairs.warnings[0]
     with pytest.raises(InputError, match=r"pair a--b: image0 \(.*a.png\) is not there"):
         pair.images()
     assert pair.content() != ImagePair("a--b", "a", size0=(1, 1), size1=(1, 1)).content()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tiepoint.formats.image.read import read_image, read_size, to_grey, write_image
+from tiepoint.formats.image.read import read_image, read_orientation, read_size, to_grey, write_image
 from tiepoint.model.errors import FormatError, InputError
 
 
@@ -69,3 +69,21 @@ def test_wrong_arrays():
 def test_unwritable(tmp_path):
     with pytest.raises(InputError, match="cannot write"):
         write_image(tmp_path / "no" / "a.png", np.zeros((2, 2), dtype=np.uint8))
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png", "webp"])
+def test_the_orientation_is_read_and_not_applied(tmp_path, suffix):
+    exif = Image.Exif()
+    exif[0x0112] = 8
+    image = Image.fromarray(np.zeros((4, 6, 3), np.uint8))
+    image.save(tmp_path / f"turned.{suffix}", exif=exif)
+    image.save(tmp_path / f"plain.{suffix}")
+    assert read_orientation(tmp_path / f"turned.{suffix}") == 8
+    assert read_orientation(tmp_path / f"plain.{suffix}") == 1
+    assert read_image(tmp_path / f"turned.{suffix}").shape == (4, 6, 3)
+
+
+def test_a_damaged_orientation_is_none(tmp_path):
+    image = Image.fromarray(np.zeros((4, 6, 3), np.uint8))
+    image.save(tmp_path / "a.jpg", exif=b"Exif\x00\x00II*\x00\xff\xff\xff\xff")
+    assert read_orientation(tmp_path / "a.jpg") == 1

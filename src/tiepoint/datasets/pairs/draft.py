@@ -56,21 +56,25 @@ class Draft:
 
 
 def build(drafts: Sequence[Draft], findings: Findings, *, needs: str, what: str) -> PairSet:
-    """The pairs of a dataset; all problems of all of them are raised together.
+    """The pairs of a dataset; all problems of all of them are raised together, as a `ProblemsError`."""
+    pairs = assembled(drafts, findings, needs=needs)
+    return PairSet(pairs, what, findings.end())
 
-    Raises:
-        ProblemsError: An image that is neither there nor has a stated size, a size that is not the image's, K
-            not invertible, R no rotation, truth that is missing for `needs`, names that repeat.
+
+def assembled(drafts: Sequence[Draft], findings: Findings, *, needs: str) -> tuple[ImagePair, ...]:
+    """The pairs of a dataset, with what is wrong with them noted in `findings`.
+
+    Problems are: an image that is neither there nor has a stated size, a size that is not the image's, K not
+    invertible, R no rotation, truth that is missing for `needs`, names that repeat.
     """
     if not drafts and not findings.problems:
         findings.problems.append("there is no pair in it")
     scenes = scenes_of([(d.images, d.scene) for d in drafts])
     names = _names(drafts, scenes, findings)
-    pairs = [
+    return tuple(
         _checked(draft, name, scene, findings, needs)
         for draft, name, scene in zip(drafts, names, scenes, strict=True)
-    ]
-    return PairSet(tuple(pairs), what, findings.end())
+    )
 
 
 def _checked(draft: Draft, name: str, scene: str, findings: Findings, needs: str) -> ImagePair:

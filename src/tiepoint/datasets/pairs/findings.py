@@ -152,6 +152,10 @@ class Findings:
         if keys:
             self.lacking.setdefault(f"{', '.join(keys)}, which {needs} needs", []).append(where)
 
+    def short(self, path: str) -> str:
+        """A path without the folder that all names begin at."""
+        return path.removeprefix(f"{self.folders[0]}/") if self.folders else path
+
     def end(self) -> tuple[str, ...]:
         """All warnings; raises a `ProblemsError` when there was a problem."""
         if len(self.sizeless) <= _SHOWN:
@@ -159,7 +163,7 @@ class Findings:
         else:
             self.problems.append(
                 f"{len(self.sizeless)} images are not there and their sizes are not stated "
-                f"({listed(list(self.sizeless), _SHOWN)}); bring one of both"
+                f"({listed([self.short(name) for name in self.sizeless])}); bring one of both"
             )
         for what, places in self.lacking.items():
             several = f"{listed(places)} lack" if len(places) > 1 else f"{places[0]} lacks"
@@ -168,7 +172,7 @@ class Findings:
             raise ProblemsError(str(self.place), list(dict.fromkeys(self.problems)))
         warnings = list(self.warnings)
         if self.absent:
-            names = dict.fromkeys(self.absent)
+            names = dict.fromkeys(self.short(name) for name in self.absent)
             warnings.append(
                 f"{len(names)} images are not there ({listed(list(names))}): matches must come from files"
             )

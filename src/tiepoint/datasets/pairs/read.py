@@ -47,19 +47,19 @@ def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | No
         raise InputError(f"{root} does not exist; give a file or folder of pairs")
     folder = root if root.is_dir() else root.parent
     findings = Findings(root, (Path(images).expanduser(),) if images else (folder, folder / "images"))
+    layout, drafts = recognised(root, findings)
+    if layout is None:
+        raise InputError(unknown(root))
+    return build(drafts, findings, needs=needs, what=f"{root}: {layout.name}")
+
+
+def recognised(root: Path, findings: Findings) -> tuple[Layout | None, list[Draft]]:
+    """The first layout that a path has, and what it says about each pair; None where no layout fits."""
     for layout in LAYOUTS:
         drafts = layout.read(root, findings)
         if drafts is not None:
-            return build(drafts, findings, needs=needs, what=f"{root}: {layout.name}")
-    raise _unknown(root)
-
-
-def is_pairs(path: Path) -> bool:
-    """Whether a path is of a known layout; one that is and cannot be read is."""
-    try:
-        return any(layout.read(path, Findings(path)) is not None for layout in LAYOUTS)
-    except InputError:
-        return True
+            return layout, drafts
+    return None, []
 
 
 class Layout(NamedTuple):
@@ -136,11 +136,12 @@ LAYOUTS = (
 )
 
 
-def _unknown(path: Path) -> InputError:
+def unknown(path: Path) -> str:
+    """What lies at a path and which layouts are known."""
     if path.is_dir():
         names = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir())
         found = f"the folder has {listed(names, 8)}" if names else "the folder is empty"
     else:
         found = f"a file of {path.stat().st_size} bytes"
     known = "; ".join(layout.shown for layout in LAYOUTS)
-    return InputError(f"{path} is no dataset of pairs that is known: {found}; known are {known}")
+    return f"{path} is no dataset of pairs that is known: {found}; known are {known}"

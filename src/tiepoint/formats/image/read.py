@@ -43,12 +43,17 @@ def read_size(path: str | Path) -> tuple[int, int]:
 
 
 def read_orientation(path: str | Path) -> int:
-    """The EXIF orientation of an image, 1 to 8; 1 where none is stated.
+    """The EXIF orientation of an image, 1 to 8; 1 where none is stated or the EXIF data is damaged.
 
-    1 is upright. `read_image` never applies it.
+    1 is upright. `read_image` never applies it. Of a PNG only what stands before its pixels is read.
     """
     with _opened(path, load=False) as image:
-        stated = image.getexif().get(_ORIENTATION, 1)
+        if image.format == "PNG" and "exif" not in image.info:
+            return 1
+        try:
+            stated = image.getexif().get(_ORIENTATION, 1)
+        except Exception:  # Pillow's parsers raise many types; the pixels are none the worse
+            return 1
         return int(stated) if stated in range(1, 9) else 1
 
 
