@@ -83,6 +83,7 @@ def test_the_orientation_is_read_and_not_applied(tmp_path, suffix):
     assert read_image(tmp_path / f"turned.{suffix}").shape == (4, 6, 3)
 
 
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF")
 def test_a_damaged_orientation_is_none(tmp_path):
     image = Image.fromarray(np.zeros((4, 6, 3), np.uint8))
     image.save(tmp_path / "a.jpg", exif=b"Exif\x00\x00II*\x00\xff\xff\xff\xff")
