@@ -139,6 +139,7 @@ def test_geometry_and_metrics_name_no_protocol() -> None:
 
 FOR_USERS = {
     "datasets/hpatches/release_2017.py: official_lengths",
+    "datasets/pairs/write.py: write_pairs",
     "formats/matches/own.py: write_matches",
     "geometry/flow/warp.py: unflip",
     "kernels/threads.py: set_threads",

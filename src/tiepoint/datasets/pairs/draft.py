@@ -98,7 +98,7 @@ def _checked(draft: Draft, name: str, scene: str, findings: Findings, needs: str
         value, size = K[side], sizes[side]
         if turns[side] and size is not None:
             if value is not None:
-                K[side] = _turned(value, size, turns[side], draft.centre)
+                K[side] = turned_camera(value, size, turns[side], draft.centre)
             sizes[side] = size if turns[side] % 2 == 0 else (size[1], size[0])
     return ImagePair(
         name=name,
@@ -118,8 +118,13 @@ def _checked(draft: Draft, name: str, scene: str, findings: Findings, needs: str
     )
 
 
-def _turned(K: Matrix, size: Size, turns: int, centre: float) -> Matrix:
-    """K of an image turned by quarters: the rule is that of integer centres, so others are shifted there."""
+def turned_camera(K: Matrix, size: Size, turns: int, centre: float) -> Matrix:
+    """K of an image turned by quarters: the rule is that of integer centres, so others are shifted there.
+
+    >>> K = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
+    >>> turned_camera(K, (640, 480), 1, 0.5)[:2, 2].tolist()  # the middle stays the middle
+    [240.0, 320.0]
+    """
     shift = np.array([[0, 0, centre], [0, 0, centre], [0, 0, 0]], np.float64)
     return np.asarray(turned_intrinsics(K - shift, size, turns) + shift, np.float64)
 

@@ -16,7 +16,7 @@ from .draft import Draft
 from .findings import Findings
 from .pair import Size
 
-TRUTH = ("corrs", "H", "points0", "points1", "ids", "box0", "box1")
+TRUTH = ("corrs", "H", "points0", "points1", "ids", "box0", "box1", "crossval")
 _KNOWN = {
     "name", "image0", "image1", "K0", "K1", "T_0to1", "T_1to0", "scene", "scene_id", "dataset",
     "dataset_name", "centre", "size0", "size1", "size0_hw", "size1_hw", "scale0", "scale1", "pair_names",
