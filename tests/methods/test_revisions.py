@@ -49,6 +49,7 @@ EXTRA = {
         "surf?max_features=20&extended=true",
     ],
     "dense": ["sparse?features=orb"],
+    "pairs": ["sift?max_features=40&matcher=nn", "orb?max_features=40&ratio=0.9"],
 }
 """What is looked at besides every registered name alone."""
 
@@ -72,6 +73,8 @@ MADE = {
     "keypoints/fuse": "fuse:sift,honc@sift?max_features=20",
     "dense/files": None,
     "pairs/files": None,
+    "pairs/oracle": None,
+    "pairs/vismatch": None,
 }
 """How names that need more than a name are written; None where there is nothing to compute."""
 
@@ -170,13 +173,20 @@ def outcome(family, text, folder):
         if name in text and not find_spec(needed):
             return f"{needed} is not installed"
     name = text.partition("+")[0].partition("?")[0]
-    needs_opencv = family == "keypoints" or (name in METHODS and METHODS.entry(name, family=family).needs)
+    needs_opencv = (
+        family == "keypoints"
+        or "matcher=" in text
+        or "ratio=" in text
+        or (name in METHODS and METHODS.entry(name, family=family).needs)
+    )
     if needs_opencv and not find_spec("cv2"):
         return "OpenCV is not installed"
-    method = resolve(spec, family=family, on_bad="error" if family == "dense" else "miss", fit=fitted)
+    method = resolve(
+        spec, family=family, on_bad="error" if family in ("dense", "pairs") else "miss", fit=fitted
+    )
     first, second = images()
     pair = tuple(np.ascontiguousarray(image[:120, :150]) for image in (first, second))
-    payload = {"patches": patches(), "keypoints": first, "dense": pair}[family]
+    payload = {"patches": patches(), "keypoints": first, "dense": pair, "pairs": pair}[family]
     item = Item("v_x/1", "content", 16 if family == "patches" else None)
     arrays = method.extract(item, payload)
     is_bits = method.distance == "hamming"
@@ -194,7 +204,10 @@ def described(config):
     """Name, revision, libraries and parameters of a config and of its parts."""
     if "base" in config:
         yield from described(config["base"])
-        yield f"+{config['transform'].partition('?')[0]}", config["revision"], {}, {}
+        if "transform" in config:
+            yield f"+{config['transform'].partition('?')[0]}", config["revision"], {}, {}
+        else:
+            yield f"matcher={config['matcher']}", config["revision"], {}, {"ratio": config["ratio"]}
         return
     short = {k: v for k, v in config["params"].items() if k not in ("path", "files")}
     yield config["method"], config["revision"], config["libraries"], short

@@ -169,7 +169,7 @@ _register(
     ("onnx", "describe.patches:OnnxNetwork", _ONNX, "onnx:FILE, a patch network on squares"),
     ("torchscript", "describe.patches:TorchScriptNetwork", _TORCH, "torchscript:FILE, on squares"),
     ("xfeat", "xfeat:Descriptor", _ONNX, "xfeat?weights=FILE, dense maps"),
-    ("files", "detect.files:FeatureFiles", None, "files:DIR, keypoints and descriptors"),
+    ("files", "detect.features:FeatureFiles", None, "files:DIR, keypoints and descriptors"),
     ("dsp", "pooling:DomainSizePooling", None, "dsp:DESCRIPTOR, pooled over sizes"),
     ("dspsift", "pooling:DomainSizePooling", _CV, "sift pooled over sizes of the keypoint"),
     ("dsprgbsift", "pooling:DomainSizePooling", _CV, "rgbsift pooled over sizes of the keypoint"),
@@ -196,4 +196,8 @@ _register(
     "pairs",
     "pairs",
     ("files", "files:MatchFiles", None, "files:DIR, matches that another program wrote"),
+    ("constant", "canaries:Constant", None, "canary: everything goes to the centre"),
+    ("random", "canaries:Random", None, "canary: matches anywhere, seeded by the images"),
+    ("oracle", "canaries:Oracle", None, "canary: is told true correspondences"),
+    ("vismatch", "vismatch:Vismatch", None, "vismatch:NAME, a matcher of that package"),
 )

@@ -137,10 +137,10 @@ def test_what_a_class_may_return() -> None:
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (np.zeros((20, 30)), "a flow is float"),
+        (np.zeros((20, 30)), "or a flow"),
         (np.zeros((20, 30, 2), int), "a flow is float"),
         ((np.zeros((20, 30, 2)), np.zeros(4)), "mask has shape"),
-        ((), "expected flow"),
+        ((), "found 0 things"),
     ],
 )
 def test_what_a_class_may_not_return(made, words: str) -> None:

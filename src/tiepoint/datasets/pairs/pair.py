@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...formats.image.read import read_image, read_size
 from ...model.errors import InputError, UnknownNameError
 from ...model.hashing import hash_array, hash_file, hash_json
+from .true_points import at_drawn_depths, on_plane
 
 Matrix = NDArray[np.float64]
 Size = tuple[int, int]
@@ -22,11 +23,15 @@ JOINT = "--"
 
 
 class PairImages(NamedTuple):
-    """What a method of family `pairs` sees: RGB uint8 images, and points (q, 2) of the first to answer."""
+    """What a method of family `pairs` sees: RGB uint8 images, and points (q, 2) of the first to answer.
+
+    `truth` are true correspondences (n, 4), x0 y0 x1 y1, for the oracle and nobody else.
+    """
 
     image0: NDArray[np.uint8]
     image1: NDArray[np.uint8]
     queries: Matrix | None = None
+    truth: Matrix | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class ImagePair:
                     f"pair {self.name}: {named} is not there; put it there or bring matches as files"
                 )
             images.append(np.ascontiguousarray(np.rot90(read_image(path), turns)))
-        return PairImages(images[0], images[1], self.queries())
+        return PairImages(images[0], images[1], self.queries(), self.true_points())
 
     def queries(self) -> Matrix | None:
         """Points of image 0 whose place in image 1 is known, (q, 2); None without such truth."""
@@ -74,6 +79,18 @@ class ImagePair:
             return np.asarray(self.truth["points0"], np.float64)
         if "corrs" in self.truth:
             return np.ascontiguousarray(self.truth["corrs"][:, :2], np.float64)
+        return None
+
+    def true_points(self) -> Matrix | None:
+        """True correspondences (n, 4): as clicked, on a grid by H, or at drawn depths by K and T."""
+        if "points0" in self.truth:
+            return np.column_stack([self.truth["points0"], self.truth["points1"]]).astype(np.float64)
+        if "corrs" in self.truth:
+            return np.asarray(self.truth["corrs"], np.float64)
+        if "H" in self.truth:
+            return on_plane(self.truth["H"], self.sizes())
+        if self.K0 is not None and self.K1 is not None and self.T_0to1 is not None:
+            return at_drawn_depths(self.K0, self.K1, self.T_0to1, self.sizes(), self.centre, self.name)
         return None
 
     def sizes(self) -> tuple[Size, Size]:

@@ -18,8 +18,10 @@ from .superglue import ENDING, SuperGlueFiles
 from .table import MatchTables, is_match_table
 
 KNOWN = (
-    "PAIR.npz with points0 and points1, a CSV or Parquet table with x0, y0, x1, y1, hloc HDF5 features with "
-    f"matches, glue-factory predictions.h5, SuperGlue *{ENDING}, {NAME}, or predicted points as JSON"
+    "matches: PAIR.npz with points0 and points1, a CSV or Parquet table with x0, y0, x1, y1, hloc "
+    f"HDF5 features with matches, glue-factory predictions.h5, SuperGlue *{ENDING}, {NAME}, or "
+    "predicted points as JSON; features of images: npz, CSV or HDF5 with keypoints and descriptors; flows: "
+    "SUBSET/PAIR/flow1.flo"
 )
 
 

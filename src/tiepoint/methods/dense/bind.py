@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...model.errors import InputError
 from ...model.units import Arrays, Item
+from ..pairs.forms import check_kind, form_of, match_arrays
 
 Image = NDArray[np.uint8]
 
@@ -21,7 +22,9 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     `thing` has one of
 
     * ``match(image1, image2)``: a flow (h, w, 2) on image 1 that points into image 2, or
-      ``(flow, mask)``, or ``(flow, mask, confidence)``; it is called once in each direction;
+      ``(flow, mask)``, or ``(flow, mask, confidence)``; it is called once in each direction. A first array of
+      two dimensions is points, (points0, points1[, confidence]), whose displacements are interpolated;
+      ``kind = "dense"`` or ``"pairs"`` declares which, and the other is then an error;
     * ``match_both(image1, image2)``: a mapping of the arrays, for methods that do both at once;
     * ``lookup_item(item)``: the same mapping, for what only needs to know which pair (files);
     * ``extract(image)``: keypoints and descriptors, matched and interpolated into a flow.
@@ -36,6 +39,7 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
             "the option missing=skip or missing=zero"
         )
     thing = as_matcher(thing)
+    check_kind(thing, name)
     if hasattr(thing, "lookup_item"):
         return lambda item, _: dict(thing.lookup_item(item))
     if hasattr(thing, "match_both"):
@@ -68,9 +72,21 @@ def _both(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Array
 def _each(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Arrays:
     first, second = pair
     return {
-        **_checked(thing.match(first, second), name, item.key, 1),
-        **_checked(thing.match(second, first), name, item.key, 2),
+        **_told_apart(thing, thing.match(first, second), first, name, item.key, 1),
+        **_told_apart(thing, thing.match(second, first), second, name, item.key, 2),
     }
+
+
+def _told_apart(thing: Any, made: Any, source: Image, name: str, key: str, i: int) -> dict[str, NDArray[Any]]:
+    """Arrays of one direction from a flow, or from points, which are interpolated."""
+    form, parts = form_of(made, getattr(thing, "kind", None), f"method {name!r} on {key}")
+    if form == "dense":
+        return _checked(parts, name, key, i)
+    from .sparse import interpolated_flow
+
+    found = match_arrays(parts, (None, None), f"method {name!r} on {key}")
+    flow = interpolated_flow(found["points0"], found["points1"], source.shape[:2])
+    return _checked((flow,), name, key, i)
 
 
 def _checked(made: Any, name: str, key: str, i: int) -> dict[str, NDArray[Any]]:

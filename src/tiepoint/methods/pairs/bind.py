@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from ...formats.image.read import to_grey
 from ...model.errors import InputError, TiepointError, UnitError
 from ...model.units import Arrays, Item
-from .forms import as_array, flow_arrays, form_of, match_arrays, point_array
+from .forms import as_array, check_kind, flow_arrays, form_of, match_arrays, point_array
 
 Image = NDArray[np.uint8]
-EDGES = ("lookup_item", "match_item", "match_truth", "match_points", "match", "match_both")
+Sizes = list[tuple[int, int] | None]
+EDGES = ("lookup_item", "match_truth", "match_points", "match", "match_both")
 """What a method on pairs has, one of them at least."""
 
 
@@ -29,9 +30,9 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
       it is follows from the dimensions of the first array; ``kind = "pairs"`` or ``"dense"`` declares it, and
       the other form is then an error. A mapping of the arrays named below will do as well;
     * ``match_points(image1, image2, points)``: where the points (q, 2) of image 1 lie in image 2; called
-      where the task asks about given points, before ``match``;
+      where the pair has query points, besides ``match``, if there is one;
     * ``lookup_item(item)``: a mapping of the arrays, for what only needs to know which pair (files);
-    * of this package, ``match_item(item, image1, image2)`` and ``match_truth(item, truth)``.
+    * of this package, ``match_truth(item, truth, queries)``.
 
     Images are uint8 (h, w, 3) RGB, or (h, w) where the object says ``colour = "grey"``. The payload of an
     item is (image0, image1), with `queries` and `truth` where it has them. The features are `points0`,
@@ -44,9 +45,7 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
             f'`on_bad="{on_bad}"` is about descriptors and has no effect on matches; '
             "leave out matches that are not finite, or correct them"
         )
-    kind = getattr(thing, "kind", None)
-    if kind not in (None, "pairs", "dense"):
-        raise InputError(f'method {name!r}: kind is {kind!r}; expected "pairs" (points) or "dense" (a flow)')
+    kind = check_kind(thing, name)
     colour = getattr(thing, "colour", "rgb")
     if isinstance(colour, str) and colour not in ("rgb", "grey"):
         raise InputError(f'method {name!r}: colour is {colour!r}; expected "rgb" or "grey"')
@@ -60,18 +59,14 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
             raise
         except Exception as e:
             raise UnitError(f"{name} failed on {item.key}: {type(e).__name__}: {e}") from e
-        if isinstance(made, _Answers):
-            return {"answers": point_array(made.points, where, "answers", made.count)}
-        return _checked(made, kind, item, payload, where)
+        out: dict[str, NDArray[Any]] = {}
+        sizes: Sizes = [None, None] if hasattr(thing, "match_truth") else sizes_of(item, payload)
+        queries = getattr(payload, "queries", None)
+        for part in made:
+            out |= _checked(part, kind, sizes, None if queries is None else len(queries), where)
+        return out
 
     return extract
-
-
-class _Answers:
-    """Points that answer queries, and how many there were."""
-
-    def __init__(self, points: Any, count: int) -> None:
-        self.points, self.count = points, count
 
 
 class _Payload(tuple[Any, Any]):
@@ -87,70 +82,79 @@ def _grey(payload: Any) -> _Payload:
     return made
 
 
-def _caller(thing: Any, name: str) -> Callable[[Item, Any], Any]:
+def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
+    """What an object gives for a pair: its answers to the queries, and its matches or flow."""
     if hasattr(thing, "lookup_item"):
-        return lambda item, payload: thing.lookup_item(item)
+        return lambda item, payload: [_one_way(thing.lookup_item(item))]
     if hasattr(thing, "match_truth"):
-        return lambda item, payload: thing.match_truth(item, getattr(payload, "truth", None))
+        return lambda item, payload: [
+            thing.match_truth(item, getattr(payload, "truth", None), getattr(payload, "queries", None))
+        ]
     if not any(hasattr(thing, edge) for edge in EDGES):
         raise InputError(
             f"method {name!r} has no match(image1, image2), which a method on pairs of images needs"
         )
 
-    def call(item: Item, payload: Any) -> Any:
+    def call(item: Item, payload: Any) -> list[Any]:
         first, second = payload[:2]
         queries = getattr(payload, "queries", None)
+        made: list[Any] = []
         if queries is not None and hasattr(thing, "match_points"):
-            return _Answers(thing.match_points(first, second, queries), len(queries))
-        if hasattr(thing, "match_item"):
-            return thing.match_item(item, first, second)
+            made.append({"answers": thing.match_points(first, second, queries)})
         if hasattr(thing, "match"):
-            return thing.match(first, second)
-        if hasattr(thing, "match_both"):
-            made = thing.match_both(first, second)
-            return made["flow1"], made.get("mask1"), made.get("conf1")
-        raise InputError(
-            f"{name} answers given points only, and {item.key} asks about none; give it match(image1, image2)"
-        )
+            made.append(thing.match(first, second))
+        elif hasattr(thing, "match_both"):
+            both = thing.match_both(first, second)
+            made.append((both["flow1"], both.get("mask1"), both.get("conf1")))
+        if not made:
+            raise InputError(
+                f"{name} answers given points only, and {item.key} asks about none; "
+                "give it match(image1, image2) as well"
+            )
+        return made
 
     return call
 
 
-def _checked(made: Any, kind: str | None, item: Item, payload: Any, where: str) -> Arrays:
+def _one_way(found: Any) -> Any:
+    """Of flows both ways, as dense methods leave them, that on image 1."""
+    if not isinstance(found, Mapping) or "flow1" not in found or "flow" in found:
+        return found
+    names = {"flow1": "flow", "conf1": "flow_confidence"}
+    return {new: found[old] for old, new in names.items() if old in found}
+
+
+def _checked(made: Any, kind: str | None, sizes: Sizes, count: int | None, where: str) -> Arrays:
     """The features of a pair, or an error that names the method, the pair and what is wrong."""
     if isinstance(made, Mapping):
-        return _named(made, kind, item, payload, where)
+        return _named(made, kind, sizes, count, where)
     form, parts = form_of(made, kind, where)
     if form == "dense":
         return flow_arrays(parts, where)
-    return match_arrays(parts, sizes_of(item, payload), where)
+    return match_arrays(parts, sizes, where)
 
 
-def _named(made: Mapping[str, Any], kind: str | None, item: Item, payload: Any, where: str) -> Arrays:
+def _named(made: Mapping[str, Any], kind: str | None, sizes: Sizes, count: int | None, where: str) -> Arrays:
+    out: dict[str, NDArray[Any]] = {}
     if "answers" in made:
-        queries = getattr(payload, "queries", None)
-        return {
-            "answers": point_array(
-                made["answers"], where, "answers", None if queries is None else len(queries)
-            )
-        }
+        out["answers"] = point_array(made["answers"], where, "answers", count)
     if "flow" in made:
         _, parts = form_of((made["flow"], None, made.get("flow_confidence")), kind, where)
-        return flow_arrays(parts, where)
-    if not {"points0", "points1"} <= set(made):
+        out |= flow_arrays(parts, where)
+    if {"points0", "points1"} <= set(made):
+        _, parts = form_of((made["points0"], made["points1"], made.get("confidence")), kind, where)
+        out |= match_arrays(parts, sizes, where)
+        for side in ("keypoints0", "keypoints1"):
+            if made.get(side) is not None:
+                out[side] = as_array(made[side], where).reshape(-1)[:1].astype(np.int64)
+    if not out:
         raise InputError(
-            f"{where}: expected points0 and points1, a flow, or answers; found {', '.join(made)}"
+            f"{where}: expected points0 and points1, a flow, or answers; found {', '.join(made) or 'nothing'}"
         )
-    given = (made["points0"], made["points1"], made.get("confidence"))
-    _, parts = form_of(given, kind, where)
-    out = match_arrays(parts, sizes_of(item, payload), where)
-    for side in ("keypoints0", "keypoints1"):
-        if made.get(side) is not None:
-            out[side] = np.array([int(np.asarray(as_array(made[side], where)).reshape(-1)[0])], np.int64)
     return out
 
 
-def sizes_of(item: Item, payload: Any) -> list[tuple[int, int] | None]:
+def sizes_of(item: Item, payload: Any) -> Sizes:
     """(width, height) of both images, as far as they are known."""
     if payload is not None:
         return [(image.shape[1], image.shape[0]) for image in payload[:2]]

@@ -19,6 +19,7 @@ from ...geometry.two_view.scaling import superglue_size
 from ...model.errors import InputError, ProblemsError
 from ...model.hashing import hash_file, hash_json
 from ...model.units import Arrays, Item
+from ..keypoints.detect.features import holds_features
 
 _RESIZE = re.compile(r"(?P<w>\d+)(?:[x,](?P<h>\d+))?")
 
@@ -37,11 +38,11 @@ class MatchFiles:
     ) -> None:
         self.root = Path(path).expanduser()
         if not self.root.is_dir():
-            raise InputError(f"files:{path}: no such folder; it should hold {KNOWN}")
+            raise InputError(f"files:{path}: no such folder; known are {KNOWN}")
         found = recognise(self.root)
         if found is None:
             raise InputError(
-                f"files:{path} holds {words_about(self.root)}, and no matches; known are {KNOWN}"
+                f"files:{path} holds {words_about(self.root)}, and nothing of two images; known are {KNOWN}"
             )
         self.source: Source = found
         self.offset, self.top, self.resize = float(offset), top, parsed_resize(resize)
@@ -192,4 +193,6 @@ def family_of_folder(path: str) -> str:
     root = Path(path).expanduser()
     if not root.is_dir() or recognise(root) is not None:
         return "pairs"
-    return "pairs"
+    if holds_features(root):
+        return "keypoints"
+    return "dense" if next(root.rglob("flow1.flo"), None) is not None else "pairs"

@@ -33,6 +33,14 @@ def as_array(given: Any, where: str) -> NDArray[Any]:
     return made
 
 
+def check_kind(thing: Any, name: str) -> str | None:
+    """What an object declares as its `kind`: ``pairs``, ``dense`` or nothing."""
+    kind = getattr(thing, "kind", None)
+    if kind not in (None, "pairs", "dense"):
+        raise InputError(f'method {name!r}: kind is {kind!r}; expected "pairs" (points) or "dense" (a flow)')
+    return kind
+
+
 def form_of(made: Any, kind: str | None, where: str) -> tuple[str, Parts]:
     """``pairs`` or ``dense``, by the dimensions of the first array, and the parts that were given.
 
@@ -47,16 +55,18 @@ confidence (n,)]) or a flow (height, width, 2)[, mask[, confidence]]
     """
     if made is None:
         raise InputError(f"{where}: match returned nothing; {FORMS}")
-    parts: Parts = tuple(made) if isinstance(made, tuple | list) and 1 <= len(made) <= 3 else (made,)
+    if isinstance(made, tuple) and not 1 <= len(made) <= 3:
+        raise InputError(f"{where}: found {len(made)} things; {FORMS}")
+    is_several = isinstance(made, tuple) or (
+        isinstance(made, list) and len(made) in (2, 3) and _rows(made[0])
+    )
+    parts: Parts = tuple(made) if is_several else (made,)
     first = as_array(parts[0], where)
-    if first.ndim == 1 and first.size == 0:
+    if first.ndim == 1 and first.size == 0 and len(parts) > 1:
         first = first.reshape(0, 2)
     found = {2: "pairs", 3: "dense"}.get(first.ndim)
-    if isinstance(made, list) and first.ndim < 2:  # a list of rows, which is one array
-        parts, found = (made,), None
     if found is None:
-        whole = as_array(parts[0], where)
-        raise InputError(f"{where}: found {whole.dtype} {whole.shape}; {FORMS}")
+        raise InputError(f"{where}: found {first.dtype} {first.shape}; {FORMS}")
     if kind is not None and found != kind:
         says = {"pairs": "points (n, 2)", "dense": "a flow (height, width, 2)"}
         raise InputError(
@@ -66,6 +76,11 @@ confidence (n,)]) or a flow (height, width, 2)[, mask[, confidence]]
     if found == "pairs" and len(parts) < 2:
         raise InputError(f"{where}: found one array {first.shape}; {FORMS}")
     return found, (first, *parts[1:])
+
+
+def _rows(given: Any) -> bool:
+    """Whether the first of a list is an array of its own and not a row of one."""
+    return np.ndim(given) != 1 or len(given) == 0
 
 
 def point_array(given: Any, where: str, what: str, count: int | None = None) -> NDArray[np.float64]:

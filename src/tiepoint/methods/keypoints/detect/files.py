@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keypoints that exist already: CSV files, stored keypoint sets, and features another program wrote."""
+"""Keypoints that exist already: CSV files and stored keypoint sets."""
 
 from __future__ import annotations
 
@@ -21,11 +21,19 @@ from ....model.units import Item
 _IMAGES = ("ppm", "png", "jpg", "jpeg", "pgm", "bmp", "tif", "tiff")
 
 
+def image_stems(image: str) -> list[str]:
+    """What a file of an image may be called before its ending.
+
+    >>> image_stems("1")[:2], image_stems("1")[-1]
+    (['1', '1.ppm'], '1tiff')
+    """
+    return [image, *(f"{image}.{e}" for e in _IMAGES), *(f"{image}{e}" for e in _IMAGES)]
+
+
 def find_file(root: Path, key: str, suffixes: Sequence[str]) -> Path:
     """The file of an image: ``SCENE/1.csv``, ``SCENE/1.ppm.csv`` or the workbench's ``1ppm.csv``."""
     scene, _, image = key.rpartition("/")
-    stems = [image, *(f"{image}.{e}" for e in _IMAGES), *(f"{image}{e}" for e in _IMAGES)]
-    for stem in stems:
+    for stem in image_stems(image):
         for suffix in suffixes:
             path = root / scene / f"{stem}{suffix}"
             if path.is_file():
@@ -129,40 +137,3 @@ class KeypointSetPlaces:
                 f"the rows of keypoint set {self.set_name} have no partners; intersect two sets first"
             )
         return self.set.pairs[item.key]
-
-
-class FeatureFiles(FolderOfImages):
-    """``files:DIR`` alone: keypoints and descriptors of another program, one ``.npz`` an image.
-
-    ``DIR/SCENE/IMAGE.npz`` (or ``IMAGE.ppm.npz``; another ending with ``?suffix=.d2-net``) holds `keypoints`
-    (n, 2) with x and y, (n, 3) with a size or (n, 7), `descriptors` (n, d), and may hold `scores` (n,) and
-    `valid` (n,).
-    Bits are uint8 or bool with ``?distance=hamming``.
-    """
-
-    def __init__(self, path: str, suffix: str = ".npz", distance: str = "l2") -> None:
-        super().__init__(path, suffix)
-        self.distance = distance
-        self.name = f"files:{self.root.name}"
-        self.config = {"suffix": suffix}
-
-    def lookup_item(self, item: Item) -> tuple[Any, Any, Any]:
-        """Keypoints, descriptors and validity of an image."""
-        path = self.file(item)
-        try:
-            with np.load(path, allow_pickle=False) as found:
-                arrays = {name: found[name] for name in found.files}
-        except (ValueError, OSError, EOFError) as e:
-            raise FormatError(path, f"is not an .npz file of arrays ({e})") from e
-        for name in ("keypoints", "descriptors"):
-            if name not in arrays:
-                raise FormatError(path, f"has no array {name!r}; it has {', '.join(arrays) or 'none'}")
-        table = np.asarray(arrays["keypoints"], np.float64)
-        if table.ndim == 2 and table.shape[1] in (2, 3) and "scores" in arrays:
-            size = table[:, 2] if table.shape[1] == 3 else 1.0
-            return (
-                Keypoints.at(table[:, :2], size_px=size, response=arrays["scores"]),
-                arrays["descriptors"],
-                arrays.get("valid"),
-            )
-        return table, arrays["descriptors"], arrays.get("valid")

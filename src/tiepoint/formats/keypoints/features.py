@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Keypoints with descriptors of one image, as several programs write them.
+
+* ``.npz`` under any ending (D2-Net writes ``IMAGE.png.d2-net``): `keypoints` (n, 2 or more; x, y first),
+  `descriptors` (n, d) or (d, n), and perhaps `scores` (n,) and `valid` (n,);
+* CSV: a header with ``x, y``, perhaps ``size, angle, response`` (or ``score``), ``octave, class_id``, and any
+  other columns, which are the descriptor in order;
+* HDF5 of hloc: one group an image with `keypoints`, `descriptors` (d, n) and perhaps `scores`.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...model.errors import FormatError
+from ...model.keypoints import COLUMNS, Keypoints
+from ..matches import hdf5
+from ..matches.table import columns_of, read_table
+
+Array = NDArray[Any]
+_PLACES = (*COLUMNS, "score", "scores")
+
+
+class ImageFeatures(NamedTuple):
+    """Keypoints, descriptors (n, d), validity if stated, and the type that positions were written in."""
+
+    keypoints: Keypoints
+    descriptors: Array
+    valid: Array | None
+    written: np.dtype[Any]
+
+
+def read_features(path: Path) -> ImageFeatures:
+    """The features in a file of one image.
+
+    Raises:
+        FormatError: if it is neither a zip of arrays nor a CSV, or arrays are missing or do not fit.
+    """
+    if path.suffix == ".csv":
+        return _from_csv(path)
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            arrays = {name: found[name] for name in found.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as e:
+        raise FormatError(path, f"is not an .npz file of arrays ({e})") from e
+    for name in ("keypoints", "descriptors"):
+        if name not in arrays:
+            raise FormatError(path, f"has no array {name!r}; it has {', '.join(arrays) or 'none'}")
+    return _made(arrays, path)
+
+
+def read_hdf5_features(path: Path, group: str) -> ImageFeatures:
+    """The features of an image in an HDF5 file; descriptors that fit both ways are (d, n), as in hloc."""
+    with hdf5.opened(path) as file:
+        names = [n for n in ("keypoints", "descriptors", "scores") if n in file[group]]
+        arrays = {name: hdf5.numbers(file[group], name, path) for name in names}
+    if "descriptors" not in arrays:
+        raise FormatError(path, f"{group} has no descriptors; match it elsewhere and bring the matches")
+    if arrays["descriptors"].ndim == 2 and arrays["descriptors"].shape[1] == len(arrays["keypoints"]):
+        arrays["descriptors"] = arrays["descriptors"].T
+    return _made(arrays, path)
+
+
+def _made(arrays: Mapping[str, Array], path: Path) -> ImageFeatures:
+    table, scores = np.asarray(arrays["keypoints"]), arrays.get("scores")
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise FormatError(path, f"keypoints have shape {table.shape}, expected (n, 2) with x and y first")
+    if scores is not None and scores.shape != (len(table),):
+        raise FormatError(path, f"{scores.shape} scores for {len(table)} keypoints")
+    written = table.dtype
+    table = table.astype(np.float64)
+    if table.shape[1] == len(COLUMNS):
+        keypoints = Keypoints.from_array(table)
+    else:
+        size = table[:, 2] if table.shape[1] == 3 else 1.0
+        keypoints = Keypoints.at(table[:, :2], size_px=size, response=0.0 if scores is None else scores)
+    return ImageFeatures(keypoints, upright(arrays["descriptors"], len(table)), arrays.get("valid"), written)
+
+
+def upright(descriptors: Array, rows: int) -> Array:
+    """Descriptors as (n, d): one that has a column and not a row for each keypoint is turned.
+
+    >>> upright(np.zeros((128, 5)), 5).shape, upright(np.zeros((5, 128)), 5).shape
+    ((5, 128), (5, 128))
+    """
+    if descriptors.ndim == 2 and len(descriptors) != rows and descriptors.shape[1] == rows:
+        return descriptors.T
+    return descriptors
+
+
+def is_feature_csv(path: Path) -> bool:
+    """Whether a CSV has positions and descriptors."""
+    names = columns_of(path)
+    return {"x", "y"} <= set(names) and bool(set(names) - {*_PLACES, "pair", "index"})
+
+
+def _from_csv(path: Path) -> ImageFeatures:
+    frame = read_table(path)
+    frame.columns = [str(name).strip() for name in frame.columns]
+    for name in ("x", "y"):
+        if name not in frame.columns:
+            raise FormatError(path, f"has no column {name}; its columns are {', '.join(frame.columns[:8])}")
+    rest = [name for name in frame.columns if name not in _PLACES]
+    if not rest:
+        raise FormatError(path, "has no columns of descriptors besides those of keypoints")
+    try:
+        values = {name: frame[name].to_numpy(np.float64) for name in frame.columns if name in _PLACES}
+        descriptors = frame[rest].to_numpy(np.float64)
+    except (TypeError, ValueError) as e:
+        raise FormatError(path, f"holds something that is no number ({e})") from e
+    angle = values.get("angle", np.full(len(frame), np.nan))
+    response = next((values[n] for n in ("response", "score", "scores") if n in values), 0.0)
+    keypoints = Keypoints.at(
+        np.column_stack([values["x"], values["y"]]),
+        size_px=values.get("size", 1.0),
+        angle_deg=np.where(angle < 0, np.nan, angle),
+        response=response,
+    )
+    return ImageFeatures(keypoints, descriptors.astype(np.float32), None, np.dtype(np.float64))

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Canaries on pairs: what they give follows from the truth, from the pixels, or from nothing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from tiepoint.datasets.pairs.pair import ImagePair
+from tiepoint.formats.image.read import write_image
+from tiepoint.methods.resolve import resolve
+from tiepoint.model.errors import InputError
+from tiepoint.model.units import Item
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (2, 60, 80, 3)).astype(np.uint8)
+ITEM = Item("a--b", "content", truth="t")
+K = np.array([[90.0, 0, 40], [0, 90, 30], [0, 0, 1]])
+
+
+class Payload(NamedTuple):
+    image0: np.ndarray
+    image1: np.ndarray
+    queries: np.ndarray | None = None
+    truth: np.ndarray | None = None
+
+
+def pose():
+    angle = 0.2
+    T = np.eye(4)
+    T[:3, :3] = [[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]]
+    T[:3, 3] = [0.5, 0.1, -0.2]
+    return T
+
+
+@pytest.fixture
+def pair(tmp_path):
+    for name, image in zip("ab", IMAGES, strict=True):
+        write_image(tmp_path / f"{name}.png", image)
+    return ImagePair(
+        "a--b",
+        "s",
+        image0=tmp_path / "a.png",
+        image1=tmp_path / "b.png",
+        K0=K,
+        K1=K,
+        T_0to1=pose(),
+        centre=0.5,
+    )
+
+
+def test_the_points_of_the_oracle_fulfil_the_pose(pair):
+    found = resolve("oracle", family="pairs").extract(ITEM, pair.images())
+    assert len(found["points0"]) == 500
+    T = pose()
+    t = T[:3, 3]
+    cross = np.array([[0, -t[2], t[1]], [t[2], 0, -t[0]], [-t[1], t[0], 0]])
+    u0, u1 = (
+        (np.column_stack([found[n] + 0.5, np.ones(500)]) @ np.linalg.inv(K).T) for n in ("points0", "points1")
+    )
+    residual = np.einsum("ni,ij,nj->n", u1, cross @ T[:3, :3], u0)
+    assert np.abs(residual).max() < 1e-12
+    noisy = resolve("oracle?noise_px=0.5", family="pairs").extract(ITEM, pair.images())
+    apart = noisy["points1"] - found["points1"]
+    assert 0.45 < apart.std() < 0.55
+    np.testing.assert_array_equal(noisy["points0"], found["points0"])
+
+
+def test_the_oracle_answers_queries_and_follows_planes(pair):
+    corrs = np.array([[1.0, 2, 3, 4], [5, 6, 7, 8]])
+    clicked = ImagePair("a--b", "s", image0=pair.image0, image1=pair.image1, truth={"corrs": corrs})
+    found = resolve("oracle", family="pairs").extract(ITEM, clicked.images())
+    np.testing.assert_array_equal(found["answers"], corrs[:, 2:])
+    np.testing.assert_array_equal(found["points0"], corrs[:, :2])
+    h = np.array([[1.0, 0, 30], [0, 1, 0], [0, 0, 1]])
+    plane = ImagePair("a--b", "s", image0=pair.image0, image1=pair.image1, truth={"H": h})
+    found = resolve("oracle", family="pairs").extract(ITEM, plane.images())
+    np.testing.assert_allclose(found["points1"] - found["points0"], [[30, 0]] * len(found["points0"]))
+    assert 0 < len(found["points0"]) < 484
+
+
+def test_the_key_of_the_oracle_changes_with_the_truth():
+    method = resolve("oracle", family="pairs")
+    assert method.key(ITEM) != method.key(Item("a--b", "content", truth="u"))
+    with pytest.raises(InputError, match="no truth that can be told"):
+        method.extract(ITEM, Payload(*IMAGES))
+
+
+def test_random_and_constant_do_not_see_the_truth():
+    queries = np.array([[3.0, 4.0], [5.0, 6.0]])
+    for name in ("random", "constant"):
+        method = resolve(name, family="pairs")
+        blind, told = (method.extract(ITEM, Payload(*IMAGES, queries, t)) for t in (None, np.ones((2, 4))))
+        assert all(np.array_equal(blind[k], told[k]) for k in blind)
+        assert sorted(blind) == sorted(told)
+    constant = resolve("constant", family="pairs").extract(ITEM, Payload(*IMAGES, queries))
+    assert constant["answers"].tolist() == [[39.5, 29.5]] * 2
+    assert len(np.unique(constant["points1"], axis=0)) == 1
+    first, again, other = (
+        resolve("random", family="pairs").extract(ITEM, Payload(*i))["points1"]
+        for i in (IMAGES, IMAGES.copy(), IMAGES[::-1])
+    )
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
