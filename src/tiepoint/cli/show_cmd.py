@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from .common import console, reading
+from .common import console, progress_bars, reading
 from .words import as_flags
 
 
@@ -44,7 +44,10 @@ def show(
 
     with reading(store) as opened:
         found = run_of(load_run(opened, run), opened)
-    told = conventions_of(found) if conventions else None
+        told = None
+        if conventions:
+            with progress_bars() as tell:
+                told = conventions_of(found, opened, tell)
     points = None if curves is None else write_curves(found, curves)
     if json_:
         whole = json_of(found)

@@ -48,6 +48,7 @@ for _family, _room, _names in (
             family=_family,
         )
 TASKS.add("tss", "tiepoint.tasks.dense.tss:TASK", family="dense")
+TASKS.add("pose/relative", "tiepoint.tasks.pairs.relative:TASK", family="pairs")
 
 
 def stored_task(name: str) -> Task:

@@ -168,6 +168,17 @@ class Task:
         """
         return None
 
+    def between(self, protocols: Sequence[str]) -> tuple[str, ...]:
+        """Comparisons between these protocols and `exact` that `conventions_between` needs; none by default.
+
+        They are made from cached features when somebody asks for the gap.
+        """
+        return ()
+
+    def conventions_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
+        """The gap between protocols step by step, from records by comparison, those of `between` included."""
+        return []
+
     def curves(self, records: Sequence[Records]) -> Iterable[tuple[str, str, Any, Any]] | None:
         """Points of curves under `exact`: (group, name of the curve, x, y); None for a task without any."""
         return None

@@ -13,6 +13,7 @@ UNITS = {
     "fraction": (100.0, "%", "percent"),
     "px": (1.0, "px", "pixels"),
     "ms": (1.0, "ms", "milliseconds"),
+    "deg": (1.0, "°", "degrees"),
     "count": (1.0, "", "a count"),
 }
 """By unit of the stored value: the factor to show it with, its sign, its name."""

@@ -94,7 +94,7 @@ def no_records(run: Run) -> str:
 def opened_again(run: Run) -> OpenTask | None:
     """The task of a run bound to its dataset, None where that is not there any more or has changed."""
     dataset = run.manifest.dataset
-    if not dataset.path or not Path(dataset.path).is_dir():
+    if not dataset.path or not Path(dataset.path).exists():
         return None
     try:
         opened = stored_task(run.task).open(Path(dataset.path), run.manifest.options)

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...model.errors import InputError
+from ...run.explain import further_records
+from ...run.prepare import Progress, silent
 from ...run.result import Run
+from ...store.store import Store
 from ...tasks import stored_task
 from ...tasks.base import StepTable, Task
 from ..runs.stored import no_records, records_of
@@ -37,8 +40,11 @@ class Conventions:
         return list(dict.fromkeys(str(s["protocol"]) for s in self.scores))
 
 
-def conventions_of(run: Run) -> Conventions:
+def conventions_of(run: Run, store: Store | None = None, progress: Progress = silent) -> Conventions:
     """The run under every protocol that its scores and records can give.
+
+    Where the steps between protocols need comparisons of their own, these are made from the features that
+    `store` has; `progress` is told.
 
     Raises:
         InputError: The task has one protocol, or the run has scores under one and no records for steps.
@@ -57,7 +63,7 @@ def conventions_of(run: Run) -> Conventions:
         scores += own
         if not own:
             missing.setdefault(protocol, _how_to_get(run, task, protocol))
-    steps, reason = _steps(run, task)
+    steps, reason = _steps(run, task, store, progress)
     if reason is not None and len({s["protocol"] for s in scores}) < 2:
         raise InputError(reason)
     notes = [f"{s['protocol']}: {s['note']}" for s in scores if s["note"]]
@@ -91,9 +97,20 @@ def _how_to_get(run: Run, task: Task, protocol: str) -> str:
     )
 
 
-def _steps(run: Run, task: Task) -> tuple[list[StepTable], str | None]:
+def _steps(
+    run: Run, task: Task, store: Store | None, progress: Progress
+) -> tuple[list[StepTable], str | None]:
     """The tables of steps, and why there are none where the task has them."""
     records = records_of(run, task, "exact")
+    there = [p for p in task.protocols if records_of(run, task, p)]
+    wanted = task.between(there)
+    if wanted and store is not None:
+        try:
+            made = further_records(store, run.stored, wanted, progress)
+        except InputError as e:
+            return [], str(e)
+        own = {task.comparison(p): records_of(run, task, p) for p in there}
+        return task.conventions_between({**own, **made}), None
     try:
         found = task.conventions(records)
     except InputError as e:

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tasks on image pairs share: pairs as items and units, the matches of a pair, one scene a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...datasets.pairs.pair import ImagePair, PairSet
+from ...datasets.pairs.read import read_pairs
+from ...model.errors import InputError, UnknownNameError
+from ...model.hashing import hash_json
+from ...model.records import Records
+from ...model.units import Arrays, Features, Item, Unit
+from ..base import OpenTask, Task
+from ..options import Names, TaskOptions
+
+Floats = NDArray[np.float64]
+FLOW_STEP_PX = 8
+"""A flow is read on a grid with this step, where a task needs matches."""
+
+
+class PairsOptions(TaskOptions):
+    """What every task on image pairs knows."""
+
+    scenes: Names = ()
+    """Scenes to use; all by default."""
+
+    images: str | None = None
+    """Folder that the names of images begin at; by default that of the list of pairs."""
+
+
+@dataclass(frozen=True)
+class PairMatches:
+    """Matches of a pair: `points0` and `points1` (n, 2) in original pixels, first pixel's centre at (0, 0).
+
+    `confidence` (n,) where the method has one; `keypoints` are the numbers of keypoints in both images where
+    they are known.
+    """
+
+    points0: Floats
+    points1: Floats
+    confidence: Floats | None = None
+    keypoints: tuple[int, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.points0)
+
+    def best(self, budget: int, where: str) -> PairMatches:
+        """The `budget` matches of highest confidence, in the order they were given; the first of equals.
+
+        >>> m = PairMatches(np.zeros((3, 2)), np.ones((3, 2)), np.array([0.1, 0.9, 0.9]))
+        >>> m.best(2, "here").confidence.tolist(), m.best(1, "here").confidence.tolist()
+        ([0.9, 0.9], [0.9])
+        """
+        if self.confidence is None:
+            raise InputError(
+                f"{where}: a budget keeps the matches of highest confidence, and these have none; let "
+                "match() return (points0, points1, confidence), or leave the budget out"
+            )
+        kept = np.sort(np.argsort(-self.confidence, kind="stable")[:budget])
+        return replace(
+            self, points0=self.points0[kept], points1=self.points1[kept], confidence=self.confidence[kept]
+        )
+
+
+def matches_of(arrays: Arrays, where: str) -> PairMatches:
+    """The matches among a method's arrays; a flow is read on a grid of `FLOW_STEP_PX` pixels.
+
+    Unknown flow (not finite or 1e9 and more) gives no match.
+    """
+    if "flow" in arrays:
+        return _of_flow(np.asarray(arrays["flow"]), arrays.get("flow_confidence"))
+    if "points0" not in arrays:
+        raise InputError(f"{where}: there are neither matches nor a flow, only {', '.join(sorted(arrays))}")
+    counts = tuple(int(np.asarray(arrays[k])[0]) for k in ("keypoints0", "keypoints1") if k in arrays)
+    confidence = arrays.get("confidence")
+    return PairMatches(
+        np.asarray(arrays["points0"], np.float64),
+        np.asarray(arrays["points1"], np.float64),
+        None if confidence is None else np.asarray(confidence, np.float64),
+        (counts[0], counts[1]) if len(counts) == 2 else None,
+    )
+
+
+def _of_flow(flow: NDArray[Any], confidence: NDArray[Any] | None) -> PairMatches:
+    start = FLOW_STEP_PX // 2
+    y, x = np.mgrid[start : flow.shape[0] : FLOW_STEP_PX, start : flow.shape[1] : FLOW_STEP_PX]
+    moved = flow[y, x].astype(np.float64).reshape(-1, 2)
+    points = np.stack([x, y], axis=-1).astype(np.float64).reshape(-1, 2)
+    known = (np.isfinite(moved) & (np.abs(moved) < 1e9)).all(axis=1)
+    sure = None if confidence is None else np.asarray(confidence, np.float64)[y, x].reshape(-1)[known]
+    return PairMatches(points[known], (points + moved)[known], sure)
+
+
+class OpenPairs(OpenTask):
+    """A task bound to a set of image pairs; an item and a unit are a pair."""
+
+    def __init__(self, task: PairsTask, data: PairSet, options: Any) -> None:
+        self.task, self.options, self.what = task, options, data.what
+        self.pairs = {p.name: p for p in data.pairs}
+        scenes = sorted({p.scene for p in data.pairs})
+        for scene in options.scenes:
+            if scene not in scenes:
+                raise UnknownNameError("scene", scene, scenes)
+        if options.scenes:
+            self.pairs = {name: p for name, p in self.pairs.items() if p.scene in options.scenes}
+        if not self.pairs:
+            raise InputError(f"{task.name}: {data.what} has no pair")
+        self.warnings = (*data.warnings, *task.notices(self))
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """One per pair."""
+        return tuple(Item(name, self.task.content(pair)) for name, pair in self.pairs.items())
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """One per pair."""
+        chosen = self.options.model_dump(
+            mode="json", exclude={"scenes", "images", *self.task.scoring_options}
+        )
+        return tuple(
+            Unit(
+                name,
+                (name,),
+                hash_json([self.task.name, pair.definition(), chosen, self.task.versions(self.options)]),
+            )
+            for name, pair in self.pairs.items()
+        )
+
+    @cached_property
+    def data_hash(self) -> str:
+        """Hash of all images and all truth."""
+        return hash_json([[name, p.content(), p.definition()] for name, p in self.pairs.items()])
+
+    def read(self, item: str) -> Any:
+        """Both images of a pair and, where the task asks for them, the points to carry over."""
+        return self.task.payload(self.pairs[item])
+
+    def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(height, width) of both images."""
+        first, second = self.pairs[item].sizes()
+        return first[::-1], second[::-1]
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """The records of one pair."""
+        return self.task.compare_pair(
+            self.pairs[unit.key], features.arrays(unit.items[0]), self.options, comparison
+        )
+
+
+class PairsTask(Task):
+    """Base of the tasks on image pairs; `needs` names the truth that a pair must have."""
+
+    family = "pairs"
+    needs: ClassVar[str]
+    options: type[PairsOptions] = PairsOptions
+    scoring_options: ClassVar[frozenset[str]] = frozenset()
+    """Options that no comparison depends on."""
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenPairs:
+        """Bind to a file or folder of pairs; everything wrong with it is told at once."""
+        chosen = self.options.read(self.name, options)
+        return OpenPairs(self, read_pairs(Path(data), needs=self.needs, images=chosen.images), chosen)
+
+    def content(self, pair: ImagePair) -> str:
+        """Hash of what a method is given for a pair."""
+        return pair.content()
+
+    def payload(self, pair: ImagePair) -> Any:
+        """What a method is given for a pair."""
+        return pair.images()
+
+    def versions(self, options: Any) -> Mapping[str, str]:
+        """Versions of the libraries whose result a comparison depends on."""
+        return {}
+
+    def notices(self, opened: OpenPairs) -> Sequence[str]:
+        """What the user should know about the data under these options."""
+        return ()
+
+    def compare_pair(self, pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> Records:
+        """Records of one pair from the features of a method."""
+        raise NotImplementedError

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task `pose/relative`: how well matches of two images give the motion between their cameras."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from ...datasets.pairs.pair import ImagePair
+from ...methods.sources import library_versions
+from ...model.records import Records
+from ...model.scores import Score
+from ...model.units import Arrays
+from ..base import Column, MetricInfo, StepTable, TaskInfo
+from ..info import count
+from ..options import several
+from .frames import Frame, parse_frame
+from .opened import OpenPairs, PairsOptions, PairsTask, matches_of
+from .relative_compare import pose_records
+from .relative_protocols import PROTOCOLS, PoseProtocol, exact_protocol
+from .relative_scores import HEADLINE_DEG, headline_rows, pair_shares, protocol_of, scores_of
+from .relative_steps import ARROW, chain, step_tables
+
+_DEGREES = "share of the area under the recall curve of pose errors up to {} degrees"
+
+
+def _frame(value: Any) -> str:
+    return str(parse_frame(str(value)))
+
+
+def _budgets(value: Any) -> tuple[int, ...]:
+    try:
+        found = tuple(sorted({int(v) for v in several(value)}))
+    except (TypeError, ValueError):
+        found = (0,)
+    if any(number < 5 for number in found):
+        raise ValueError(f"budget: expected numbers of at least 5 separated by commas, found {value!r}")
+    return found
+
+
+class RelativeOptions(PairsOptions):
+    """Options of `pose/relative`."""
+
+    estimator: Literal["poselib", "opencv"] = "poselib"
+    """What estimates the pose under `exact`: PoseLib, or OpenCV's USAC with MAGSAC scores."""
+
+    threshold_px: Annotated[float, Field(gt=0)] = 1.0
+    """Threshold of the headline of `exact`, in pixels of its frame; 0.5, 1 and 2 are reported beside it."""
+
+    side_px: Annotated[float, Field(gt=0)] = 1000.0
+    """Longer side of both images in the frame of `exact`."""
+
+    seeds: Annotated[int, Field(ge=1)] = 5
+    """Seeds of the estimator under `exact`."""
+
+    frame: Annotated[str, BeforeValidator(_frame)] | None = None
+    """Frame of the threshold under the papers' protocols, for every dataset: original, WIDTHxHEIGHT,
+    long:SIDE or short:SIDE."""
+
+    permutation_seed: int = 0
+    """Seed of the orders of matches under protocols that shuffle them."""
+
+    budget: Annotated[tuple[int, ...], BeforeValidator(_budgets)] = ()
+    """Numbers of matches of highest confidence to score beside all of them, such as 512,1024,2048."""
+
+    cluster: Literal["scene", "image"] = "scene"
+    """What intervals resample: scenes, or where there are few of them their images, labelled as such."""
+
+
+def _at(words: str) -> Any:
+    return lambda parts: words.format(parts.get("threshold_deg", HEADLINE_DEG))
+
+
+class RelativePose(PairsTask):
+    """Rotation and direction of translation from matches, under `exact` and the protocols of papers.
+
+    Records keep every estimated pose, so that angles, failures and areas are scoring.
+    """
+
+    name = "pose/relative"
+    needs = "pose"
+    options = RelativeOptions
+    protocols = tuple(PROTOCOLS)
+    info = TaskInfo(
+        "How well do the matches of two images give the motion between their cameras?",
+        ("auc", "all"),
+        {
+            "auc": MetricInfo(_at(f"{_DEGREES}; the error is the larger of both angles"), short="@10°"),
+            "auc_seed_sd": MetricInfo(
+                "standard deviation of the area over seeds of the estimator", better="lower"
+            ),
+            "auc_seed_min": MetricInfo("smallest area over seeds of the estimator"),
+            "auc_seed_max": MetricInfo("largest area over seeds of the estimator"),
+            "accuracy": MetricInfo(_at("share of pairs with a pose error below {} degrees")),
+            "map": MetricInfo(_at("mean of the accuracies up to {} degrees in steps of 5")),
+            "maa": MetricInfo("mean accuracy at 1, 2, …, 10 degrees"),
+            "mean_auc": MetricInfo("mean of the areas up to 5, 10 and 20 degrees"),
+            "rotation_error_deg": MetricInfo("median angle between rotations", unit="deg", better="lower"),
+            "translation_error_deg": MetricInfo(
+                "median angle between directions of translation", unit="deg", better="lower"
+            ),
+            "precision": MetricInfo("share of matches near their true epipolar lines, mean over pairs"),
+            "epipolar_precision_px": MetricInfo(
+                lambda parts: (
+                    f"share of matches within {parts.get('tau_px', 'some')} px of their true epipolar lines"
+                )
+            ),
+            "matching_score": MetricInfo("right matches by keypoints of the first image, mean over pairs"),
+            "inliers": count("matches that agree with the estimated pose, mean over pairs"),
+            "matches": count("matches, mean over pairs"),
+            "failures": MetricInfo("pairs for which some call gave no pose", unit="count", better="lower"),
+        },
+        columns=("auc", "accuracy", "precision", "matches", "inliers", "failures"),
+        table_note="auc is the area up to 5, 10 and 20 degrees",
+        licence="ScanNet: terms of use on request; MegaDepth: images under their own licences",
+    )
+
+    def table_columns(self, columns: Sequence[Column]) -> list[Column]:
+        """The three areas that papers print, then what goes with them."""
+        wanted: list[Column] = [("auc", f"threshold_deg={t}") for t in (5, 10, 20)]
+        wanted += [(m, "all") for m in ("precision", "matches", "inliers", "failures")]
+        return [c for c in wanted if c in columns] or super().table_columns(columns)
+
+    def comparison(self, protocol: str) -> str:
+        """The settings of a protocol; `zeb` scores the poses of `loftr`."""
+        own = super().comparison(protocol)
+        return PROTOCOLS[own].comparison or own
+
+    def versions(self, options: Any) -> Mapping[str, str]:
+        """OpenCV and PoseLib decide poses; what is not installed is not asked for."""
+        return library_versions(("cv2", "poselib"))
+
+    def notices(self, opened: OpenPairs) -> Sequence[str]:
+        """Pairs in both directions."""
+        found = []
+        names = {(str(p.image0), str(p.image1)) for p in opened.pairs.values()}
+        twice = sum((b, a) in names for a, b in names) // 2
+        if twice:
+            found.append(f"{twice} pairs stand there in both directions; `exact` counts each of them once")
+        return found
+
+    def settings(self, comparison: str, options: RelativeOptions, dataset: str) -> PoseProtocol:
+        """The protocol behind a comparison under the options, for pairs of a dataset."""
+        exact = exact_protocol(**_exact_options(options))
+        if comparison == "exact":
+            return exact
+        if comparison.endswith(ARROW):
+            return chain(comparison.removesuffix(ARROW), dataset, exact)
+        protocol = PROTOCOLS[comparison]
+        if options.frame is None:
+            return protocol
+        frames: Mapping[str, Frame] = {"": parse_frame(options.frame)}
+        return replace(protocol, settings=tuple(replace(s, frames=frames) for s in protocol.settings))
+
+    def compare_pair(self, pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> Records:
+        """Estimated poses of one pair under every setting of a protocol."""
+        matches = matches_of(arrays, pair.name)
+        budgets = (0, *options.budget)
+        chosen = [matches if b == 0 else matches.best(b, pair.name) for b in budgets]
+        protocol = self.settings(comparison, options, pair.dataset)
+        meta = {
+            "protocol": comparison,
+            "exact": _exact_options(options),
+            "budgets": list(budgets),
+            "cluster": options.cluster,
+        }
+        return pose_records(pair, dict(zip(budgets, chosen, strict=True)), protocol, options, meta)
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores under a protocol, from records alone."""
+        self.comparison(protocol)
+        return scores_of(records, protocol)
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """Failures, datasets whose frame a protocol does not know, cameras that share their centre."""
+        told = []
+        still = sum(bool(r.meta["still"]) for r in records)
+        if still:
+            told.append(f"{still} pairs have no translation; `exact` scores their rotation alone")
+        unknown = sorted({str(r.meta["dataset"]) or "not named" for r in records if r.meta["unknown"]})
+        if unknown:
+            name = records[0].meta["protocol"]
+            told.append(
+                f"{name} has no rule for the dataset {', '.join(unknown)}: original pixels are used; `frame` "
+                "sets another size"
+            )
+        if records and records[0].meta["protocol"] == "roma":
+            told.append(
+                "roma draws its matches anew for every repeat; with given matches it only shuffles them"
+            )
+        return told
+
+    def between(self, protocols: Sequence[str]) -> tuple[str, ...]:
+        """One chain a protocol that shares no comparison with another before it."""
+        if "exact" not in protocols:
+            return ()
+        return tuple(f"{p}{ARROW}" for p in protocols if p not in ("exact", "imc"))
+
+    def conventions_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
+        """Areas after each step from a protocol to `exact`."""
+        exact = protocol_of(records["exact"], "exact")
+        tables: list[StepTable] = []
+        for comparison, walked in records.items():
+            if comparison.endswith(ARROW) and walked:
+                name = comparison.removesuffix(ARROW)
+                tables += step_tables(name, records[self.comparison(name)], walked, exact)
+        return tables
+
+    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+        """Share of the area up to 10 degrees of each pair, for galleries."""
+        from .relative_errors import Poses
+
+        if not records or records[0].meta["protocol"] != "exact":
+            return
+        poses, protocol = Poses(records), protocol_of(records, "exact")
+        table = pair_shares(poses, protocol, headline_rows(poses, protocol), HEADLINE_DEG)
+        for record, value in zip(records, table.mean(axis=0), strict=True):
+            yield str(record.meta["pair"]), float(value)
+
+
+def _exact_options(options: RelativeOptions) -> dict[str, Any]:
+    return {
+        "estimator": options.estimator,
+        "side_px": options.side_px,
+        "threshold_px": options.threshold_px,
+        "seeds": options.seeds,
+    }
+
+
+TASK = RelativePose()
