@@ -121,6 +121,7 @@ class RelativePose(PairsTask):
     def table_columns(self, columns: Sequence[Column]) -> list[Column]:
         """The three areas that papers print, then what goes with them."""
         wanted: list[Column] = [("auc", f"threshold_deg={t}") for t in (5, 10, 20)]
+        wanted = wanted if set(wanted) & set(columns) else [("auc", "all")]
         wanted += [(m, "all") for m in ("precision", "matches", "inliers", "failures")]
         return [c for c in wanted if c in columns] or super().table_columns(columns)
 
