@@ -79,6 +79,14 @@ def test_turned_intrinsics_equal_the_golden_ones(folder: Path, turns: int) -> No
     np.testing.assert_array_equal(pair.K1, golden)
 
 
+@pytest.mark.skipif(not GOLDEN.is_file(), reason="golden/pose.json is not beside TIEPOINT_TEST_DATA")
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_turned_poses_equal_the_golden_ones(folder: Path, turns: int) -> None:
+    golden = json.loads(GOLDEN.read_text())["superglue.rotate_pose_inplane"][str(turns)]
+    (folder / "pairs_with_gt.txt").write_text(line(pose(), (0, turns)) + "\n")
+    np.testing.assert_allclose(read_pairs(folder).pairs[0].T_0to1, golden, atol=1e-15)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

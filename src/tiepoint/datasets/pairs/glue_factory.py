@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ...formats.text_file import read_lines
+from ...model.errors import FormatError
 from .draft import Draft
 from .findings import Findings
 from .scenes import dataset_of, known_sizes
@@ -65,7 +66,10 @@ def one_line_drafts(root: Path, findings: Findings) -> list[Draft] | None:
     files = sorted([*root.glob("*.txt"), *root.glob("*/*.txt")])
     drafts: list[Draft] = []
     for file in files:
-        lines = [line for line in read_lines(file) if line]
+        try:
+            lines = [line for line in read_lines(file) if line]
+        except FormatError:
+            lines = []
         fields = lines[0].split() if lines else []
         if len(lines) != 1 or len(fields) != 38:
             if drafts:

@@ -34,7 +34,7 @@ class PairImages(NamedTuple):
     truth: Matrix | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ImagePair:
     """Two images and what is known about how they correspond.
 
