@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -203,3 +204,13 @@ def test_poselib_knows_every_option_we_set():
 
     assert ransac_options(POSELIB, 0).keys() <= poselib.RansacOptions().keys()
     assert ransac_options(POSELIB, 0, "max_reproj_error").keys() <= poselib.RansacOptions().keys()
+
+
+def test_two_threads_give_the_bits_of_one():
+    """Both libraries let go of the interpreter while they work, so a task may call them side by side."""
+    matches = [seen(80, noise_px=1.0, outliers=40, seed=s) for s in range(6)]
+    for est in (OPENCV, USAC, POSELIB):
+        alone = [estimate(est, *m, K0, K1).R.tobytes() for m in matches]
+        with ThreadPoolExecutor(2) as pool:
+            together = list(pool.map(lambda m, est=est: estimate(est, *m, K0, K1).R.tobytes(), matches))
+        assert together == alone
