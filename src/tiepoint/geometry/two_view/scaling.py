@@ -45,7 +45,7 @@ def unchanged(size: Size) -> Resize:
     return Resize((size[0], size[1]), (1.0, 1.0))
 
 
-def exactly(size: Size, width: int, height: int) -> Resize:
+def exactly(size: Size, width: float, height: float) -> Resize:
     """Stretched to (width, height), aspect ratio not kept.
 
     >>> exactly((1296, 968), 640, 480).size
@@ -71,7 +71,7 @@ def superglue_size(size: Size, resize: tuple[int, ...]) -> Resize:
     return long_side(size, resize[0], rounding="round")
 
 
-def long_side(size: Size, n: int, rounding: str = "real") -> Resize:
+def long_side(size: Size, n: float, rounding: str = "real") -> Resize:
     """The longer side becomes n; see `short_side` for `rounding`.
 
     >>> long_side((1600, 1185), 1000).size
@@ -80,7 +80,7 @@ def long_side(size: Size, n: int, rounding: str = "real") -> Resize:
     return _one_side(size, n, n / max(size), size[0] >= size[1], rounding)
 
 
-def short_side(size: Size, n: int, rounding: str = "real") -> Resize:
+def short_side(size: Size, n: float, rounding: str = "real") -> Resize:
     """The shorter side becomes n.
 
     `rounding` of the sides: `real` keeps fractions and one factor for both axes; `round` rounds half to even;
@@ -160,14 +160,14 @@ def _about_z(turns: int) -> Floats:
     return z
 
 
-def _one_side(size: Size, n: int, factor: float, fixed_width: bool, rounding: str) -> Resize:
+def _one_side(size: Size, n: float, factor: float, fixed_width: bool, rounding: str) -> Resize:
     w, h = size
     if rounding == "real":
         return Resize((w * factor, h * factor), (factor, factor))
     if rounding == "round":
         new: Size = (round(w * factor), round(h * factor))
     elif rounding == "trunc":
-        new = (n, int(n / (w / h))) if fixed_width else (int(n * w / h), n)
+        new = (int(n), int(n / (w / h))) if fixed_width else (int(n * w / h), int(n))
     else:
         raise InputError(f"`rounding` is real, round or trunc, found {rounding!r}")
     return Resize(new, (new[0] / w, new[1] / h))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ...geometry.two_view.scaling import Resize, exactly, long_side, short_side, unchanged
 from ...model.errors import InputError
 
 Size = tuple[int, int]
@@ -27,15 +28,17 @@ class Frame:
     side: float = 0.0
     height: float = 0.0
 
+    def resize(self, size: Size) -> Resize:
+        """How an image of (width, height) is resized."""
+        if self.rule == "original":
+            return unchanged(size)
+        if self.rule == "size":
+            return exactly(size, self.side, self.height)
+        return (long_side if self.rule == "long" else short_side)(size, self.side)
+
     def scales(self, size: Size) -> tuple[float, float]:
         """Factors of x and y for an image of (width, height)."""
-        width, height = size
-        if self.rule == "original":
-            return 1.0, 1.0
-        if self.rule == "size":
-            return self.side / width, self.height / height
-        factor = self.side / (max(size) if self.rule == "long" else min(size))
-        return factor, factor
+        return self.resize(size).scale
 
     def __str__(self) -> str:
         if self.rule == "original":

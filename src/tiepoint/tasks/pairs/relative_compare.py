@@ -20,7 +20,7 @@ from ...geometry.two_view.epipolar import (
     squared_distances,
 )
 from ...geometry.two_view.estimators import Estimate, estimate, shuffles
-from ...geometry.two_view.scaling import scaled_intrinsics
+from ...geometry.two_view.scaling import in_frame
 from ...model.errors import InputError
 from ...model.records import Records
 from .opened import PairMatches
@@ -73,15 +73,12 @@ def _truth(pair: ImagePair) -> tuple[Floats, Floats, Floats]:
 def _poses(pair: ImagePair, matches: PairMatches, setting: Setting, seed: int) -> Iterator[Estimate]:
     """The estimates of all repeats of a setting."""
     frame = setting.frame(pair.dataset)
-    points, cameras = [], []
     shift = pair.centre if setting.centre else 0.0
-    for x, K, size in zip((matches.points0, matches.points1), _truth(pair)[:2], pair.sizes(), strict=True):
-        sx, sy = frame.scales(size)
-        points.append((x + shift) * np.array([sx, sy]))
-        cameras.append(scaled_intrinsics(K, sx, sy))
+    resizes = [frame.resize(size) for size in pair.sizes()]
+    points = matches.points0 + shift, matches.points1 + shift
+    x0, x1, K0, K1 = in_frame(*points, *_truth(pair)[:2], *resizes)
     for order, own_seed in _orders(matches, setting, seed):
-        matched = points[0][order], points[1][order]
-        yield estimate(setting.estimator, *matched, cameras[0], cameras[1], own_seed)
+        yield estimate(setting.estimator, x0[order], x1[order], K0, K1, own_seed)
 
 
 def _orders(matches: PairMatches, setting: Setting, seed: int) -> Iterator[tuple[NDArray[Any], int | None]]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...geometry.two_view.angles import STABLE, has_baseline, pose_errors
-from ...metrics.error_curves import auc_exact, auc_sorted_as_given, auc_trapezoid
+from ...metrics.error_curves import auc_exact, auc_rounded, auc_sorted_as_given, auc_trapezoid
 from ...model.records import Records
 from .relative_protocols import PoseProtocol, Scoring
 
@@ -91,7 +91,7 @@ AREAS: Mapping[str, Callable[[Floats, float], float]] = {
     "exact": auc_exact,
     "trapezoid": auc_trapezoid,
     "as-sorted": auc_sorted_as_given,
-    "rounded": lambda errors, t: round(auc_trapezoid(errors, t), 4),
+    "rounded": auc_rounded,
     "degrees": auc_trapezoid,
 }
 """Area under the recall curve of errors up to a threshold, by name of the rule."""

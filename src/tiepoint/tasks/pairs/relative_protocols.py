@@ -249,7 +249,7 @@ def exact_protocol(
     base = (
         replace(_POSELIB, max_iterations=10000, fewest=FEWEST)
         if estimator == "poselib"
-        else Estimator("usac-e", threshold_px=1.0, confidence=0.9999, max_iterations=10000, fewest=FEWEST)
+        else Estimator("usac-e", 1.0, confidence=0.9999, max_iterations=10000, distance=1e9, fewest=FEWEST)
     )
     settings = tuple(
         Setting(
