@@ -128,7 +128,8 @@ class Context:
                 )
             contents.append(content)
         parts = [RECORD_FORMAT, self.task.name, unit.definition, comparison, self.method.distance, contents]
-        return hash_json(["records", *parts])
+        rule = self.task.rule_of_comparison(comparison)
+        return hash_json(["records", *parts, *([rule] if rule > 1 else [])])
 
 
 @dataclass(frozen=True)

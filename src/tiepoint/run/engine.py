@@ -34,7 +34,7 @@ from .fitting import Fitting
 from .prepare import Prepared, Progress, Request, load_task, method_key, prepare, silent
 from .result import Run
 from .scoring import UnitRecords, scores_under
-from .update import bring_up_to_date, protocols_of
+from .update import bring_up_to_date, outdated, protocols_of
 
 __all__ = ["Request", "Shared", "evaluate", "evaluate_prepared", "load_task"]
 
@@ -274,12 +274,12 @@ def _recipe(request: Request, method: Method, store: Store) -> Recipe | None:
 
 
 def _finished(store: Store, run_id: str, protocols: Sequence[str]) -> StoredRun | None:
-    """The stored run where it has all that is asked for; one made by older rules is brought up to date."""
+    """The stored run where it has all that is asked for; one scored by older rules is brought up to date."""
     run = next((r for r in load_runs(store, run_id=run_id) if r.id == run_id), None)
     if run is None or run.status != "done":
         return None
     run = bring_up_to_date(store, run) or run
-    if not set(protocols_of(run)).issuperset(protocols):
+    if not set(protocols_of(run)).issuperset(protocols) or set(outdated(run)).intersection(protocols):
         return None
     keys = (key for by in run.manifest.units.values() for key in by.values())
     return run if all(key in store.records for key in keys) else None

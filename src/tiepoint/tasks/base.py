@@ -106,6 +106,22 @@ class Task:
     options: type[TaskOptions] = TaskOptions
     """The model of its options; none by default."""
 
+    rules: ClassVar[Mapping[str, int]] = {}
+    """Number of a protocol's rules of comparing, where they have changed since the first, which are 1.
+
+    Raise it when records of the protocol come out otherwise: they are then made anew, and stored runs that
+    were made by older rules are marked until they are run again. Where only the way from records to scores
+    changes, raise `SCORING` instead.
+    """
+
+    def rule(self, protocol: str) -> int:
+        """Number of the rules of a protocol."""
+        return self.rules.get(protocol, 1)
+
+    def rule_of_comparison(self, comparison: str) -> int:
+        """The highest number among the protocols that score a comparison: its records are of that age."""
+        return max((n for p, n in self.rules.items() if self.comparison(p) == comparison), default=1)
+
     def metric(self, name: str) -> MetricInfo:
         """Facts of a metric; of one that the task does not declare, that it is a fraction."""
         return self.info.metrics.get(name, MetricInfo())
