@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 UnitRecords = Mapping[str, Mapping[str, Records]]
 """Records by unit and comparison."""
 
-SCORING = 2
+SCORING = 3
 """Number of the rules by which records become scores and intervals; raise it when these change.
 
 Scores stored under another number are made again from their records.

@@ -73,13 +73,11 @@ def rescored(store: Store, run: StoredRun) -> StoredRun:
     warnings = list(run.manifest.warnings)
     for protocol in protocols_of(run):
         stored = [dict(s) for s in run.scores if s["protocol"] == protocol]
-        if run.manifest.imported and not run.manifest.units:  # numbers of another tool, and nothing else
+        alone = run.manifest.imported and not run.manifest.units  # numbers of another tool, and no records
+        if alone or protocol in old:
             rows += stored
-            values[protocol] = store.values.put(())
-            continue
-        if protocol in old:
-            rows += stored
-            values[protocol] = run.manifest.values.get(protocol) or store.values.put(())
+            key = run.manifest.values.get(protocol, "")
+            values[protocol] = key if key in store.values else store.values.put(())
             continue
         found = _scores_again(store, run, protocol)
         if found is None:

@@ -10,9 +10,11 @@ import sqlalchemy as sa
 import tiepoint as tp
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.model.errors import FormatError, InputError
+from tiepoint.run import finish
 from tiepoint.run.importers import import_files
 from tiepoint.run.importers.workbench import is_workbench
 from tiepoint.run.importers.workbench_scores import parse_metadata
+from tiepoint.run.update import bring_up_to_date
 from tiepoint.store.keypoint_sets import load_keypoint_set
 from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store
@@ -112,6 +114,19 @@ def test_scenes_of_the_metadata_give_intervals(database, tmp_path):
     assert macro["low"] < 0.35 < macro["high"]
     assert ranking.value("ap", "scene=v_c", "workbench") == pytest.approx(0.3)
     assert ranking.value("ap", "scene=v_f", "workbench") == pytest.approx(0.6)
+
+
+def test_scenes_of_imported_numbers_survive_new_rules(database, tmp_path, monkeypatch):
+    with Store.open(tmp_path / "store") as store:
+        with monkeypatch.context() as past:
+            past.setattr(finish, "SCORING", -1)
+            import_files([database], store)
+        (before,) = [r for r in load_runs(store) if r.task == "keypoints/ranking" and r.method == "sift"]
+        after = bring_up_to_date(store, before)
+        assert after.manifest.scoring == finish.SCORING
+        assert after.scores == before.scores
+        tables = store.values.get(after.manifest.values["workbench"])
+        assert any(table is not None for table in tables.values())
 
 
 def test_sets_keep_the_order_of_insertion(database, tmp_path):
