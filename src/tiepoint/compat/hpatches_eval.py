@@ -25,7 +25,7 @@ from .._version import __version__
 from ..datasets.hpatches.layout import STANDARD_IMAGES
 from ..datasets.hpatches.release_2017 import official_splits
 from ..formats.hpatches.descriptor_table import find_descriptor_file, table_shape
-from ..formats.hpatches.splits import Split, read_splits
+from ..formats.hpatches.splits import Split, read_splits, splits_file
 from ..methods.checks import KEEP_ZEROS
 from ..model.errors import FormatError, InputError, ProblemsError, TiepointError, UnknownNameError
 from .hpatches_results import PROTOCOL, TASKS, results_of, write_results
@@ -155,8 +155,8 @@ def write_lengths(lengths: dict[str, int], scratch: Path) -> Path:
 
 
 def _split(tasks: Path, name: str) -> Split:
-    path = tasks / "splits.json"
-    known = read_splits(path) if path.is_file() else official_splits()
+    path = splits_file(tasks)
+    known = official_splits() if path is None else read_splits(path)
     if name not in known:
         raise UnknownNameError("split", name, known)
     return known[name]
