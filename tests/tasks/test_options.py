@@ -56,7 +56,10 @@ FLIPS: dict[str, dict[str, Any]] = {
     "keypoints/geometry": {
         "scenes": "i_one", "seed": 1, "ratio": 0.99, "ransac_px": 30, "max_iterations": 1, "matcher": "own",
     },
-    "tss": {"missing": "zero", "auto_flip": "on", "use_prec": "true", "subsets": "OTHER"},
+    "tss": {
+        "missing": "zero", "auto_flip": "on", "use_prec": "true", "subsets": "OTHER", "compare": "less_than",
+        "complement": "yes", "pixels": "foreground", "larger_side": "source",
+    },
     "dense/flow": {"missing": "skip", "kinds": "b", "thresholds_px": "2", "alphas": [0.2]},
     "dense/pck": {"missing": "zero", "kinds": "b", "alphas": "0.2", "scale": "image"},
 }  # fmt: skip

@@ -165,6 +165,7 @@ class _Desk:
                 with self.checks.noting():
                     check(task)
             self.opened[key] = task.open(request.data, request.options)
+            task.options.check_protocols(task.name, request.options, request.protocols or task.protocols[:1])
         self.seconds[key] = time.perf_counter() - started
 
     def resolve(self, request: Request) -> None:

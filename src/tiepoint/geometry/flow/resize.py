@@ -47,6 +47,18 @@ def resize_flow_pair(
     return one(flow1, size1, old2, size2, rule), one(flow2, size2, old1, size1, rule)
 
 
+def same_scale(size: Size, full: Size, other: Size) -> Size:
+    """The size of the other image, `other` when full, where one that is `full` has `size`; by the widths.
+
+    Where a method gave one flow only, nobody knows at which size it saw the other image: at the same scale.
+
+    >>> same_scale((20, 30), (40, 60), (50, 80))
+    (25, 40)
+    """
+    scale = size[1] / full[1]
+    return max(1, round(other[0] * scale)), max(1, round(other[1] * scale))
+
+
 def _size(flow: Flow) -> Size:
     return int(flow.shape[0]), int(flow.shape[1])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -73,6 +73,30 @@ class TssOptions(DenseOptions):
 
     subsets: Names = ()
     """Subsets to use; all by default."""
+
+    compare: Literal["at_most", "less_than"] = "at_most"
+    """A pixel is right where its error is at most the threshold, or less than it; under `exact` only."""
+
+    complement: Flag = False
+    """Flow accuracy is 1 less the share of right pixels, as the kit's Readme has it; under `exact` only."""
+
+    pixels: Literal["known_flow", "foreground"] = "known_flow"
+    """Pixels that count: those of known true flow, or the true foreground, where a pixel without true flow is
+    not right; under `exact` only."""
+
+    larger_side: Literal["target", "source", "both"] = "target"
+    """Thresholds are percent of the larger side of the image that a flow points into (`target`), of that it
+    lives on (`source`), or of the larger of the two (`both`); under `exact` only."""
+
+    only_under: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("compare", "complement", "pixels", "larger_side"), "exact"
+    )
+
+    def definition(self) -> dict[str, Any]:
+        """What decides about records: all but the subsets; of the rules of the Readme those asked for."""
+        plain = self.model_dump(exclude={"subsets"})
+        asked = self.model_dump(exclude_defaults=True)
+        return {k: v for k, v in plain.items() if k not in self.only_under or k in asked}
 
 
 def left_out(problems: Sequence[str], *, shown: int = 5) -> list[str]:

@@ -59,8 +59,9 @@ class Tss(DenseTask):
         licence="research use only",
     )
     protocols = ("exact", "tss-cpp", "tss-matlab")
-    rules: ClassVar[Mapping[str, int]] = {"tss-cpp": 2}
-    """2: resized flows are scaled by float64 factors, and unknown flow both ways is judged as it is."""
+    rules: ClassVar[Mapping[str, int]] = {"exact": 2, "tss-cpp": 2, "tss-matlab": 2}
+    """2: one flow without the other has a score. Under `tss-cpp` also: resized flows are scaled by factors of
+    float64, and unknown flow both ways is judged as it is."""
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenTss:
         """Bind to a dataset folder."""
