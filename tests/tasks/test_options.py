@@ -194,7 +194,9 @@ def _other_tasks(task: Task, tmp_path: Path) -> Path:
 def test_no_option_is_left_out_above() -> None:
     for entry in TASKS:
         if entry.package is None:
-            assert FLIPS[entry.name].keys() == TASKS.imported(entry).options.model_fields.keys(), entry.name
+            task = TASKS.imported(entry)
+            passing = {*task.writing_options, *task.printing_options}  # these change no record and no score
+            assert FLIPS[entry.name].keys() | passing == task.options.model_fields.keys(), entry.name
 
 
 def test_every_option_says_what_it_does() -> None:

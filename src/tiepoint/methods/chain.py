@@ -16,9 +16,9 @@ from . import normalise
 from . import transforms as plain
 from .base import Method
 from .checks import check_descriptors
+from .resolve import REAL_VALUED
 from .spec import Stage, arguments
 
-REAL_VALUED = ("l2", "l1", "cosine")
 ROOTING = ("rootsift", "power")
 ZERO_IS_DEFINED = ("hpatches-python", "hpatches-matlab")
 """The older tools set undefined rows to zero and compared them; that is part of these two methods."""

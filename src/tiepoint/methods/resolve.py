@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ..model.edges import DISTANCES, distance_of
-from ..model.errors import InputError
+from ..model.errors import InputError, UnknownNameError
 from ..model.units import Arrays, Item
 from .base import Method
 from .checks import check_on_bad
 from .identity import config_of, item_part
 from .names import FAMILIES, METHODS
-from .spec import FilesSpec, Spec, Stage, built, name_of, parse_spec
-from .user_code import load_from_file
+from .spec import FilesSpec, Spec, Stage, built, name_of, parameters_of, parse_spec
+from .user_code import is_ours, load_from_file
 
 BINDERS: dict[str, str] = {
     "patches": "tiepoint.methods.patches.bind:bind_patches",
@@ -26,6 +27,12 @@ BINDERS: dict[str, str] = {
 }
 """By family, what turns an object into `extract`: called with (thing, name=, distance=, on_bad=)."""
 
+
+REAL_VALUED = ("l2", "l1", "cosine")
+"""Distances of numbers; bits are compared by `hamming`."""
+
+CHOICES = ("l1", "l2")
+"""What ``?distance=`` may say of a built-in patch descriptor."""
 
 _DEVICE = re.compile(r"cpu|mps|cuda(:\d+)?")
 
@@ -53,11 +60,12 @@ def resolve(
     """The method that `spec` stands for.
 
     Args:
-        spec: a registered name (``sift``), with parameters (``resize?size=6``) and transforms
-            (``sift+rootsift``); ``files:DIR``, ``onnx:FILE``, ``torchscript:FILE``,
-            ``kornia:NAME?weights=FILE``; ``my_file.py:MyDescriptor``; or an object or class with
-            ``describe`` or ``lookup``; or a `Method`, which is returned as it is. For keypoints also
-            ``DESCRIPTOR@DETECTOR`` (``brief@fast``, ``sift@set:NAME``), and a pair (descriptor, detector).
+        spec: a registered name (``sift``), with parameters (``resize?size=6``, for patch descriptors that are
+            not bits also ``sift?distance=l1``) and transforms (``sift+rootsift``); ``files:DIR``,
+            ``onnx:FILE``, ``torchscript:FILE``, ``kornia:NAME?weights=FILE``; ``my_file.py:MyDescriptor``; or
+            an object or class with ``describe`` or ``lookup``; or a `Method`, which is returned as it
+            is. For keypoints also ``DESCRIPTOR@DETECTOR`` (``brief@fast``, ``sift@set:NAME``), and a
+            pair (descriptor, detector).
         family: ``patches``, ``keypoints`` or ``dense``.
         device: handed to methods that take one.
         on_bad: ``error`` (rows that cannot be compared stop the run), ``miss`` (they count as failures) or
@@ -70,6 +78,8 @@ def resolve(
     'l2'
     >>> resolve("resize?size=4", family="patches").name, resolve("resize?size=6", family="patches").name
     ('resize', 'resize?size=6')
+    >>> resolve("pixels?distance=l1", family="patches").distance
+    'l1'
     """
     if isinstance(spec, Method):
         return spec if name is None else replace(spec, name=name)
@@ -108,7 +118,29 @@ def _made_from(parsed: Spec, family: str, device: str) -> tuple[Any, str]:
         made = built(factory, Stage(str(base.argument), base.params), device)
     else:
         factory = METHODS.load(base.name, family=family)
+        if family == "patches" and "distance" in base.params and _is_plain(factory):
+            return _with_distance(factory, base, device)
         made = built(factory, base, device)
+    return made, name_of(made, base, factory)
+
+
+def _is_plain(factory: Any) -> bool:
+    """Whether this is a class of ours that does not take a distance itself."""
+    return inspect.isclass(factory) and is_ours(factory) and "distance" not in parameters_of(factory)
+
+
+def _with_distance(factory: Any, base: Stage, device: str) -> tuple[Any, str]:
+    """The object of a built-in patch descriptor, compared by the distance that ``?distance=`` says."""
+    rest = {k: v for k, v in base.params.items() if k != "distance"}
+    made = built(factory, Stage(base.name, rest, base.argument), device)
+    own, wanted = distance_of(made), str(base.params["distance"])
+    if wanted == own:
+        return made, name_of(made, Stage(base.name, rest, base.argument), factory)
+    if own not in REAL_VALUED:
+        raise InputError(f"{base.name} makes bits, which are compared by {own}; leave out ?distance={wanted}")
+    if wanted not in CHOICES:
+        raise UnknownNameError(f"distance of {base.name}", wanted, CHOICES)
+    made.distance = wanted
     return made, name_of(made, base, factory)
 
 

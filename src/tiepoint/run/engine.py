@@ -85,7 +85,8 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
     context = context_of(prepared, store, shared, method)
     kept = context.unkept is None
     if kept and (stored := _finished(store, run_id(manifest), protocols)) is not None:
-        found = Run.kept(stored, store, _records(store, stored.manifest.units), protocols)
+        records = _records(store, stored.manifest.units)
+        found = Run.kept(stored, store, records, protocols, task.first(request.options))
         return replace(found, warnings=list(dict.fromkeys([*manifest.warnings, *found.warnings])))
     recipe = _recipe(request, method, store) if kept else None
     try:
@@ -120,7 +121,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         time_s=time.perf_counter() - started,
         keypoint_set=method.meta.get("keypoint_set"),
     )
-    return Run.kept(run, store, made, protocols)
+    return Run.kept(run, store, made, protocols, task.first(request.options))
 
 
 def context_of(prepared: Prepared, store: Store, shared: Shared, method: Method | None = None) -> Context:
@@ -152,7 +153,7 @@ def about(prepared: Prepared, method: Method, fit: Fitting) -> Manifest:
         method=facts,
         protocols=prepared.protocols,
         warnings=(*prepared.opened.warnings, *fit.notices, *(() if is_kept(prepared) else (unkept,))),
-        **of_data(prepared.opened, request.data, request.options),
+        **of_data(prepared.opened, request.data, prepared.task.kept_options(request.options)),
     )
 
 

@@ -220,6 +220,47 @@ class Task:
     writes_results: ClassVar[bool] = False
     """Whether `write_run` writes result files for other programs."""
 
+    result_forms: ClassVar[tuple[str, ...]] = ("final",)
+    """Forms in which it can write them; `document` is that of the task's original document."""
+
+    writing_options: ClassVar[tuple[str, ...]] = ()
+    """Options that only say how result files are written."""
+
+    printing_options: ClassVar[tuple[str, ...]] = ()
+    """Options that only say what is printed first."""
+
+    def kept_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options that are part of a run: all but those about its printing and its result files."""
+        passing = (*self.writing_options, *self.printing_options)
+        return {name: value for name, value in options.items() if name not in passing}
+
+    def first(self, options: Mapping[str, Any]) -> tuple[str, str] | None:
+        """The metric to print before all others under these options, and a sentence that says what it is."""
+        return None
+
+    def instead(self, column: Column) -> Column | None:
+        """The score that stands before one of this column where that carries a caution."""
+        return None
+
+    def write_document(
+        self,
+        folder: Path,
+        name: str,
+        opened: Any,
+        records: Mapping[str, Mapping[str, Records]],
+        arrays: Callable[[str], Arrays],
+    ) -> Iterator[Path]:
+        """Write the result files of a run below `folder` as the task's original document shows them.
+
+        Args:
+            folder: To write into.
+            name: Of the method, for its folder.
+            opened: The open task.
+            records: Of the run, by unit and comparison.
+            arrays: Features of an item by its key.
+        """
+        raise InputError(f"{self.name} has no form of result files but {', '.join(self.result_forms)}")
+
     def write_run(
         self,
         folder: Path,
