@@ -264,8 +264,10 @@ def _unnamed(rows: list[dict[str, Any]], base: str, path: Path) -> tuple[list[di
         _read_texts(row)
     if not rows:
         return rows, []
-    called = base if len(rows) == 1 else f"{base}-1 to {base}-{len(rows)}, in the order of the rows"
-    note = f"{path.name} does not say which descriptors it has (there is no table experiments): {called}"
+    called = (
+        f"it is {base}" if len(rows) == 1 else f"they are {base}-1 to {base}-{len(rows)}, as the rows come"
+    )
+    note = f"{path.name} has no table experiments that names its descriptors: {called}; `name` renames them"
     return rows, [note]
 
 

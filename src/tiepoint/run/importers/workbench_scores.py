@@ -73,7 +73,7 @@ def parse_metadata(text: str) -> dict[str, str]:
         except ValueError:
             return {}
         return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
-    pairs = (part.partition("=") for part in text.split(";") if part.strip())
+    pairs = (part.partition("=") for part in text.split(";") if "=" in part)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
