@@ -92,11 +92,13 @@ class TssOptions(DenseOptions):
         ("compare", "complement", "pixels", "larger_side"), "exact"
     )
 
+    def of_the_readme(self) -> dict[str, Any]:
+        """The rules of the kit's Readme that were asked for instead of those of its programs."""
+        return self.model_dump(include=set(self.only_under), exclude_defaults=True)
+
     def definition(self) -> dict[str, Any]:
         """What decides about records: all but the subsets; of the rules of the Readme those asked for."""
-        plain = self.model_dump(exclude={"subsets"})
-        asked = self.model_dump(exclude_defaults=True)
-        return {k: v for k, v in plain.items() if k not in self.only_under or k in asked}
+        return self.model_dump(exclude={"subsets", *self.only_under}) | self.of_the_readme()
 
 
 def left_out(problems: Sequence[str], *, shown: int = 5) -> list[str]:

@@ -52,10 +52,10 @@ class OpenTss(OpenTask):
         if not self.pairs:
             raise ProblemsError(f"no pair in {data} has complete ground truth", problems)
         self.warnings = left_out(problems)
-        if self.options.complement:
-            self.warnings.append(
-                "under exact, flow accuracy is 1 less the share of right pixels: a perfect flow scores 0"
-            )
+        if asked := self.options.of_the_readme():
+            rules = ", ".join(f"{name}={str(value).lower()}" for name, value in asked.items())
+            slip = "; a perfect flow scores 0" if self.options.complement else ""
+            self.warnings.append(f"flow accuracy under exact is that of the kit's Readme in {rules}{slip}")
 
     @cached_property
     def items(self) -> Sequence[Item]:
