@@ -40,6 +40,8 @@ class Hooks(Protocol):
     """Of ours: whether values are square roots already."""
     keypoint_set: Mapping[str, Any] | None
     """Of ours: the stored keypoint set that it describes."""
+    given_keypoints: bool
+    """Of ours: whether its keypoints were there before the run, in a set or in files."""
 
     def item_key(self, item: Item) -> str:
         """Changes with what is looked up for an item: a hash of its file."""

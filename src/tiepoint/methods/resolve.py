@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -96,6 +96,10 @@ def resolve(
     else:
         thing, own = _made(spec, device) if parsed is None else _made_from(parsed, family, device)
     text = None if parsed is None else spec if isinstance(spec, FilesSpec) else str(parsed.base)
+    if family == "keypoints" and text is not None and not isinstance(text, FilesSpec):
+        from .keypoints.spec import canonical
+
+        text = canonical(text)
     method = _bound(thing, own, family, device, on_bad, text)
     for stage in () if parsed is None else parsed.transforms:
         from .chain import transformed
@@ -117,6 +121,7 @@ def _made_from(parsed: Spec, family: str, device: str) -> tuple[Any, str]:
         factory: Any = load_from_file(base.name, str(base.argument))
         made = built(factory, Stage(str(base.argument), base.params), device)
     else:
+        base = replace(base, name=METHODS.spelled(base.name, family))
         factory = METHODS.load(base.name, family=family)
         if family == "patches" and "distance" in base.params and _is_plain(factory):
             return _with_distance(factory, base, device)
@@ -165,11 +170,35 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
         distance=distance,
         config=config,
         extract=extract,
-        of_item=item_part(thing),
+        of_item=item_part(thing) if on_bad == "error" else _with_nan(item_part(thing), family, config),
         spec=spec,
         reads_payload=not (hasattr(thing, "lookup_item") or hasattr(thing, "lookup")),
         check=getattr(thing, "check_items", None),
         has=getattr(thing, "has_item", None),
-        meta={k: found for k in ("keypoint_set", "rooted") if (found := getattr(thing, k, None))},
+        meta=_meta(thing, family),
         uncached_reason=reason,
     )
+
+
+_OF_OTHERS = ("files", "onnx", "torchscript", "kornia", "patch")
+
+
+def _with_nan(part: Callable[[Item], Any], family: str, config: Mapping[str, Any]) -> Callable[[Item], Any]:
+    """The part of a key that an item gives, for keypoint methods that may return NaN.
+
+    Their features used to have zeros there; under another key they are made again.
+    """
+
+    def may(config: Mapping[str, Any]) -> bool:
+        own = str(config.get("method", "")).rpartition("/")[2]
+        return "class" in config or own in _OF_OTHERS or any(map(may, config.get("parts", {}).values()))
+
+    return (lambda item: [*part(item), "nan"]) if family == "keypoints" and may(config) else part
+
+
+def _meta(thing: Any, family: str) -> dict[str, Any]:
+    """What else tasks want to know of a method. Keypoints that are looked up were not found in the run."""
+    names = ("keypoint_set", "rooted", "given_keypoints")
+    found = {name: value for name in names if (value := getattr(thing, name, None))}
+    looks_up = hasattr(thing, "lookup_item") or hasattr(thing, "lookup")
+    return found | ({"given_keypoints": True} if family == "keypoints" and looks_up else {})

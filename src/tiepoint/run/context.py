@@ -129,7 +129,8 @@ class Context:
             contents.append(content)
         parts = [RECORD_FORMAT, self.task.name, unit.definition, comparison, self.method.distance, contents]
         rule = self.task.rule_of_comparison(comparison)
-        return hash_json(["records", *parts, *([rule] if rule > 1 else [])])
+        facts = dict(self.opened.facts_of(self.method.meta, comparison))
+        return hash_json(["records", *parts, *([rule] if rule > 1 else []), *([facts] if facts else [])])
 
 
 @dataclass(frozen=True)

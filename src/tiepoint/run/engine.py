@@ -152,7 +152,11 @@ def about(prepared: Prepared, method: Method, fit: Fitting) -> Manifest:
         task=prepared.task.name,
         method=facts,
         protocols=prepared.protocols,
-        warnings=(*prepared.opened.warnings, *fit.notices, *(() if is_kept(prepared) else (unkept,))),
+        warnings=(
+            *prepared.opened.notices(prepared.protocols),
+            *fit.notices,
+            *(() if is_kept(prepared) else (unkept,)),
+        ),
         **of_data(prepared.opened, request.data, prepared.task.kept_options(request.options)),
     )
 

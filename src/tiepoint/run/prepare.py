@@ -184,6 +184,10 @@ class _Desk:
     def _ready(self, request: Request, task: Task, opened: OpenTask | None) -> _Ready:
         fit = Fitting(opened, self.root, fit_on=request.fit_on, earnest=False)
         method = _resolve(request, task, self.root, fit)
+        if task.family == "keypoints":
+            from ..methods.keypoints.spec import sides_used
+
+            fit.notices += sides_used(request.method, self.root)
         return _Ready(method, fit)
 
     def check_settings(self, requests: Sequence[Request]) -> None:

@@ -82,6 +82,14 @@ class OpenTask:
             "name a dataset to fit it on with `fit_on`"
         )
 
+    def notices(self, protocols: Sequence[str]) -> Sequence[str]:
+        """What the user should know about this data under these protocols; by default `warnings`."""
+        return self.warnings
+
+    def facts_of(self, meta: Mapping[str, Any], comparison: str) -> Mapping[str, Any]:
+        """What a comparison takes from a method besides its features: part of the key of its records."""
+        return {}
+
     def sizes(self, item: str) -> tuple[Size, Size]:
         """(height, width) of both images of a pair; tasks on pairs of images have it."""
         raise NotImplementedError

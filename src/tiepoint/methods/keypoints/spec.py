@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...formats.keypoints.set_folder import SETS
+from ...formats.keypoints.set_folder import sets_below
 from ...model.errors import InputError
+from ...model.registry import PLUGGED
+from ..names import METHODS
 from ..spec import FilesSpec
 
 ALIASES: Mapping[str, str] = {
@@ -19,6 +21,15 @@ ALIASES: Mapping[str, str] = {
     "dsphonc": "dsp:honc",
 }
 """Names that stand for a pooled descriptor."""
+
+OTHER_NAMES: Mapping[str, str] = {
+    "vsift": "sift",
+    "vanilla_sift": "sift",
+    "dspsift_v2": "dspsift",
+    "dsprgbsift_v2": "dsprgbsift",
+    "dsphonc_v2": "dsphonc",
+}
+"""What the workbench calls a descriptor, and what it is called here."""
 
 HOME: Mapping[str, str] = {
     "sift": "sift",
@@ -41,6 +52,30 @@ HOME: Mapping[str, str] = {
 FUSE = "fuse:"
 _DETECTOR = re.compile(r"^([A-Za-z][\w-]*([:?].*)?|[^?]+\.py:[A-Za-z_]\w*(\?.*)?)$", re.DOTALL)
 """What may follow an ``@``; the rest of a path that has an ``@`` in it does not look like this."""
+
+
+_NAME = r"(?P<before>^(?:fuse:)?(?:dsp:)?|@{})(?P<name>[A-Z][\w-]*)(?=$|[?@,:])"
+"""A name in a specification: at its start, after an ``@``, or (in braces) one of several that are fused."""
+
+
+def canonical(text: str) -> str:
+    """A specification in the names of this package: they are accepted in any case, and so are `OTHER_NAMES`.
+
+    What is not known stays as it is.
+
+    >>> canonical("RGBSIFT@set:Mine"), canonical("DSPSIFT_V2?scales=1,2@SURF"), canonical("fuse:SIFT,Surf")
+    ('rgbsift@set:Mine', 'dspsift?scales=1,2@surf', 'fuse:sift,surf')
+    """
+    families = ("keypoints", "detectors", PLUGGED)
+    known = {e.name for e in METHODS if e.family in families}
+
+    def spelled(match: re.Match[str]) -> str:
+        name, low = match["name"], match["name"].lower()
+        other = OTHER_NAMES.get(low, low)
+        return match[0] if name in known or other not in known else match["before"].lower() + other
+
+    others = r"|,\s*(?:dsp:)?" if text.lower().startswith(FUSE) else ""
+    return re.sub(_NAME.format(others), spelled, text, flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -93,8 +128,29 @@ def located(spec: Any, root: Path) -> Any:
     if not isinstance(spec, str) or isinstance(spec, FilesSpec):
         return spec
 
+    known = sets_below(root)
+
     def place(match: re.Match[str]) -> str:
-        folder = root / SETS / match["name"]
-        return f"@set:{folder}" if (folder / "set.json").is_file() else match[0]
+        folder = known.get(first_side(match["name"], known))
+        return match[0] if folder is None else f"@set:{folder}"
 
     return _SET.sub(place, spec)
+
+
+def first_side(name: str, known: Container[str]) -> str:
+    """The keypoint set that a name means: ``NAME_a`` where only the two sides of an intersection are known.
+
+    >>> first_side("both", {"both_a", "both_b"}), first_side("one", {"one"})
+    ('both_a', 'one')
+    """
+    sides = f"{name}_a", f"{name}_b"
+    return sides[0] if name not in known and all(side in known for side in sides) else name
+
+
+def sides_used(spec: Any, root: Path) -> list[str]:
+    """A sentence for every intersection that a specification names by its plain name."""
+    if not isinstance(spec, str) or isinstance(spec, FilesSpec):
+        return []
+    known = sets_below(root)
+    named = [m["name"] for m in _SET.finditer(spec) if first_side(m["name"], known) != m["name"]]
+    return [f"the keypoint set {n} has two sides, and {first_side(n, known)} is used" for n in named]

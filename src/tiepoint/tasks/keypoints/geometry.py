@@ -74,7 +74,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
         row = _detections(source, target, h, sizes)
         rows.append(row | _matches(source, target, h, sizes, opened.options, features.distance, row))
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    options = opened.options.model_dump(mode="json", exclude={"scenes"})
+    options = opened.options.settings()
     meta = {"scene": scene, "kind": sequences.kind(scene), "images": others, "options": options}
     return Records("pair", columns, meta)
 

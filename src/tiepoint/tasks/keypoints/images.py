@@ -16,7 +16,7 @@ from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
 from ..scene_means import Sums, by_scene, macro, with_protocol
 from .matchers import Matches, is_matcher, neighbours, select, user_matches
-from .opened import CITE, LICENCE, ImageFeatures, KeypointTask, OpenKeypoints, image_features
+from .opened import CITE, LICENCE, WORKBENCH_RULES, ImageFeatures, KeypointTask, OpenKeypoints, image_features
 from .options import ImagesOptions
 from .ranking_workbench import raw_values
 
@@ -58,7 +58,7 @@ def _compare(opened: OpenKeypoints, scene: str, features: Features, *, legacy: b
             matches = user_matches(options.matching, query, image, distance=distance)
         else:
             found = neighbours(query, image, distance=distance, seed=None if legacy else options.seed)
-            matches = select(found, matcher, ratio=_RATIO)
+            matches = select(found, matcher, ratio=_RATIO, single=legacy)
         keys.append(item.key)
         values.append(_score_of(matches, options.scorer, own))
         right.append(own)
@@ -132,6 +132,7 @@ class Images(KeypointTask):
     name = "keypoints/images"
     protocols = ("exact", "workbench")
     options = ImagesOptions
+    rules = WORKBENCH_RULES
     info = TaskInfo(
         "Do the other images of a scene have the most matches with its reference image?",
         ("map", "all"),

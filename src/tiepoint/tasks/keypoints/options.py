@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, computed_field
 
 from ..options import Flag, Names, Sizes, TaskOptions
+
+LATER: Mapping[str, Any] = {"border_px": None, "tie": "protocol"}
+"""Options that the first version did not have, with their defaults: these leave identities as they were."""
 
 
 class SceneOptions(TaskOptions):
@@ -15,6 +19,15 @@ class SceneOptions(TaskOptions):
 
     scenes: Names | None = None
     """Names of the sequences to use; all by default."""
+
+    border_px: Annotated[float, Field(ge=0)] | None = None
+    """Keypoints that the method detects nearer than this to an edge of their image are left out; 40 under
+    `workbench`, 0 under the others. Keypoint sets and files of another program are used as they are."""
+
+    def settings(self) -> dict[str, Any]:
+        """The options that decide about records, as plain values; `LATER` ones only where they are set."""
+        plain = self.model_dump(mode="json", exclude={"scenes"})
+        return {name: value for name, value in plain.items() if name not in LATER or value != LATER[name]}
 
 
 class TruthOptions(SceneOptions):
@@ -39,7 +52,12 @@ class RankingOptions(TruthOptions):
     keypoint_source: Literal["independent_detection", "homography_projection", "database"] = (
         "independent_detection"
     )
-    """Under `workbench`, `homography_projection` says that row i is the same point in all images."""
+    """Under `workbench`, `homography_projection` says that row i is the same point in all images. So it is in
+    a set made with ``mode=projected``, which needs no option; `database` says that it is not."""
+
+    tie: Literal["protocol", "optimistic"] = "protocol"
+    """How `workbench` ranks equal distances: half a place each, rounded up, as the program does (`protocol`),
+    or not at all, as its documentation writes (`optimistic`): rank = 1 + number of smaller distances."""
 
 
 class DrawOptions(TruthOptions):
