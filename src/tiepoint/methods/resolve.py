@@ -97,7 +97,7 @@ def resolve(
         thing, own = _made(spec, device) if parsed is None else _made_from(parsed, family, device)
     text = None if parsed is None else spec if isinstance(spec, FilesSpec) else str(parsed.base)
     if family == "keypoints" and text is not None and not isinstance(text, FilesSpec):
-        from .keypoints.spec import canonical
+        from .keypoints.spelling import canonical
 
         text = canonical(text)
     method = _bound(thing, own, family, device, on_bad, text)
