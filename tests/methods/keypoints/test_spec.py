@@ -225,7 +225,7 @@ def test_an_exception_names_method_and_image(colour):
         ("SIFT?max_features=60", "sift?max_features=60"),
         ("DspHoNC_V2@Sift", "dsphonc@sift"),
         ("VSIFT", "sift"),
-        ("fuse:SIFT@set:A,dsp:SURF@SET:B?aggregation=average", "fuse:sift@set:A,dsp:surf@set:B?aggregation=average"),
+        ("fuse:SIFT@set:A,dsp:SURF@SET:B?a=b", "fuse:sift@set:A,dsp:surf@set:B?a=b"),
         ("files:OUT/A,SIFT", "files:OUT/A,SIFT"),
         ("kornia:HardNet?weights=A/SIFT", "kornia:HardNet?weights=A/SIFT"),
         ("SIFTY", "SIFTY"),
