@@ -11,8 +11,8 @@ from ...model.errors import InputError, UnknownNameError
 from ..names import METHODS
 from ..spec import Stage, built, name_of, parameters_of, parse_stage
 from ..user_code import UserFactory, load_from_file
-from .spec import ALIASES, FUSE, HOME, fused_parts, split_detector
-from .spelling import canonical
+from .spec import FUSE, HOME, fused_parts, split_detector
+from .spelling import ALIASES, canonical
 
 DETECTORS = "detectors"
 """Family of the registry that holds detectors; descriptors at keypoints are the family ``keypoints``."""

@@ -13,13 +13,6 @@ from ...formats.keypoints.set_folder import sets_below
 from ...model.errors import InputError
 from ..spec import FilesSpec
 
-ALIASES: Mapping[str, str] = {
-    "dspsift": "dsp:sift",
-    "dsprgbsift": "dsp:rgbsift",
-    "dsphonc": "dsp:honc",
-}
-"""Names that stand for a pooled descriptor."""
-
 HOME: Mapping[str, str] = {
     "sift": "sift",
     "constant": "sift",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names of keypoint methods as others write them: in upper case, or as the workbench calls them."""
+"""Names of keypoint methods that stand for others: in upper case, of the workbench, of pooled descriptors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from collections.abc import Mapping
 
 from ...model.registry import PLUGGED
 from ..names import METHODS
+
+ALIASES: Mapping[str, str] = {
+    "dspsift": "dsp:sift",
+    "dsprgbsift": "dsp:rgbsift",
+    "dsphonc": "dsp:honc",
+}
+"""Names that stand for a pooled descriptor."""
 
 OTHER_NAMES: Mapping[str, str] = {
     "vsift": "sift",

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...methods.keypoints.pooling import SCALES
-from ...methods.keypoints.spec import ALIASES
-from ...methods.keypoints.spelling import OTHER_NAMES
+from ...methods.keypoints.spelling import ALIASES, OTHER_NAMES
 from ...model.errors import InputError
 from .config import AGGREGATIONS, DescriptorPlan, Evaluation, Experiment, KeypointPlaces
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field, computed_field
 
 from ...metrics import average_precision, chance_average_precision
 from ...model.records import Records
@@ -15,12 +16,31 @@ from ...model.scores import Score, group_name, kind_of
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
 from ..scene_means import Sums, by_scene, macro, with_protocol
-from .matchers import Matches, is_matcher, neighbours, select, user_matches
+from .matchers import Matches, is_matcher, matcher_hash, neighbours, select, user_matches
 from .opened import CITE, LICENCE, WORKBENCH_RULES, ImageFeatures, KeypointTask, OpenKeypoints, image_features
-from .options import ImagesOptions
+from .options import SceneOptions
 from .ranking_workbench import raw_values
 
 _RATIO = 0.8
+
+
+class ImagesOptions(SceneOptions):
+    """Options of `keypoints/images`."""
+
+    seed: int = 0
+    """Seed of the random order that breaks ties between equally near neighbours (`exact`)."""
+
+    matching: Annotated[str, Field(pattern=r"^(brute_force|ratio_test|.+\.py:\w+)$")] = "brute_force"
+    """How two images are matched: mutual nearest neighbours (`brute_force`), first to second distance below
+    0.8 (`ratio_test`), or a class of yours, ``my.py:Class`` with ``match(features1, features2)``."""
+
+    @computed_field
+    def matcher_source(self) -> str | None:
+        """Hash of the source of a matcher of yours."""
+        return matcher_hash(self.matching)
+
+    scorer: Literal["total_matches", "ratio_sum", "correct_matches"] = "total_matches"
+    """What ranks the images: number of matches, sum of 1/(1 + distance), or matches of equal row numbers."""
 
 
 def _score_of(matches: Matches, scorer: str, same_scene: bool) -> float:
