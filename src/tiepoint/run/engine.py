@@ -33,7 +33,7 @@ from .finish import finished, of_data
 from .fitting import Fitting
 from .prepare import Prepared, Progress, Request, load_task, method_key, prepare, silent
 from .result import Run
-from .scoring import UnitRecords, scores_under
+from .scoring import UnitRecords, numberless, scores_under
 from .update import bring_up_to_date, outdated, protocols_of
 
 __all__ = ["Request", "Shared", "evaluate", "evaluate_prepared", "load_task"]
@@ -104,7 +104,8 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         timed = task.times(protocol, summary.time_s, compared_s)
         scores[protocol] = [*scores_under(task, protocol, made), *timed]
         chosen = [by[task.comparison(protocol)] for by in made.values()]
-        notices += [w for w in task.warnings(chosen) if w not in notices]
+        told = [*task.warnings(chosen), *numberless(protocol, scores[protocol])]
+        notices += [w for w in told if w not in notices]
         progress(f"scores under {protocol}", 1, 1)
     whole = manifest.model_copy(
         update={

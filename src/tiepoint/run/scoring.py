@@ -32,6 +32,13 @@ def scores_under(task: Task, protocol: str, records: UnitRecords) -> list[Score]
     return task.score([by[comparison] for by in records.values()], protocol)
 
 
+def numberless(protocol: str, scores: Sequence[Score]) -> list[str]:
+    """A sentence for the user where a protocol has no number at all, with the reason that its scores give."""
+    if not scores or any(np.isfinite(s.value) for s in scores):
+        return []
+    return [f"{protocol}: {note}" for note in dict.fromkeys(s.note for s in scores) if note]
+
+
 def rows_of(task: Task, scores: Sequence[Score]) -> list[dict[str, Any]]:
     """Rows of the scores table: value and, where scenes allow it, its interval and how it was made.
 

@@ -141,6 +141,19 @@ def rows_of(features: Features, key: str) -> tuple[NDArray[Any], NDArray[np.bool
     return values, valid
 
 
+def far_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Failed rows that hold infinity and no NaN.
+
+    >>> far_rows(np.array([[0.0, np.inf], [np.nan, np.inf], [1, 1]]), np.array([False, False, True])).tolist()
+    [True, False, False]
+    """
+    far = ~valid
+    if far.any():
+        failed = values[far]
+        far[far] = np.isinf(failed).any(axis=1) & ~np.isnan(failed).any(axis=1)
+    return far
+
+
 def smallest(values: NDArray[Any]) -> NDArray[Any]:
     """Whole numbers >= 0 in the smallest unsigned type that holds them.
 
