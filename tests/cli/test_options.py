@@ -24,6 +24,7 @@ EVERYTHING = (
     *("--split", "a", "--fit-on", "d", "--write-results", "d", "-o", "a=1", "--name", "n"),
 )
 RUN = ("run", "resize", "--task", "hpatches/matching", "--data", "patches")
+V1 = ("--task", "hpatches-v1/matching", "--data", "patches")
 REFUSED: list[tuple[tuple[str, ...], str]] = [
     (
         ("run", *EVERYTHING, "--config", "e.yaml"),
@@ -42,6 +43,13 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     ((*RUN, "-o", "lists=clean", "-o", "lists=official"), "option lists is given twice"),
     ((*RUN, "--benchmark", "b"), "unknown option of hpatches/matching 'benchmark'"),
     ((*RUN, "--write-results", "out"), "has no result files of its own"),
+    (("run", "pixels", *V1, "--results-form", "document"), "--results-form has no effect without"),
+    (("run", "pixels", *V1, "-o", "neighbours=5"), "option neighbours has no effect here"),
+    (("score", *V1[1:], "--results", ".", "-o", "neighbours=all"), "option neighbours has no effect here"),
+    (
+        ("run", "zero", "--task", "tss", "--data", "d", "--write-results", "o", "--results-form", "document"),
+        "leave out --results-form document",
+    ),
     (("score", "dense/flow", "--results", "r", "--data", "d", "--pairs"), "--pairs has no effect on"),
     (("score", "tss", "--results", "r", "--data", "d", "--no-pairs", "--json"), "--pairs has no effect with"),
     (("score", "tss", "--results", "r", "--data", "d", "--use-prec"), "--use-prec has no effect without"),

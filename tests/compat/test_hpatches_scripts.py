@@ -188,15 +188,29 @@ def test_task_files_for_other_lengths_are_found_before_any_work(place, capsys):
     assert not captured.out
 
 
-def test_failed_rows_are_counted_aloud(place, capsys):
-    path = Path("data/descriptors/mine/v_cat/e1.csv")
+def spoil(image, text, rows=(2,)):
+    path = Path(f"data/descriptors/mine/v_cat/{image}.csv")
     lines = path.read_text().splitlines()
-    lines[2] = ";".join(["nan"] * 8)
+    for i in rows:
+        lines[i] = ";".join([text] * 8)
     path.write_text("\n".join(lines) + "\n")
-    assert evaluate("--task=matching", "--task=verification") == 0
+
+
+def test_failed_rows_are_counted_aloud(place, capsys):
+    spoil("ref", "nan")
+    spoil("e1", "inf")
+    assert evaluate("--task=matching") == 0
     err = capsys.readouterr().err
     assert err.count("descriptors failed") == 1
-    assert "hpatches_eval: warning: mine: 1 of" in err
+    assert "hpatches_eval: warning: mine: 2 of" in err
+
+
+@pytest.mark.parametrize("task", ["matching", "verification"])
+def test_where_the_reference_stops_there_is_no_number(place, capsys, task):
+    spoil("e1", "nan", rows=range(11))
+    assert evaluate(f"--task={task}") == 2
+    assert f"{task} has no number: the Python tool stops at" in capsys.readouterr().err
+    assert not Path(f"results/mine_{task}_a.json").exists()
 
 
 def test_the_auc_of_a_fork_is_not_printed_without_a_word(place, capsys):

@@ -91,6 +91,23 @@ def test_across_checks_every_index(at, value, words):
         pair_distances_across([np.zeros((3, 4))] * 2, lists, np.zeros(2))
 
 
+@pytest.mark.parametrize("dim", DIMS)
+def test_steps_lead_to_what_numpy_subtracts_in_single_precision(dim):
+    rng = np.random.default_rng(dim)
+    a, b = (rng.normal(size=(900, dim)).astype(np.float32) for _ in "ab")
+    b[::7] = a[::7]
+    index, out, steps = np.arange(900), np.zeros(900), np.zeros(900, np.int8)
+    lists = [np.zeros(900, int), index, np.ones(900, int), index, index[::-1].copy()]
+    pair_distances_across([a, b], lists, out, steps=steps)
+    single = np.sqrt(out).astype(np.float32)
+    moved = (single.view(np.int32) + steps).view(np.float32)[::-1]
+    assert moved.tolist() == [scipy_distance.euclidean(x, y) for x, y in zip(a, b, strict=True)]
+    assert set(np.unique(steps)) == {-1, 0, 1}
+    np.testing.assert_array_equal(out[::-1], pair_distances_sq(a, b, index, index))
+    with pytest.raises(InputError, match="steps exist for l2 of float32"):
+        pair_distances_across([a, b], lists, out, distance="l1", steps=steps)
+
+
 def test_across_refuses_what_it_cannot_take():
     lists = [np.zeros(1, np.int64)] * 5
     good = np.zeros((2, 4), np.float32)

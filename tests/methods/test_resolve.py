@@ -230,3 +230,14 @@ def test_names_that_are_no_device_are_refused():
             check_device(device)
     with pytest.raises(InputError, match="unknown device 'banana'"):
         resolve("sift", family="patches", device="banana")
+
+
+def test_real_valued_patch_descriptors_take_another_distance():
+    plain, same, l1 = (resolve(f"pixels{q}", family="patches") for q in ("", "?distance=l2", "?distance=l1"))
+    assert (plain.name, plain.config) == (same.name, same.config)
+    assert (l1.name, l1.distance) == ("pixels?distance=l1", "l1")
+    assert l1.config != plain.config
+    both = resolve("resize?size=6&distance=l1+l2", family="patches")
+    assert (both.name, both.distance) == ("resize?size=6&distance=l1+l2", "l1")
+    with pytest.raises(UnknownNameError, match=r"unknown distance of pixels 'l3'.*Known: l1, l2"):
+        resolve("pixels?distance=l3", family="patches")

@@ -14,8 +14,10 @@ from tiepoint.model.hashing import hash_array
 from tiepoint.model.records import Records
 from tiepoint.model.scores import SceneValues, Score
 from tiepoint.model.units import Features, Item, Unit
+from tiepoint.report.runs.stored import run_of
 from tiepoint.run import engine, finish, prepare, update
 from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.merge_parts import merge
 from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store
 from tiepoint.tasks.base import OpenTask, Task
@@ -244,6 +246,39 @@ def test_a_second_protocol_keeps_the_warnings_of_the_first(
         ask(store, protocols=("old",))
         kept = load_runs(store)[0].manifest.warnings
     assert kept == ("a warning", "another", "a warning of the records")
+
+
+def test_new_rules_of_comparing_mark_old_runs_and_make_their_records_anew(
+    task: FakeTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeTask, "comparison", lambda self, protocol: protocol)
+    with Store.open(tmp_path / "s") as store:
+        before = ask(store, protocols=("exact", "old"))
+        assert (before.manifest.rules, FakeOpened.compared) == ({}, 4)
+        assert list(run_of(before.stored, store).warnings) == list(before.warnings)
+        monkeypatch.setattr(FakeTask, "rules", {"old": 2})
+        assert any("under old were made by older rules" in w for w in run_of(before.stored, store).warnings)
+        with pytest.raises(InputError, match="older rules"):
+            merge([before])
+        ask(store, protocols=("exact",))  # the other protocol is as it was, and the old scores stay
+        assert FakeOpened.compared == 4
+        monkeypatch.setattr(finish, "SCORING", finish.SCORING + 1)
+        monkeypatch.setattr(update, "SCORING", update.SCORING + 1)
+        ask(store, protocols=("exact",))
+        (kept,) = load_runs(store)
+        assert (kept.manifest.scoring, kept.manifest.rules, update.outdated(kept)) == (
+            finish.SCORING,
+            {},
+            ["old"],
+        )
+        after = ask(store, protocols=("old",))
+        assert FakeOpened.compared == 6
+        (kept,) = load_runs(store)
+        assert (kept.manifest.rules, update.outdated(kept)) == ({"old": 2}, [])
+        assert {s["protocol"] for s in kept.scores} == {"exact", "old"}
+        units = before.manifest.units["v_s0/ref"], after.manifest.units["v_s0/ref"]
+        assert units[0]["exact"] == units[1]["exact"]
+        assert units[0]["old"] != units[1]["old"]
 
 
 def test_scores_made_by_other_rules_are_made_again_from_records(

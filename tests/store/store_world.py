@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import sqlalchemy as sa
 from PIL import Image
 
 from tiepoint.store import schema
+from tiepoint.store.database import select
 from tiepoint.store.manifest import Manifest
-from tiepoint.store.runs import StoredRun
+from tiepoint.store.runs import StoredRun, save_run
+from tiepoint.store.store import Store
 
 TASK = "hpatches-v1/matching"
 
@@ -49,6 +52,49 @@ def a_run(
     ]
     manifest = Manifest.read(plain | changes)
     return StoredRun(run_id, "t/a", "done", manifest, rows, None, "2026-01-01T00:00:00Z", 1.5)
+
+
+def keypoint_run(run_id: str, task: str, day: int, scores: dict[tuple[str, str], float | None]) -> StoredRun:
+    """A run of a keypoint task with scores by protocol and metric."""
+    name = f"keypoints/{task}"
+    made = a_run(run_id, task=name)
+    rows = [
+        {"protocol": p, "metric": m, "group": "all", "value": v, "n": 1, "note": "a=1;" * (m == "metadata")}
+        for (p, m), v in scores.items()
+    ]
+    return replace(made, task=name, scores=rows, created_at=f"2026-01-{day:02}T00:00:00Z")
+
+
+def check_results(store: Store) -> None:
+    """The view `results`: a row for each protocol, no row with two runs of a task, none of other tasks."""
+    old = {("exact", "true_map_micro"): 0.9, ("exact", "precision_at_1"): 0.1}
+    new = {
+        ("exact", "true_map_micro"): 0.2,
+        ("exact", "true_map_macro_by_scene_including_zeros"): 0.25,
+        ("exact", "metadata"): None,
+        ("workbench", "mean_precision"): 0.3,
+    }
+    for run in (
+        keypoint_run("d", "ranking", 1, old),  # with another option
+        keypoint_run("c", "ranking", 2, new),
+        keypoint_run("b", "verification", 1, {("exact", "keypoint_verification_ap"): 0.0}),
+        keypoint_run("a", "geometry", 3, {("exact", "auc"): 0.5}),
+    ):
+        save_run(store, run)
+    columns = (
+        "r.id, r.protocol, true_map_micro, precision_at_1, true_map_macro_with_zeros,"
+        " keypoint_verification_ap, mean_precision, legacy_mean_precision, metadata, e.descriptor_type"
+    )
+    found = select(
+        store.engine,
+        f"select {columns} from results r join experiments e on e.id = r.experiment_id"
+        " order by r.protocol, r.timestamp desc",
+    )[1]
+    assert found == [
+        ("b", "exact", 0.2, None, 0.25, 0.0, None, None, "a=1;", "m"),
+        ("d", "exact", 0.9, 0.1, None, None, None, None, None, "m"),
+        ("c", "workbench", None, None, None, None, 0.3, 0.3, None, "m"),
+    ]
 
 
 def make_patches(root: Path, scenes: int = 2, count: int = 6) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from store_world import a_run
+from store_world import a_run, check_results
 
 from tiepoint.model.errors import InputError, StoreError
 from tiepoint.store import schema
@@ -101,8 +101,10 @@ def test_an_older_schema_is_migrated(url: str, version: int) -> None:
     with engine.begin() as connection:
         schema.upgrade(connection, to=version)
     engine.dispose()
-    with Store.open(url) as store, store.begin() as connection:
-        assert schema.version_of(connection) == schema.VERSION
+    with Store.open(url) as store:
+        with store.begin() as connection:
+            assert schema.version_of(connection) == schema.VERSION
+        check_results(store)
 
 
 def test_an_unreachable_server_is_a_sentence(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from store_world import a_run, make_schema
+from store_world import a_run, check_results, make_schema
 
 from tiepoint.model.errors import InputError, StoreError
 from tiepoint.model.records import Records
@@ -135,8 +135,14 @@ def test_every_older_schema_is_migrated(tmp_path: Path, version: int) -> None:
         (run,) = load_runs(store)
         assert (run.id, run.status, run.scores[0]["value"]) == ("aaa", "failed", 0.25)
         assert select(store.engine, "select true_map_micro, metadata from results")[1] == []
+        check_results(store)
         assert json.loads((store.root / "runs" / "aaa.json").read_text())["scores"][0]["value"] == 0.25
     assert (tmp_path / "s" / f"tiepoint.sqlite.v{version}-backup").is_file()
+
+
+def test_the_results_have_a_row_for_each_protocol(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        check_results(store)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -2,8 +2,10 @@
 """The two 2017 tools restated with plain loops from their description. Imports nothing of ours.
 
 Descriptors are a dict "SEQ/IM" -> rows. A failed descriptor is a row of NaN. Distances are summed in double
-precision; `single` rounds the result as the tools keep it. The tools floor the precision at 1e-10 before the
-first right item (`eps`), which changes a score by less than 5e-11; tests compare with it left out.
+precision; `single` rounds the result as the tools keep it. The Python tool subtracts float32 rows in float32
+where it compares pair by pair (verification, l2). Where it stops with an error no number exists: None. The
+tools floor the precision at 1e-10 before the first right item (`eps`), which changes a score by less than
+5e-11; tests compare with it left out.
 """
 
 import math
@@ -81,14 +83,34 @@ def image_of(t, z):
     return "ref" if t == 0 else f"{z}{t}"
 
 
+def scipy_euclidean(a, b):
+    """Rows of float32: differences in float32, squares and sum in double, root in float32. float64: double.
+
+    None where a difference is NaN or infinite: the function refuses it.
+    """
+    total = 0.0
+    for x, y in zip(a, b, strict=True):
+        difference = x - y  # NumPy numbers: float32 minus float32 is float32
+        if not math.isfinite(difference):
+            return None
+        total += float(difference) * float(difference)
+    return math.sqrt(total) if a.dtype == np.float64 else single(math.sqrt(total))
+
+
 def pair_distance(desc, row, z, tool, metric):
     s1, t1, i1, s2, t2, i2 = row
-    d = dist(desc[f"{s1}/{image_of(t1, z)}"][i1], desc[f"{s2}/{image_of(t2, z)}"][i2], metric)
+    a, b = desc[f"{s1}/{image_of(t1, z)}"][i1], desc[f"{s2}/{image_of(t2, z)}"][i2]
+    if tool == "python" and metric == "l2" and a.dtype.kind == "f":
+        return scipy_euclidean(a, b)
+    d = dist(a, b, metric)
     return single(root(d, metric)) if tool == "python" else single(d)
 
 
 def verification(desc, lists, z, tool, metric="l2"):
-    """{inter, intra: (balanced AUC, imbalanced AP)} for one noise letter."""
+    """{inter, intra: (balanced AUC, imbalanced AP)} for one noise letter; None where the tool stops."""
+    every = [r for rows in ("pos", "neg_inter", "neg_intra") for r in lists[rows]]
+    if tool == "python" and any(pair_distance(desc, r, z, tool, metric) is None for r in every):
+        return None
     pos = [pair_distance(desc, r, z, tool, metric) for r in lists["pos"]]
     found = {}
     for name in ("inter", "intra"):
@@ -116,7 +138,7 @@ def argmin_numpy(row):
 
 
 def match_image(ref, target, tool, metric="l2"):
-    """(AP, success rate) of one image pair."""
+    """(AP, success rate) of one image pair; None where the tool stops, as no distance is finite."""
     n = len(ref)
     nearest, scores = [], []
     for x in ref:
@@ -131,9 +153,29 @@ def match_image(ref, target, tool, metric="l2"):
             nearest.append(j if row[j] < math.inf else None)
             scores.append(single(row[j]))
     valid = [int(nearest[i] == i) for i in range(n)]
+    if tool == "python" and not numpy_order(scores):
+        return None
     if tool == "python":
         return trapezoid_ap([valid[i] for i in numpy_order(scores)], n), sum(valid) / n
     return trec_ap([valid[i] for i in matlab_order(scores)], n), sum(valid) / n
+
+
+def matlab_ratio_ap(ref, target, metric="l2"):
+    """AP of matches by second over first distance, NaN (0/0) first; alone NaN is not retrieved, AP 0."""
+    n = len(ref)
+    valid, ratios = [], []
+    for i, x in enumerate(ref):
+        row = [single(dist(x, y, metric)) for y in target]
+        order = sorted(range(n), key=lambda k: (row[k], k))
+        first, second = row[order[0]], row[order[1]]
+        valid.append(int(order[0] == i))
+        if first == 0:
+            ratios.append(math.nan if second == 0 else math.inf)
+        else:
+            ratios.append(second / first)
+    nan = [i for i in range(n) if math.isnan(ratios[i])]
+    rest = sorted((i for i in range(n) if not math.isnan(ratios[i])), key=lambda i: -ratios[i])
+    return trec_ap([valid[i] for i in nan + rest], n) if rest else 0.0
 
 
 def matching(desc, sequences, tool, metric="l2"):
@@ -163,7 +205,7 @@ def matching_mean(values, tool):
 
 
 def retrieval_python(desc, queries, distractors, sizes, metric="l2", eps=0.0):
-    """{(letter, size): mAP}; a size counts the five right ones too."""
+    """{(letter, size): mAP}; a size counts the five right ones too. None where a list has nothing finite."""
     found = {(z, k): [] for z in "eht" for k in sizes}
     for s, i in queries:
         x = desc[f"{s}/ref"][i]
@@ -173,6 +215,8 @@ def retrieval_python(desc, queries, distractors, sizes, metric="l2", eps=0.0):
             d, y = near + far, [1] * 5 + [0] * len(far)
             for k in sizes:
                 labels = [y[m] for m in numpy_order(d[:k])]
+                if not labels:
+                    return None
                 found[z, k].append(trapezoid_ap(labels, 5, eps))
     return {c: sum(v) / len(v) for c, v in found.items()}
 

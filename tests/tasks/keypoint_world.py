@@ -12,6 +12,8 @@ from PIL import Image
 from tiepoint.model.units import Features
 
 SIZE = (64, 48)
+GIVEN = {"given_keypoints": True}
+"""Of features that another program made: `workbench` uses them as they are, without its border."""
 
 
 def make_scenes(root: Path, names=("i_one", "v_two", "v_three", "x_four"), images=4, seed=0) -> Path:
@@ -30,11 +32,12 @@ def make_scenes(root: Path, names=("i_one", "v_two", "v_three", "x_four"), image
 
 
 def make_features(
-    opened, *, style="ties", count=14, dim=6, empty=(), seed=0, fail=0.0, distance="l2"
+    opened, *, style="ties", count=14, dim=6, empty=(), seed=0, fail=0.0, distance="l2", given=True
 ) -> Features:
     """Features by image: lattice positions (many co-located), descriptors of a style.
 
-    `ties`: small whole numbers; `real`: Gaussian; `constant`; `bits`: packed bytes.
+    They are those of another program unless `given` is False. `ties`: small whole numbers; `real`: Gaussian;
+    `constant`; `bits`: packed bytes.
     """
     tables = {}
     for item in opened.items:
@@ -49,7 +52,7 @@ def make_features(
         values = _descriptors(rng, style, n, dim)
         keypoints = np.column_stack([xy, np.zeros((n, 5))])
         tables[item.key] = {"keypoints": keypoints, "values": values, "valid": rng.random(n) >= fail}
-    return Features(tables.__getitem__, distance)
+    return Features(tables.__getitem__, distance, GIVEN if given else {})
 
 
 def _descriptors(rng, style, n, dim):

@@ -146,17 +146,18 @@ def write_v1(data: Path, out: Path, *, seed: int) -> str:
 
 def _found(folder: Path | None) -> tuple[Path | None, Path | None]:
     """The splits.json of a folder, and the folder itself if it has retrieval files."""
+    from ..formats.hpatches.splits import splits_file
+
     if folder is None:
         return None, None
     if not folder.is_dir():
         raise InputError(f"the folder of task files {folder} does not exist; see --tasks")
-    splits = folder / "splits.json"
-    has_splits, has_lists = splits.is_file(), any(folder.glob("retr_*_split-*.csv"))
-    if not has_splits and not has_lists:
+    splits, has_lists = splits_file(folder), any(folder.glob("retr_*_split-*.csv"))
+    if splits is None and not has_lists:
         raise InputError(
             f"{folder} has neither a splits.json nor a retr_*_split-*.csv; leave --tasks out or name another"
         )
-    return splits if has_splits else None, folder if has_lists else None
+    return splits, folder if has_lists else None
 
 
 def write_v2(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..model.errors import InputError, StoreError, TiepointError
+from ..model.errors import InputError, StoreError, TiepointError, UnknownNameError
 from .common import (
     error,
     print_json,
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from ..store.store import Store
 
 SAID_BY_THE_FILE = (
-    "methods", "task", "data", "tasks", "benchmark", "protocol", "split", "fit_on", "write_results", "option",
-    "name",
+    "methods", "task", "data", "tasks", "benchmark", "protocol", "split", "fit_on", "write_results",
+    "results_form", "option", "name",
 )  # fmt: skip
 """What an experiment file says itself, or has no use for."""
 
@@ -64,6 +64,9 @@ def run(
     write_results: Path = typer.Option(
         None, "--write-results", help="Also write result files of the task here."
     ),
+    results_form: str = typer.Option(
+        "final", "--results-form", help="Form of these files: final, or document (HPatches 2016)."
+    ),
     option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
     config: Path = typer.Option(None, "--config", help="Experiment file (YAML)."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Print the plan and stop."),
@@ -77,7 +80,7 @@ def run(
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
     from ..run.engine import Shared
-    from ..run.foreign_results import has_result_files
+    from ..run.foreign_results import FORMS, has_result_files, refuse_options_of_writing
     from ..run.machine import cores
     from ..run.prepare import Request, prepare_all
     from ..store.store import store_root
@@ -91,6 +94,10 @@ def run(
         raise InputError("run needs at least one METHOD, --task and --data; see tiepoint run --help")
     if name is not None and len(methods) > 1:
         raise InputError(f"--name is for a single method, and there are {len(methods)}: {', '.join(methods)}")
+    if results_form not in FORMS:
+        raise UnknownNameError("form of result files", results_form, FORMS)
+    if write_results is None:
+        without_effect(context, ("results_form",), "without --write-results")
     options = task_options(option, tasks=tasks, split=split, benchmark=values(benchmark) or None)
     chosen = {"on_bad": on_bad or "error", "device": device or "cpu"}
     requests = [
@@ -100,14 +107,20 @@ def run(
         for one in names
         for method in methods
     ]
-    check = has_result_files if write_results is not None else None
+
+    def check(one: Any) -> None:
+        if write_results is None:
+            refuse_options_of_writing(one, options)
+        else:
+            has_result_files(one, results_form)
+
     if dry_run:
         print_plan(_plan(prepare_all(requests, store_root(store), check=check)), json_)
         return 0
     with writing(store) as opened, progress_bars(not json_) as progress, resumable():
         prepared = prepare_all(requests, opened.root, progress, check=check)
         with Shared(opened.root) as shared:
-            runs, code = _evaluate(prepared, opened, shared, progress, write_results)
+            runs, code = _evaluate(prepared, opened, shared, progress, write_results, results_form)
     warnings = told(runs)
     if json_:
         print_json([row for r in runs for row in r.rows()], warnings)
@@ -117,7 +130,7 @@ def run(
 
 
 def _evaluate(
-    prepared: list[Prepared], store: Store, shared: Shared, progress: Progress, out: Path | None
+    prepared: list[Prepared], store: Store, shared: Shared, progress: Progress, out: Path | None, form: str
 ) -> tuple[list[Run], int]:
     """Run what was made ready, one after the other; a failure is told at once and the rest goes on."""
     from ..run.engine import evaluate_prepared
@@ -131,7 +144,7 @@ def _evaluate(
         try:
             runs.append(evaluate_prepared(one, store, shared, progress))
             if out is not None:
-                write_result_files(one, runs[-1], store, shared, out)
+                write_result_files(one, runs[-1], store, shared, out, form)
         except StoreError:
             raise
         except TiepointError as e:

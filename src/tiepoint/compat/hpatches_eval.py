@@ -6,7 +6,8 @@
 Descriptors are read from ``DESCR_DIR/NAME/SEQ/IM.csv``; no patches are needed. Results are written as JSON,
 not as pickles, and always computed anew. What the reference found after minutes (a missing or short file) is
 found at the start, and a wrong input ends with exit code 2. A row of zeros is an ordinary vector, as in the
-reference; how many rows hold NaN or infinity is said on standard error.
+reference; how many rows hold NaN or infinity is said on standard error, and where the reference stops at one,
+no number exists: exit code 2 again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .._version import __version__
 from ..datasets.hpatches.layout import STANDARD_IMAGES
 from ..datasets.hpatches.release_2017 import official_splits
 from ..formats.hpatches.descriptor_table import find_descriptor_file, table_shape
-from ..formats.hpatches.splits import Split, read_splits
+from ..formats.hpatches.splits import Split, read_splits, splits_file
 from ..methods.checks import KEEP_ZEROS
 from ..model.errors import FormatError, InputError, ProblemsError, TiepointError, UnknownNameError
 from .hpatches_results import PROTOCOL, TASKS, results_of, write_results
@@ -86,7 +87,9 @@ def evaluate_descriptor(given: argparse.Namespace) -> int:
             for task in given.task:
                 print(f">> {name}: {task} on split {given.split}", flush=True)
                 run = _run(method, task, data, options, Path(scratch))
-                for warning in (w for w in run.warnings if f"{name}: {w}" not in told):
+                # That no number exists is an error below.
+                odd = [w for w in run.warnings if not w.startswith(f"{PROTOCOL}: ")]
+                for warning in (w for w in odd if f"{name}: {w}" not in told):
                     told.add(f"{name}: {warning}")
                     print(f"hpatches_eval: warning: {name}: {warning}", file=sys.stderr)
                 records = [r for by in run.unit_records.values() for r in by.values()]
@@ -155,8 +158,8 @@ def write_lengths(lengths: dict[str, int], scratch: Path) -> Path:
 
 
 def _split(tasks: Path, name: str) -> Split:
-    path = tasks / "splits.json"
-    known = read_splits(path) if path.is_file() else official_splits()
+    path = splits_file(tasks)
+    known = official_splits() if path is None else read_splits(path)
     if name not in known:
         raise UnknownNameError("split", name, known)
     return known[name]

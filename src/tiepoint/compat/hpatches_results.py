@@ -27,7 +27,7 @@ from ..store.atomic import atomic_file
 from ..tasks.hpatches import matching_scores as v2_matching_scores
 from ..tasks.hpatches import retrieval_scores as v2_retrieval_scores
 from ..tasks.hpatches import verification_scores as v2_verification_scores
-from ..tasks.hpatches.protocols import rules_of
+from ..tasks.hpatches.protocols import V2Rules, rules_of
 from ..tasks.hpatches.retrieval_compare import Pool
 
 TASKS = ("verification", "matching", "retrieval")
@@ -160,8 +160,13 @@ def results_of(task: str, records: Sequence[Records]) -> dict[str, Any]:
 
     verification ``[e|h|t][inter|intra][balanced|imbalanced]`` with `auc` or `ap`; matching
     ``[sequence][e|h|t][1..5]`` with `ap`, `sr`; retrieval ``[query][e|h|t][pool]`` with `ap`.
+
+    Raises:
+        InputError: The tool stops at these descriptors, so that no number exists.
     """
     rules = rules_of(PROTOCOL)
+    if reason := _stopped(task, records, rules):
+        raise InputError(f"{task} has no number: {reason}; correct the descriptors")
     if task == "verification":
         found: dict[str, Any] = {}
         for level in v2_verification_scores.pair_lists(records, rules):
@@ -180,6 +185,13 @@ def results_of(task: str, records: Sequence[Records]) -> dict[str, Any]:
             for q, ap in enumerate(v2_retrieval_scores.query_values(r, z, s, rules)):
                 queries[str(q)].setdefault(LETTERS[noise], {})[label] = {"ap": float(ap)}
     return queries
+
+
+def _stopped(task: str, records: Sequence[Records], rules: V2Rules) -> str | None:
+    if task == "retrieval":
+        return v2_retrieval_scores.stopped(records[0], rules)
+    own = v2_verification_scores if task == "verification" else v2_matching_scores
+    return own.stopped(records, rules)
 
 
 def _images(records: Records, values: Mapping[str, Any]) -> dict[str, Any]:

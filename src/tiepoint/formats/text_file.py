@@ -54,8 +54,17 @@ def read_lines(path: str | Path) -> list[str]:
 
     Line i is ``lines[i - 1]``. An empty file gives an empty list.
     """
+    return lines_of(read_bytes(path), path)
+
+
+def lines_of(data: bytes, path: str | Path) -> list[str]:
+    r"""The lines of what was read from `path`, as `read_lines` gives them.
+
+    >>> lines_of(b"a \n\nb\n\n", "x.txt")
+    ['a', '', 'b']
+    """
     try:
-        text = read_bytes(path).decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as e:
         raise FormatError(path, "is not a text file (not UTF-8)") from e
     lines = [line.strip() for line in text.split("\n")]

@@ -23,8 +23,11 @@ _I64 = ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 
 
-def _lane_loop(term: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """Code generator: eight running sums of `term(builder, a_k - b_k)` over the whole vectors of a row."""
+def _lane_loop(term: Callable[[Any, Any], Any], *, single: bool = False) -> Callable[..., Any]:
+    """Code generator: eight running sums of `term(builder, a_k - b_k)` over the whole vectors of a row.
+
+    With `single` the difference of float32 numbers is rounded to float32 before it becomes a double.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         def row(position: int) -> tuple[Any, Any, ir.Type, int]:
@@ -39,9 +42,17 @@ def _lane_loop(term: Callable[[Any, Any], Any]) -> Callable[..., Any]:
             address = builder.bitcast(builder.gep(pointer, [k]), vector.as_pointer())
             value = builder.load(address)
             value.align = align
-            if isinstance(vector.element, ir.IntType):
+            return value
+
+        def double(value: Any) -> Any:
+            if isinstance(value.type.element, ir.IntType):
                 return builder.uitofp(value, _VECTOR)
-            return builder.fpext(value, _VECTOR) if vector != _VECTOR else value
+            return builder.fpext(value, _VECTOR) if value.type != _VECTOR else value
+
+        def minus(x: Any, y: Any) -> Any:
+            if single and isinstance(x.type.element, ir.FloatType):
+                return double(builder.fsub(x, y))
+            return builder.fsub(double(x), double(y))
 
         left, columns, left_vector, left_align = row(0)
         right, _, right_vector, right_align = row(2)
@@ -54,9 +65,7 @@ def _lane_loop(term: Callable[[Any, Any], Any]) -> Callable[..., Any]:
         k, total = builder.phi(_I64), builder.phi(_VECTOR)
         k.add_incoming(ir.Constant(_I64, 0), entry)
         total.add_incoming(zero, entry)
-        difference = builder.fsub(
-            load(left, left_vector, left_align, k), load(right, right_vector, right_align, k)
-        )
+        difference = minus(load(left, left_vector, left_align, k), load(right, right_vector, right_align, k))
         added = builder.fadd(total, term(builder, difference))
         following = builder.add(k, ir.Constant(_I64, LANES))
         k.add_incoming(following, loop)
@@ -89,6 +98,12 @@ def _square_lanes(typingctx: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
 
 
 @intrinsic
+def _single_lanes(typingctx: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
+    kind = types.UniTuple(types.float64, LANES)
+    return kind(a, types.intp, b, types.intp), _lane_loop(_square, single=True)
+
+
+@intrinsic
 def _absolute_lanes(typingctx: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
     return types.UniTuple(types.float64, LANES)(a, types.intp, b, types.intp), _lane_loop(_absolute)
 
@@ -104,47 +119,52 @@ def popcount(typingctx: Any, word: Any) -> Any:
 
 
 @njit(nogil=True, error_model="numpy")
-def _difference(a: Any, i: int, b: Any, j: int, k: int) -> float:
-    """a[i,k] - b[j,k], and 0 past the end of the row: adding it leaves a lane's bits alone."""
-    if k >= a.shape[1]:
-        return 0.0
-    return np.float64(a[i, k]) - np.float64(b[j, k])
+def _squared(a: Any, i: int, b: Any, j: int, k: int) -> float:
+    return (np.float64(a[i, k]) - np.float64(b[j, k])) ** 2
 
 
 @njit(nogil=True, error_model="numpy")
-def sum_squares(a: Any, i: int, b: Any, j: int) -> float:
-    """Reference value of l2: the sum over k of (a[i,k] - b[j,k])^2; coordinate k goes to lane k mod 8."""
-    s = _square_lanes(a, i, b, j)
-    d = a.shape[1]
-    k = d & -8
-    if k == d:
-        return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
-    s0 = s[0] + _difference(a, i, b, j, k) ** 2
-    s1 = s[1] + _difference(a, i, b, j, k + 1) ** 2
-    s2 = s[2] + _difference(a, i, b, j, k + 2) ** 2
-    s3 = s[3] + _difference(a, i, b, j, k + 3) ** 2
-    s4 = s[4] + _difference(a, i, b, j, k + 4) ** 2
-    s5 = s[5] + _difference(a, i, b, j, k + 5) ** 2
-    s6 = s[6] + _difference(a, i, b, j, k + 6) ** 2
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s[7]))
+def _squared_single(a: Any, i: int, b: Any, j: int, k: int) -> float:
+    return np.float64(np.float32(a[i, k]) - np.float32(b[j, k])) ** 2
 
 
 @njit(nogil=True, error_model="numpy")
-def sum_absolute(a: Any, i: int, b: Any, j: int) -> float:
-    """Reference value of l1: the sum over k of |a[i,k] - b[j,k]|, in the order of `sum_squares`."""
-    s = _absolute_lanes(a, i, b, j)
-    d = a.shape[1]
-    k = d & -8
-    if k == d:
-        return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
-    s0 = s[0] + abs(_difference(a, i, b, j, k))
-    s1 = s[1] + abs(_difference(a, i, b, j, k + 1))
-    s2 = s[2] + abs(_difference(a, i, b, j, k + 2))
-    s3 = s[3] + abs(_difference(a, i, b, j, k + 3))
-    s4 = s[4] + abs(_difference(a, i, b, j, k + 4))
-    s5 = s[5] + abs(_difference(a, i, b, j, k + 5))
-    s6 = s[6] + abs(_difference(a, i, b, j, k + 6))
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s[7]))
+def _magnitude(a: Any, i: int, b: Any, j: int, k: int) -> float:
+    return abs(np.float64(a[i, k]) - np.float64(b[j, k]))
+
+
+def _summed(lanes: Any, term: Any) -> Any:
+    """A sum over the columns of two rows: whole vectors by `lanes`, the rest by `term`.
+
+    Coordinate k goes to lane k mod 8. Past the end of the row 0 is added, which leaves a lane's bits alone.
+    """
+
+    @njit(nogil=True, error_model="numpy")
+    def at(a: Any, i: int, b: Any, j: int, k: int) -> float:
+        return term(a, i, b, j, k) if k < a.shape[1] else 0.0
+
+    @njit(nogil=True, error_model="numpy")
+    def total(a: Any, i: int, b: Any, j: int) -> float:
+        s = lanes(a, i, b, j)
+        d = a.shape[1]
+        k = d & -8
+        if k == d:
+            return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
+        s0, s1 = s[0] + at(a, i, b, j, k), s[1] + at(a, i, b, j, k + 1)
+        s2, s3 = s[2] + at(a, i, b, j, k + 2), s[3] + at(a, i, b, j, k + 3)
+        s4, s5 = s[4] + at(a, i, b, j, k + 4), s[5] + at(a, i, b, j, k + 5)
+        s6 = s[6] + at(a, i, b, j, k + 6)
+        return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s[7]))
+
+    return total
+
+
+sum_squares = _summed(_square_lanes, _squared)
+"""Reference value of l2: the sum over k of (a[i,k] - b[j,k])^2."""
+sum_squares_single = _summed(_single_lanes, _squared_single)
+"""The same of float32 rows with differences rounded to float32, as NumPy subtracts them."""
+sum_absolute = _summed(_absolute_lanes, _magnitude)
+"""Reference value of l1: the sum over k of |a[i,k] - b[j,k]|."""
 
 
 @njit(nogil=True)

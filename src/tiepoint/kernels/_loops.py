@@ -9,7 +9,7 @@ import numpy as np
 from numba import carray, njit, types
 
 from ..model.compiled import compiled, matrix
-from ._lanes import bit_count, sum_absolute, sum_squares
+from ._lanes import bit_count, sum_absolute, sum_squares, sum_squares_single
 from ._vectors import pointer, prefetch
 
 _INDEX = types.Array(types.int64, 1, "C", readonly=True)
@@ -24,7 +24,7 @@ def _pairs(rows: Any) -> Any:
 
 def _across(rows: Any) -> Any:
     lists = (_SHORT, _SHORT, _SHORT, _SHORT, _SHORT)
-    return types.boolean(matrix(rows), _BASES, *lists, types.float64[::1], types.boolean)
+    return types.boolean(matrix(rows), _BASES, *lists, types.float64[::1], types.boolean, types.int8[::1])
 
 
 def _tile(rows: Any, real: Any) -> Any:
@@ -73,16 +73,33 @@ def _fetch(row: Any) -> None:
         prefetch(row, 0, k)
 
 
+@njit(nogil=True, error_model="numpy")
+def _place(root: float) -> Any:
+    """Where the single precision of a number >= 0 stands among all of them."""
+    return np.float32(root).view(np.int32)
+
+
 @compiled(_across)
 def across(
-    like: Any, bases: Any, part_a: Any, row_a: Any, part_b: Any, row_b: Any, place: Any, out: Any, l2: bool
+    like: Any,
+    bases: Any,
+    part_a: Any,
+    row_a: Any,
+    part_b: Any,
+    row_b: Any,
+    place: Any,
+    out: Any,
+    l2: bool,
+    steps: Any,
 ) -> bool:
     """Write the sum of squares (with `l2`) or absolute differences of pair i to out[place[i]].
 
-    Rows lie behind the addresses of their parts. Nothing is checked: every part, row and place must be there.
-    Returns whether all sums are finite.
+    Where `steps` is not empty, steps[place[i]] says how many float32 numbers the root of the sum moves when
+    differences are rounded to float32 first. Rows lie behind the addresses of their parts. Nothing is
+    checked: every part, row and place must be there. Returns whether all sums are finite.
     """
-    n, odd, some = len(place), 0, np.empty(_SOME)
+    n, odd, some, single = len(place), 0, np.empty(_SOME), np.empty(_SOME)
+    rounded = len(steps) > 0
     for start in range(0, n, _SOME):
         count = min(_SOME, n - start)
         for k in range(count):
@@ -92,10 +109,16 @@ def across(
             _fetch(_row(like, bases[part_b[later]], row_b[later]))
             a, b = _row(like, bases[part_a[i]], row_a[i]), _row(like, bases[part_b[i]], row_b[i])
             some[k] = sum_squares(a, 0, b, 0) if l2 else sum_absolute(a, 0, b, 0)
+            if rounded:
+                single[k] = sum_squares_single(a, 0, b, 0)
         # Apart from the loop above, which waits for memory and must not wait for anything else.
         for k in range(count):
             out[place[start + k]] = some[k]
             odd += 0 if some[k] < np.inf else 1
+        if rounded:
+            for k in range(count):
+                moved = _place(np.sqrt(single[k])) - _place(np.sqrt(some[k]))
+                steps[place[start + k]] = moved
     return odd == 0
 
 

@@ -69,12 +69,17 @@ def pair_distances_across(
     out: NDArray[np.float64],
     *,
     distance: str = "l2",
+    steps: NDArray[np.int8] | None = None,
 ) -> None:
     """Reference values of pairs of rows of several matrices, without laying these side by side.
 
     `lists` are part_a, row_a, part_b, row_b and place, all (n,): pair i is row row_a[i] of parts[part_a[i]]
     and row row_b[i] of parts[part_b[i]], and its value (squared for l2) goes to out[place[i]]. The matrices
     may be memory maps: only listed rows are read, nothing is copied. See `fit_across` for those it takes.
+
+    NumPy subtracts float32 rows in float32. Where `steps` is given (l2 of float32), steps[place[i]] says by
+    how many numbers float32(sqrt(sum)) moves for it; at most one up or down, as every difference is rounded
+    once.
 
     >>> parts, out = [np.zeros((2, 3)), np.ones((1, 3))], np.zeros(2)
     >>> pair_distances_across(parts, np.array([[0, 0], [0, 1], [1, 0], [0, 0], [1, 0]]), out)
@@ -91,6 +96,9 @@ def pair_distances_across(
             f"the lists name pairs and must have the same length, found {[len(x) for x in lists]}"
         )
 
+    if steps is not None and (distance != "l2" or parts[0].dtype != np.float32 or len(steps) != len(out)):
+        raise InputError("steps exist for l2 of float32 rows, one for each value")
+    counted = np.empty(0, np.int8) if steps is None else steps
     loop, missing = across(parts[0].dtype), rows_missing()
     bases = np.array([p.__array_interface__["data"][0] for p in parts], np.uint64)
     rows = np.array([len(p) for p in parts], np.int64)
@@ -107,7 +115,9 @@ def pair_distances_across(
     l2 = distance == "l2"
     with Team() as team:
         finite = team.split(
-            len(place), lambda i, j: loop(parts[0], bases, *(x[i:j] for x in checked), out, l2), smallest=2048
+            len(place),
+            lambda i, j: loop(parts[0], bases, *(x[i:j] for x in checked), out, l2, counted),
+            smallest=2048,
         )
     if not all(finite):
         _refuse_not_finite(parts, *sides[0], "a", place, out)

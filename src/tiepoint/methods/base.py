@@ -42,6 +42,8 @@ class Hooks(Protocol):
     """Of ours: the stored keypoint set that it describes."""
     warnings: list[str]
     """Of ours: what the user should know about its input; `check_items` may fill it."""
+    given_keypoints: bool
+    """Of ours: whether its keypoints were there before the run, in a set or in files."""
 
     def item_key(self, item: Item) -> str:
         """Changes with what is looked up for an item: a hash of its file."""

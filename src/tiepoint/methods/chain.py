@@ -16,9 +16,9 @@ from . import normalise
 from . import transforms as plain
 from .base import Method
 from .checks import check_descriptors
+from .resolve import REAL_VALUED
 from .spec import Stage, arguments
 
-REAL_VALUED = ("l2", "l1", "cosine")
 ROOTING = ("rootsift", "power")
 ZERO_IS_DEFINED = ("hpatches-python", "hpatches-matlab")
 """The older tools set undefined rows to zero and compared them; that is part of these two methods."""
@@ -49,6 +49,8 @@ def transformed(
         fitted, known = _fitted(method, stage, fit)
         apply, config = fitted.apply, transform_config(method.config, known, fitted.hash)
 
+    keep_nan = method.family == "keypoints"
+
     def extract(item: Item, payload: Any) -> Arrays:
         arrays = method.extract(item, payload)
         values, valid = arrays["values"], arrays.get("valid")
@@ -56,6 +58,9 @@ def transformed(
         done = apply(values[good])
         out = np.zeros((len(values), done.shape[1]), done.dtype)
         out[good] = done
+        if keep_nan and values.dtype.kind == "f":  # only what a method of keypoints gave as NaN is still so
+            out[~np.isfinite(values).all(axis=1)] = np.nan
+            good = good | np.isnan(out).any(axis=1)
         others = {k: v for k, v in arrays.items() if k not in ("values", "valid")}
         return others | check_descriptors(
             (out, good),
@@ -64,6 +69,7 @@ def transformed(
             where=f"{method.name}+{stage.name} on {item.key}",
             on_bad=on_bad,
             zero_rows_are_valid=stage.name in ZERO_IS_DEFINED,
+            keep_nan=keep_nan,
         )
 
     return replace(

@@ -41,6 +41,7 @@ def check_descriptors(
     where: str,
     on_bad: str = "error",
     zero_rows_are_valid: bool = False,
+    keep_nan: bool = False,
 ) -> dict[str, Array]:
     """Descriptors as arrays ``values`` (rows, d) and, where something failed, ``valid`` (rows,).
 
@@ -50,7 +51,9 @@ def check_descriptors(
     match. Bad rows are an error unless `on_bad` is ``miss``, which makes them failures: the values become
     zero and ``valid`` False. With ``keep-zeros`` a zero row is an ordinary vector, as the older tools have
     it, and rows with NaN or infinity are failures. Rows the method itself marks as failed are misses in any
-    case. For `hamming` a zero row is an ordinary bit string; boolean arrays are packed, eight bits to a byte.
+    case. With `keep_nan` failed rows keep NaN and infinity that the method did not mark: a program that does
+    not look for them compares them. For `hamming` a zero row is an ordinary bit string; boolean arrays are
+    packed, eight bits to a byte.
 
     >>> check_descriptors([[1, 2], [3, 4]], rows=2, distance="l2", where="a/ref")["values"].dtype
     dtype('float32')
@@ -81,7 +84,10 @@ def check_descriptors(
         valid[rows_of_kind] = False
     if valid.all():
         return {"values": values}
-    return {"values": np.where(valid[:, None], values, values.dtype.type(0)), "valid": valid}
+    shown = valid.copy()
+    if keep_nan:
+        shown[found.nan] = shown[found.infinite] = True
+    return {"values": np.where(shown[:, None], values, values.dtype.type(0)), "valid": valid}
 
 
 def _two_dimensional(given: Any, rows: int, where: str) -> Array:

@@ -56,6 +56,16 @@ class MethodRegistry(Registry):
             )
         raise UnknownNameError(self.what, name, self.names(family))
 
+    def spelled(self, name: str, family: str) -> str:
+        """The name as it is registered in a family, whatever case it is given in; as given where it is not.
+
+        >>> from tiepoint.methods.names import METHODS
+        >>> METHODS.spelled("SIFT", "patches"), METHODS.spelled("Mine", "patches")
+        ('sift', 'Mine')
+        """
+        known = self.names(family)
+        return name.lower() if name not in known and name.lower() in known else name
+
     def load(self, name: str, *, family: str | None = None) -> object:
         """Import and return the object registered as `name` in `family`."""
         return self.imported(self.entry(name, family=family))

@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..model.edges import DISTANCES, distance_of
-from ..model.errors import InputError
+from ..model.errors import InputError, UnknownNameError
 from ..model.units import Arrays, Item
 from .base import Method
 from .checks import check_on_bad
 from .identity import config_of, item_part
 from .names import FAMILIES, METHODS
-from .spec import FilesSpec, Spec, Stage, built, name_of, parse_spec
+from .spec import FilesSpec, Spec, Stage, built, name_of, parameters_of, parse_spec
 from .user_code import is_ours, load_from_file
 
 BINDERS: dict[str, str] = {
@@ -27,6 +28,12 @@ BINDERS: dict[str, str] = {
 }
 """By family, what turns an object into `extract`: called with (thing, name=, distance=, on_bad=)."""
 
+
+REAL_VALUED = ("l2", "l1", "cosine")
+"""Distances of numbers; bits are compared by `hamming`."""
+
+CHOICES = ("l1", "l2")
+"""What ``?distance=`` may say of a built-in patch descriptor."""
 
 _DEVICE = re.compile(r"cpu|mps|cuda(:\d+)?")
 
@@ -54,11 +61,12 @@ def resolve(
     """The method that `spec` stands for.
 
     Args:
-        spec: a registered name (``sift``), with parameters (``resize?size=6``) and transforms
-            (``sift+rootsift``); ``files:DIR``, ``onnx:FILE``, ``torchscript:FILE``,
-            ``kornia:NAME?weights=FILE``; ``my_file.py:MyDescriptor``; or an object or class with
-            ``describe`` or ``lookup``; or a `Method`, which is returned as it is. For keypoints also
-            ``DESCRIPTOR@DETECTOR`` (``brief@fast``, ``sift@set:NAME``), and a pair (descriptor, detector).
+        spec: a registered name (``sift``), with parameters (``resize?size=6``, for patch descriptors that are
+            not bits also ``sift?distance=l1``) and transforms (``sift+rootsift``); ``files:DIR``,
+            ``onnx:FILE``, ``torchscript:FILE``, ``kornia:NAME?weights=FILE``; ``my_file.py:MyDescriptor``; or
+            an object or class with ``describe`` or ``lookup``; or a `Method`, which is returned as it
+            is. For keypoints also ``DESCRIPTOR@DETECTOR`` (``brief@fast``, ``sift@set:NAME``), and a
+            pair (descriptor, detector).
         family: ``patches``, ``keypoints``, ``dense`` or ``pairs``. A name of pairs is looked up among pairs,
             then among keypoints (``sift?matcher=mnn&ratio=0.8``), then among dense methods.
         device: handed to methods that take one.
@@ -72,6 +80,8 @@ def resolve(
     'l2'
     >>> resolve("resize?size=4", family="patches").name, resolve("resize?size=6", family="patches").name
     ('resize', 'resize?size=6')
+    >>> resolve("pixels?distance=l1", family="patches").distance
+    'l1'
     """
     if isinstance(spec, Method):
         return spec if name is None else replace(spec, name=name)
@@ -91,6 +101,10 @@ def resolve(
     else:
         thing, own = _made(spec, device) if parsed is None else _made_from(parsed, family, device)
     text = None if parsed is None else spec if isinstance(spec, FilesSpec) else str(parsed.base)
+    if family == "keypoints" and text is not None and not isinstance(text, FilesSpec):
+        from .keypoints.spelling import canonical
+
+        text = canonical(text)
     method = _bound(thing, own, family, device, on_bad, text)
     for stage in () if parsed is None else parsed.transforms:
         from .chain import transformed
@@ -138,8 +152,31 @@ def _made_from(parsed: Spec, family: str, device: str) -> tuple[Any, str]:
         factory: Any = load_from_file(base.name, str(base.argument))
         made = built(factory, Stage(str(base.argument), base.params), device)
     else:
+        base = replace(base, name=METHODS.spelled(base.name, family))
         factory = METHODS.load(base.name, family=family)
+        if family == "patches" and "distance" in base.params and _is_plain(factory):
+            return _with_distance(factory, base, device)
         made = built(factory, base, device)
+    return made, name_of(made, base, factory)
+
+
+def _is_plain(factory: Any) -> bool:
+    """Whether this is a class of ours that does not take a distance itself."""
+    return inspect.isclass(factory) and is_ours(factory) and "distance" not in parameters_of(factory)
+
+
+def _with_distance(factory: Any, base: Stage, device: str) -> tuple[Any, str]:
+    """The object of a built-in patch descriptor, compared by the distance that ``?distance=`` says."""
+    rest = {k: v for k, v in base.params.items() if k != "distance"}
+    made = built(factory, Stage(base.name, rest, base.argument), device)
+    own, wanted = distance_of(made), str(base.params["distance"])
+    if wanted == own:
+        return made, name_of(made, Stage(base.name, rest, base.argument), factory)
+    if own not in REAL_VALUED:
+        raise InputError(f"{base.name} makes bits, which are compared by {own}; leave out ?distance={wanted}")
+    if wanted not in CHOICES:
+        raise UnknownNameError(f"distance of {base.name}", wanted, CHOICES)
+    made.distance = wanted
     return made, name_of(made, base, factory)
 
 
@@ -166,12 +203,36 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
         distance=distance,
         config=config,
         extract=extract,
-        of_item=item_part(thing),
+        of_item=item_part(thing) if on_bad == "error" else _with_nan(item_part(thing), family, config),
         spec=spec,
         reads_payload=not (hasattr(thing, "lookup_item") or hasattr(thing, "lookup")),
         check=getattr(thing, "check_items", None),
         has=getattr(thing, "has_item", None),
-        meta={k: found for k in ("keypoint_set", "rooted") if (found := getattr(thing, k, None))},
+        meta=_meta(thing, family),
         uncached_reason=reason,
         told=thing.warnings if is_ours(type(thing)) and hasattr(thing, "warnings") else (),
     )
+
+
+_OF_OTHERS = ("files", "onnx", "torchscript", "kornia", "patch")
+
+
+def _with_nan(part: Callable[[Item], Any], family: str, config: Mapping[str, Any]) -> Callable[[Item], Any]:
+    """The part of a key that an item gives, for keypoint methods that may return NaN.
+
+    Their features used to have zeros there; under another key they are made again.
+    """
+
+    def may(config: Mapping[str, Any]) -> bool:
+        own = str(config.get("method", "")).rpartition("/")[2]
+        return "class" in config or own in _OF_OTHERS or any(map(may, config.get("parts", {}).values()))
+
+    return (lambda item: [*part(item), "nan"]) if family == "keypoints" and may(config) else part
+
+
+def _meta(thing: Any, family: str) -> dict[str, Any]:
+    """What else tasks want to know of a method. Keypoints that are looked up were not found in the run."""
+    names = ("keypoint_set", "rooted", "given_keypoints")
+    found = {name: value for name in names if (value := getattr(thing, name, None))}
+    looks_up = hasattr(thing, "lookup_item") or hasattr(thing, "lookup")
+    return found | ({"given_keypoints": True} if family == "keypoints" and looks_up else {})

@@ -15,18 +15,28 @@ from .scene_means import Lists, macro, macro_with_zeros, mean_of, union_with_zer
 
 NOT_MEASURED = -1.0
 _HISTOGRAM_RANKS = 10
-_VALUES = (
+_AT_K = tuple(f"{kind}_at_{k}" for kind in ("precision", "recall") for k in (1, 5, 10))
+_LEGACY = ("mean_precision", "legacy_macro_precision_by_scene", "total_matches", "total_keypoints")
+_QUERIES = ("true_map_micro_including_zeros", "total_queries_processed", "total_queries_excluded")
+_ANSWERED = (
     "true_map_micro",
     "true_map_macro_by_scene",
-    "true_map_micro_including_zeros",
     "true_map_macro_by_scene_including_zeros",
-    "viewpoint_map",
-    "illumination_map",
-    "mean_precision",
-    "legacy_macro_precision_by_scene",
-    *(f"{kind}_at_{k}" for kind in ("precision", "recall") for k in (1, 5, 10)),
+    *_AT_K,
 )
-_COUNTS = ("total_queries_processed", "total_queries_excluded", "total_keypoints", "total_matches")
+METADATA = (*_LEGACY, *_QUERIES, *_ANSWERED, "viewpoint_map", "illumination_map")
+"""What the metadata of a ranking may state, besides its scenes."""
+
+_SWITCHED = (
+    "image_retrieval_map",
+    *(f"keypoint_{task}_ap" for task in ("verification", "retrieval")),
+    *(
+        f"{task}_{kind}_ap"
+        for task in ("verification", "retrieval")
+        for kind in ("viewpoint", "illumination")
+    ),
+)
+"""Figures of tasks that are off unless asked for; -1 where they are."""
 
 
 def _lists() -> Lists:
@@ -295,27 +305,52 @@ def _add(counts: dict[str, int], key: str, amount: int) -> None:
 def metadata_pairs(metrics: ExperimentMetrics) -> dict[str, object]:
     """Everything a result's metadata holds: the tool's keys and those its documentation promises.
 
-    Per scene with at least one AP: ``{s}_true_map``, ``{s}_query_count``, ``{s}_true_map_with_zeros``,
-    ``{s}_excluded_count``. `r0_rate` is excluded / (processed + excluded), left out without queries.
+    What was not measured has no key; the tool writes 0 there. So without image results there is no precision
+    and no number of matches, keypoints or images, without queries nothing about queries, without a query
+    that has ground truth no mean and no success at k, and without scenes of a kind no mean of the kind.
+
+    Per scene with at least one AP: see `scene_pairs`. `r0_rate` is excluded / (processed + excluded).
     """
     pairs: dict[str, object] = {"success": "true" if metrics.success else "false"}
     if metrics.error_message:
         pairs["error_message"] = metrics.error_message.replace(";", ",")
-    pairs |= {name: float(getattr(metrics, name)) for name in _VALUES}
-    pairs |= {name: int(getattr(metrics, name)) for name in _COUNTS}
-    pairs["total_images"] = metrics.total_images_processed
-    queries = metrics.total_queries_processed + metrics.total_queries_excluded
-    if queries:
-        pairs["r0_rate"] = metrics.total_queries_excluded / queries
+    names: list[str] = [name for name in _SWITCHED if getattr(metrics, name) != NOT_MEASURED]
+    if metrics.keypoint_retrieval_ap != NOT_MEASURED:
+        names += [f"retrieval_num_{x}" for x in ("true_positives", "hard_negatives", "distractors")]
+    if metrics.precisions_per_image:
+        names += _LEGACY
+        pairs["total_images"] = metrics.total_images_processed
+    if metrics.ranks_per_query:
+        names += _QUERIES
+        pairs["r0_rate"] = metrics.total_queries_excluded / len(metrics.ranks_per_query)
+    if metrics.ap_per_query:
+        names += _ANSWERED
+    for name, by_scene in (
+        ("viewpoint_map", metrics.viewpoint_scene_ap),
+        ("illumination_map", metrics.illumination_scene_ap),
+    ):
+        names += [name] * bool(by_scene)
+    pairs |= {name: getattr(metrics, name) for name in names}
     for scene, values in metrics.per_scene_ap.items():
-        if not values:
-            continue
-        excluded = metrics.per_scene_excluded.get(scene, 0)
-        pairs[f"{scene}_true_map"] = mean_of(values)
-        pairs[f"{scene}_query_count"] = len(values)
-        pairs[f"{scene}_true_map_with_zeros"] = math.fsum(values) / (len(values) + excluded)
-        pairs[f"{scene}_excluded_count"] = excluded
+        if values:
+            excluded = metrics.per_scene_excluded.get(scene, 0)
+            zeros = math.fsum(values) / (len(values) + excluded)
+            pairs |= scene_pairs(scene, mean_of(values), len(values), zeros, excluded)
     return pairs
+
+
+def scene_pairs(scene: str, mean: float, count: int, with_zeros: float, excluded: int) -> dict[str, object]:
+    """What metadata says of one scene: its mean over `count` queries, and how many are not in it.
+
+    >>> list(scene_pairs("v_wall", 0.5, 2, 0.25, 2))
+    ['v_wall_true_map', 'v_wall_query_count', 'v_wall_true_map_with_zeros', 'v_wall_excluded_count']
+    """
+    return {
+        f"{scene}_true_map": float(mean),
+        f"{scene}_query_count": int(count),
+        f"{scene}_true_map_with_zeros": float(with_zeros),
+        f"{scene}_excluded_count": int(excluded),
+    }
 
 
 def metadata_string(pairs: Mapping[str, object]) -> str:

@@ -61,6 +61,21 @@ class PooledBins:
     also: tuple[PooledBins, ...] = ()
 
 
+CAUTION = "caution: "
+"""What the note of a score begins with that is marked wherever it is printed."""
+
+
+def caution_of(note: str | None) -> str:
+    """What a reader must know of a score whose note begins with a caution; empty for other notes.
+
+    >>> caution_of("caution: few pairs; wide interval"), caution_of("few pairs"), caution_of(None)
+    ('few pairs', '', '')
+    """
+    if note is None or not note.startswith(CAUTION):
+        return ""
+    return note.removeprefix(CAUTION).split("; ")[0]
+
+
 @dataclass(frozen=True)
 class Score:
     """One number: metric, group, value, how many items it is of, and what its interval comes from."""

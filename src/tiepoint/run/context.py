@@ -27,6 +27,18 @@ SHOWN = 20
 """Problems of a method's features that are listed; a method that computes is stopped after so many."""
 
 
+def feature_key(method: Method, own: str | None, item: Item) -> str:
+    """Key of an item's features: `own` identifies the method for it.
+
+    Where failed rows are allowed, it also tells features from older ones, in which such rows were zero.
+    """
+    config: Mapping[str, Any] = method.config
+    while "base" in config:
+        config = config["base"]
+    kept = [] if config.get("on_bad", "error") == "error" else ["failed rows as they are"]
+    return hash_json(["features", own, item.content, *kept])
+
+
 @dataclass(frozen=True)
 class FeatureSummary:
     """Features of a method on all items: seconds it took, descriptors there are, and how many failed."""
@@ -62,7 +74,7 @@ class Context:
 
     def _feature_key(self, item: Item) -> str:
         own = self.method.key(item) if self.unkept is None else f"{self.unkept}:{item.key}"
-        return hash_json(["features", own, item.content])
+        return feature_key(self.method, own, item)
 
     def extract(self, key: str, feature_key: str) -> float:
         """Make the features of an item and cache them under a key; returns the seconds the method took."""
@@ -128,7 +140,9 @@ class Context:
                 )
             contents.append(content)
         parts = [RECORD_FORMAT, self.task.name, unit.definition, comparison, self.method.distance, contents]
-        return hash_json(["records", *parts])
+        rule = self.task.rule_of_comparison(comparison)
+        facts = dict(self.opened.facts_of(self.method.meta, comparison))
+        return hash_json(["records", *parts, *([rule] if rule > 1 else []), *([facts] if facts else [])])
 
 
 @dataclass(frozen=True)

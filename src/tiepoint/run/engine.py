@@ -33,8 +33,8 @@ from .finish import finished, of_data
 from .fitting import Fitting
 from .prepare import Prepared, Progress, Request, load_task, method_key, prepare, silent
 from .result import Run
-from .scoring import UnitRecords, scores_under
-from .update import bring_up_to_date, protocols_of
+from .scoring import UnitRecords, numberless, scores_under
+from .update import bring_up_to_date, outdated, protocols_of
 
 __all__ = ["Request", "Shared", "evaluate", "evaluate_prepared", "load_task"]
 
@@ -85,7 +85,8 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
     context = context_of(prepared, store, shared, method)
     kept = context.unkept is None
     if kept and (stored := _finished(store, run_id(manifest), protocols)) is not None:
-        found = Run.kept(stored, store, _records(store, stored.manifest.units), protocols)
+        records = _records(store, stored.manifest.units)
+        found = Run.kept(stored, store, records, protocols, task.first(request.options))
         return replace(found, warnings=list(dict.fromkeys([*manifest.warnings, *found.warnings])))
     recipe = _recipe(request, method, store) if kept else None
     try:
@@ -103,7 +104,8 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         timed = task.times(protocol, summary.time_s, compared_s)
         scores[protocol] = [*scores_under(task, protocol, made), *timed]
         chosen = [by[task.comparison(protocol)] for by in made.values()]
-        notices += [w for w in task.warnings(chosen) if w not in notices]
+        told = [*task.warnings(chosen), *numberless(protocol, scores[protocol])]
+        notices += [w for w in told if w not in notices]
         progress(f"scores under {protocol}", 1, 1)
     whole = manifest.model_copy(
         update={
@@ -120,7 +122,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         time_s=time.perf_counter() - started,
         keypoint_set=method.meta.get("keypoint_set"),
     )
-    return Run.kept(run, store, made, protocols)
+    return Run.kept(run, store, made, protocols, task.first(request.options))
 
 
 def context_of(prepared: Prepared, store: Store, shared: Shared, method: Method | None = None) -> Context:
@@ -152,12 +154,12 @@ def about(prepared: Prepared, method: Method, fit: Fitting) -> Manifest:
         method=facts,
         protocols=prepared.protocols,
         warnings=(
-            *prepared.opened.warnings,
+            *prepared.opened.notices(prepared.protocols),
             *method.told,
             *fit.notices,
             *(() if is_kept(prepared) else (unkept,)),
         ),
-        **of_data(prepared.opened, request.data, request.options),
+        **of_data(prepared.opened, request.data, prepared.task.kept_options(request.options)),
     )
 
 
@@ -279,12 +281,12 @@ def _recipe(request: Request, method: Method, store: Store) -> Recipe | None:
 
 
 def _finished(store: Store, run_id: str, protocols: Sequence[str]) -> StoredRun | None:
-    """The stored run where it has all that is asked for; one made by older rules is brought up to date."""
+    """The stored run where it has all that is asked for; one scored by older rules is brought up to date."""
     run = next((r for r in load_runs(store, run_id=run_id) if r.id == run_id), None)
     if run is None or run.status != "done":
         return None
     run = bring_up_to_date(store, run) or run
-    if not set(protocols_of(run)).issuperset(protocols):
+    if not set(protocols_of(run)).issuperset(protocols) or set(outdated(run)).intersection(protocols):
         return None
     keys = (key for by in run.manifest.units.values() for key in by.values())
     return run if all(key in store.records for key in keys) else None

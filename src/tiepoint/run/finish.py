@@ -56,6 +56,7 @@ def finished(
             "protocols": tuple(sorted(scores)) or manifest.protocols,
             "values": values,
             "scoring": SCORING,
+            "rules": {p: task.rule(p) for p in scores if task.rule(p) > 1},
             "versions": machine.versions(),
             "machine": {} if manifest.imported else machine.machine(),
         }

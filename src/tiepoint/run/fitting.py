@@ -15,13 +15,12 @@ from ..methods.base import Method
 from ..methods.legacy_keys import old_fit_keys, old_keys
 from ..methods.normalise import FitRequest, FittedTransform
 from ..model.errors import InputError, joined
-from ..model.hashing import hash_json
 from ..model.units import Arrays, Item
 from ..store.atomic import atomic_file
 from ..store.features import FeatureCache
 from ..store.older import take_over_features
 from ..tasks.base import OpenTask
-from .context import SHOWN
+from .context import SHOWN, feature_key
 
 PLAIN = ("name", "exponent", "single", "keep_double")
 """Fields of a fitted transform that are no arrays."""
@@ -150,7 +149,7 @@ class Fitting:
 
 def _arrays(method: Method, item: Item, own: str | None, source: OpenTask, cache: FeatureCache) -> Arrays:
     """Features of an item, from the cache if it has them."""
-    key = hash_json(["features", own, item.content])
+    key = feature_key(method, own, item)
     if own is not None:
         take_over_features(cache, method, {key: item})
         if cache.meta(key) is not None:

@@ -54,6 +54,7 @@ def score_results(
         return [_files_run(request, task, store, progress)]
     on_bad = given.pop("on_bad", "error")
     chosen = checked_protocols(task, protocols)
+    refuse_options_of_writing(task, given)
     opened = task.open(data, given)
     folders = result_folders(results, task_name.split("/")[-1])
     if name is not None and len(folders) > 1:
@@ -88,13 +89,23 @@ def score_results(
                 config={"results": content},
             ),
             units=keys,
-            warnings=tuple(opened.warnings),
-            **of_data(opened, data, given),
+            warnings=(*opened.warnings, *_odd(task, chosen, units)),
+            **of_data(opened, data, task.kept_options(given)),
         )
         scores = {p: scores_under(task, p, units) for p in chosen}
         run = finished(manifest, scores, store=store, time_s=seconds)
-        runs.append(Run.kept(run, store, units, chosen))
+        runs.append(Run.kept(run, store, units, chosen, task.first(given)))
     return runs
+
+
+def _odd(task: Task, protocols: Sequence[str], units: UnitRecords) -> list[str]:
+    """What was odd about the results, under any of the protocols, each once."""
+    found = [
+        warning
+        for comparison in dict.fromkeys(task.comparison(p) for p in protocols)
+        for warning in task.warnings([by[comparison] for by in units.values()])
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _saved(
@@ -117,22 +128,48 @@ def _files_run(request: Request, task: Task, store: Store, progress: Progress) -
     return replace(run, warnings=list(dict.fromkeys([*run.warnings, *warnings])))
 
 
-def has_result_files(task: Task) -> None:
-    """Refuse a task that has no result files of its own, before anything is run for them."""
+FORMS = ("final", "document")
+"""Of result files: as the program wrote them in the end, or as its original document shows them."""
+
+
+def has_result_files(task: Task, form: str = "final") -> None:
+    """Refuse a task that has no result files of its own in a form, before anything is run for them."""
     if not task.writes_results:
         raise InputError(f"{task.name} has no result files of its own; export its scores as CSV instead")
+    if form not in task.result_forms:
+        raise InputError(
+            f"{task.name} writes its result files in the form {', '.join(task.result_forms)} only; leave out "
+            f'`results_form="{form}"`'
+        )
+
+
+def refuse_options_of_writing(task: Task, options: Mapping[str, Any]) -> None:
+    """Refuse options about written result files where none are written; a default is no mistake."""
+    usual = task.options.described()
+    for name in task.writing_options:
+        if options.get(name, usual[name]["default"]) != usual[name]["default"]:
+            raise InputError(
+                f"option {name} has no effect here: it is about the result files that a run writes with "
+                "`write_results`"
+            )
 
 
 def write_result_files(
-    prepared: Prepared, run: Run, store: Store, shared: Shared, folder: Path
+    prepared: Prepared, run: Run, store: Store, shared: Shared, folder: Path, form: str = "final"
 ) -> list[Path]:
-    """Write the result files of a run below ``FOLDER/METHOD``; returns what was written."""
+    """Write the result files of a run, returns what was written.
+
+    They lie below ``FOLDER/METHOD``; in the form `document` below ``FOLDER/TASK/METHOD``, a folder of
+    descriptors under its own name.
+    """
     task, context = prepared.task, context_of(prepared, store, shared)
-    has_result_files(task)
-    out = folder / run.method.replace("/", "_")
+    has_result_files(task, form)
+    name, records = run.method.replace("/", "_"), run.unit_records
     try:
-        return list(
-            task.write_run(out, prepared.opened, run.unit_records, context.arrays, prepared.protocols)
-        )
+        if form == "document":
+            name = name.removeprefix("files:")
+            return list(task.write_document(folder, name, prepared.opened, records, context.arrays))
+        opened, protocols = prepared.opened, prepared.protocols
+        return list(task.write_run(folder / name, opened, records, context.arrays, protocols))
     except OSError as e:
         raise InputError(f"cannot write {folder}: {e.strerror or e}") from e

@@ -13,7 +13,7 @@ from .finish import finished
 from .prepare import load_task
 from .result import Run, tables_of
 from .scoring import scores_under
-from .update import protocols_of
+from .update import outdated, protocols_of
 
 
 def merge(runs: Sequence[Run]) -> Run:
@@ -32,6 +32,11 @@ def merge(runs: Sequence[Run]) -> Run:
     ):
         if len(values) > 1:
             raise InputError(f"runs of different {what} cannot be merged: {', '.join(sorted(values))}")
+    for run in runs:
+        if old := outdated(run.stored):
+            raise InputError(
+                f"scores of run {run.id} under {', '.join(old)} were made by older rules; run it again first"
+            )
     units: dict[str, dict[str, Records]] = {}
     keys: dict[str, dict[str, str]] = {}
     for run in runs:

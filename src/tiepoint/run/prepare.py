@@ -165,6 +165,7 @@ class _Desk:
                 with self.checks.noting():
                     check(task)
             self.opened[key] = task.open(request.data, request.options)
+            task.options.check_protocols(task.name, request.options, request.protocols or task.protocols[:1])
         self.seconds[key] = time.perf_counter() - started
 
     def resolve(self, request: Request) -> None:
@@ -183,6 +184,10 @@ class _Desk:
     def _ready(self, request: Request, task: Task, opened: OpenTask | None) -> _Ready:
         fit = Fitting(opened, self.root, fit_on=request.fit_on, earnest=False)
         method = _resolve(request, task, self.root, fit)
+        if task.family == "keypoints":
+            from ..methods.keypoints.spec import sides_used
+
+            fit.notices += sides_used(request.method, self.root)
         return _Ready(method, fit)
 
     def check_settings(self, requests: Sequence[Request]) -> None:

@@ -51,13 +51,14 @@ class Run:
     """One method on one task.
 
     `scores` and `records` are pandas frames; `manifest` says how the numbers were made. `values` are the
-    scene values behind the scores, by protocol.
+    scene values behind the scores, by protocol. `remarks` say what the scores that stand first are.
     """
 
     stored: StoredRun
     unit_records: Mapping[str, Mapping[str, Records]] = field(default_factory=dict, repr=False)
     warnings: Sequence[str] = ()
     values: Mapping[str, Tables] = field(default_factory=dict, repr=False)
+    remarks: Sequence[str] = ()
 
     @classmethod
     def kept(
@@ -66,14 +67,19 @@ class Run:
         store: Store,
         records: Mapping[str, Mapping[str, Records]],
         protocols: Sequence[str],
+        first: tuple[str, str] | None = None,
     ) -> Run:
         """A run of a store with its scores under these protocols; its manifest still says what there is.
 
-        Scene values are read when they are looked at.
+        Scene values are read when they are looked at. `first` is a metric whose scores come before all others
+        of a protocol, with a sentence that says what it is.
         """
         scores = [s for p in protocols for s in stored.scores if s["protocol"] == p]
+        if first is not None:
+            scores.sort(key=lambda s: (list(protocols).index(s["protocol"]), s["metric"] != first[0]))
         values = StoredTables(stored.manifest.values, store.values)
-        return cls(replace(stored, scores=scores), records, stored.manifest.warnings, values)
+        remarks = () if first is None else (first[1],)
+        return cls(replace(stored, scores=scores), records, stored.manifest.warnings, values, remarks)
 
     @property
     def id(self) -> str:

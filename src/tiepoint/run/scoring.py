@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 UnitRecords = Mapping[str, Mapping[str, Records]]
 """Records by unit and comparison."""
 
-SCORING = 2
+SCORING = 3
 """Number of the rules by which records become scores and intervals; raise it when these change.
 
 Scores stored under another number are made again from their records.
@@ -30,6 +30,13 @@ def scores_under(task: Task, protocol: str, records: UnitRecords) -> list[Score]
     """All scores of a task under one protocol."""
     comparison = task.comparison(protocol)
     return task.score([by[comparison] for by in records.values()], protocol)
+
+
+def numberless(protocol: str, scores: Sequence[Score]) -> list[str]:
+    """A sentence for the user where a protocol has no number at all, with the reason that its scores give."""
+    if not scores or any(np.isfinite(s.value) for s in scores):
+        return []
+    return [f"{protocol}: {note}" for note in dict.fromkeys(s.note for s in scores) if note]
 
 
 def rows_of(task: Task, scores: Sequence[Score]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .._version import __version__
-from ..model.errors import StoreError, UnknownNameError
+from ..model.errors import InputError, StoreError, UnknownNameError
 from ..model.scores import Score
 from ..store.runs import StoredRun, save_run
 from ..store.store import Store
@@ -29,6 +29,26 @@ def is_current(store: Store, run: StoredRun) -> bool:
     return all(p in known.values and known.values[p] in store.values for p in protocols_of(run))
 
 
+def outdated(run: StoredRun) -> list[str]:
+    """Protocols of a run whose rules of comparing have changed since: only a new run has their scores."""
+    try:
+        task = load_task(run.task)
+    except InputError:  # its package is not installed any more
+        return []
+    known = run.manifest
+    return [p for p in protocols_of(run) if not known.imported and known.rules.get(p, 1) < task.rule(p)]
+
+
+def marked(run: StoredRun) -> StoredRun:
+    """The run with a warning for scores that were made by older rules of comparing."""
+    old = outdated(run)
+    if not old:
+        return run
+    said = f"scores under {', '.join(old)} were made by older rules; run it again to have those of today"
+    warnings = (*run.manifest.warnings, said)
+    return replace(run, manifest=run.manifest.model_copy(update={"warnings": warnings}))
+
+
 def bring_up_to_date(store: Store, run: StoredRun) -> StoredRun | None:
     """Make the scores of an older run again from its records, by the rules of this version, and save it.
 
@@ -47,15 +67,17 @@ def bring_up_to_date(store: Store, run: StoredRun) -> StoredRun | None:
 def rescored(store: Store, run: StoredRun) -> StoredRun:
     """The run with scores made from its records now, under those of its protocols whose records are there.
 
-    Times were measured, so they stay as they are.
+    Times were measured, so they stay as they are, and so do scores of `outdated` protocols.
     """
-    rows, values = [], {}
+    rows, values, old = [], {}, outdated(run)
     warnings = list(run.manifest.warnings)
     for protocol in protocols_of(run):
         stored = [dict(s) for s in run.scores if s["protocol"] == protocol]
-        if run.manifest.imported and not run.manifest.units:  # numbers of another tool, and nothing else
+        alone = run.manifest.imported and not run.manifest.units  # numbers of another tool, and no records
+        if alone or protocol in old:
             rows += stored
-            values[protocol] = store.values.put(())
+            key = run.manifest.values.get(protocol, "")
+            values[protocol] = key if key in store.values else store.values.put(())
             continue
         found = _scores_again(store, run, protocol)
         if found is None:
@@ -126,6 +148,7 @@ def merged(store: Store, stored: StoredRun | None, made: StoredRun) -> StoredRun
         update={
             "protocols": tuple(sorted({str(r["protocol"]) for r in rows})),
             "values": {**before.values, **now.values},
+            "rules": {p: n for p, n in before.rules.items() if p not in own} | now.rules,
             "units": units,
             "warnings": tuple(notes),
         }

@@ -57,8 +57,8 @@ class Manifest(_Facts):
     `options` are the task's as they were given; `split` is the one in use, None where the task has none or
     it is not known. `lists` hashes the task's lists and ground truth. `units` has the keys of the records by
     unit and comparison, `values` those of the scene values by protocol. `scoring` is the number of the rules
-    that made the scores. `content` hashes the features or numbers themselves, where nothing else identifies
-    them.
+    that made the scores, `rules` that of the rules of comparing by protocol, where it is not 1. `content`
+    hashes the features or numbers themselves, where nothing else identifies them.
     """
 
     task: str
@@ -67,6 +67,7 @@ class Manifest(_Facts):
     options: dict[str, Any] = Field(default_factory=dict)
     split: str | None = None
     scoring: int | None = None
+    rules: dict[str, int] = Field(default_factory=dict)
     protocols: tuple[str, ...] = ()
     lists: str = ""
     units: dict[str, dict[str, str]] = Field(default_factory=dict)

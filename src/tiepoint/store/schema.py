@@ -91,14 +91,21 @@ scores = sa.Table(
 WORKBENCH_COLUMNS: dict[str, tuple[str, str]] = {
     "true_map_micro": ("keypoints/ranking", "true_map_micro"),
     "true_map_macro": ("keypoints/ranking", "true_map_macro_by_scene"),
+    "true_map_macro_by_scene": ("keypoints/ranking", "true_map_macro_by_scene"),
     "true_map_micro_with_zeros": ("keypoints/ranking", "true_map_micro_including_zeros"),
+    "true_map_micro_including_zeros": ("keypoints/ranking", "true_map_micro_including_zeros"),
     "true_map_macro_with_zeros": ("keypoints/ranking", "true_map_macro_by_scene_including_zeros"),
+    "true_map_macro_by_scene_including_zeros": (
+        "keypoints/ranking",
+        "true_map_macro_by_scene_including_zeros",
+    ),
     "viewpoint_map": ("keypoints/ranking", "viewpoint_map"),
     "illumination_map": ("keypoints/ranking", "illumination_map"),
     "viewpoint_map_with_zeros": ("keypoints/ranking", "viewpoint_map_with_zeros"),
     "illumination_map_with_zeros": ("keypoints/ranking", "illumination_map_with_zeros"),
     "mean_average_precision": ("keypoints/ranking", "mean_average_precision"),
     "legacy_mean_precision": ("keypoints/ranking", "mean_precision"),
+    "mean_precision": ("keypoints/ranking", "mean_precision"),
     "legacy_macro_precision_by_scene": ("keypoints/ranking", "legacy_macro_precision_by_scene"),
     "precision_at_1": ("keypoints/ranking", "precision_at_1"),
     "precision_at_5": ("keypoints/ranking", "precision_at_5"),
@@ -122,7 +129,10 @@ WORKBENCH_COLUMNS: dict[str, tuple[str, str]] = {
     "retrieval_num_hard_negatives": ("keypoints/retrieval", "retrieval_num_hard_negatives"),
     "retrieval_num_distractors": ("keypoints/retrieval", "retrieval_num_distractors"),
 }
-"""Column of the view -> task and metric it shows, under protocol ``workbench`` and group ``all``."""
+"""Column of the view -> task and metric it shows, of group ``all`` under the protocol of the row.
+
+Metrics with two names, that of the program's table and that of its documentation, have two columns.
+"""
 
 
 def _pivot() -> str:
@@ -134,20 +144,34 @@ def _pivot() -> str:
 
 
 def statements() -> list[str]:
-    """The SQL that makes the views."""
-    key = "r.method_id, r.dataset_id, r.keypoint_set_id"
+    """The SQL that makes the views.
+
+    A row of `results` has the newest run of every task; runs of the same method, dataset, set and task that
+    are older (their options differ) have rows of their own, so that no row mixes two runs of a task.
+    """
+    same = "method_id, dataset_id, coalesce(keypoint_set_id, '')"
+    tasks = ", ".join(f"'{task}'" for task in dict.fromkeys(task for task, _ in WORKBENCH_COLUMNS.values()))
     results = f"""create view results as select
-  min(r.id) as id, min(r.id) as experiment_id, m.name as method, d.name as dataset,
+  min(r.id) as id, r.experiment_id, s.protocol, m.name as method, d.name as dataset,
   r.method_id, r.dataset_id, r.keypoint_set_id,
   {_pivot()},
   max(case when r.task = 'keypoints/ranking' and s.metric = 'metadata' then s.note end) as metadata,
   max(r.created_at) as timestamp
-from runs r
+from (
+  select *, min(id) over (partition by {same}) as experiment_id from runs where task like 'keypoints/%'
+) r
+join (
+  select p.run_id, p.protocol, row_number() over (
+    partition by {same}, q.task, p.protocol order by q.created_at desc, q.id
+  ) as place
+  from (select distinct run_id, protocol from scores) p join runs q on q.id = p.run_id
+  where q.task in ({tasks}) and q.status = 'done'
+) t on t.run_id = r.id
 join methods m on m.id = r.method_id
 join datasets d on d.id = r.dataset_id
-join scores s on s.run_id = r.id and s.protocol = 'workbench' and s."group" = 'all'
-where r.task like 'keypoints/%' and r.status = 'done'
-group by {key}, m.name, d.name"""
+join scores s on s.run_id = r.id and s.protocol = t.protocol and s."group" = 'all'
+group by r.experiment_id, r.method_id, r.dataset_id, r.keypoint_set_id, s.protocol, m.name, d.name,
+  case when t.place > 1 then r.id else '' end"""
     experiments = """create view experiments as select
   min(r.id) as id, m.name as descriptor_type, d.path as dataset_name, m.config as parameters,
   max(r.created_at) as timestamp, r.keypoint_set_id, k.name as keypoint_set_name, m.distance as distance
@@ -187,7 +211,11 @@ def _to_4(connection: sa.Connection) -> None:
     connection.execute(sa.update(runs).where(runs.c.status == "error").values(status="failed"))
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_to_1, _to_2, _to_3, _to_4)
+def _to_5(connection: sa.Connection) -> None:
+    create_views(connection)
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_to_1, _to_2, _to_3, _to_4, _to_5)
 """Step i takes a database from version i to version i + 1."""
 
 VERSION = len(MIGRATIONS)

@@ -82,6 +82,14 @@ class OpenTask:
             "name a dataset to fit it on with `fit_on`"
         )
 
+    def notices(self, protocols: Sequence[str]) -> Sequence[str]:
+        """What the user should know about this data under these protocols; by default `warnings`."""
+        return self.warnings
+
+    def facts_of(self, meta: Mapping[str, Any], comparison: str) -> Mapping[str, Any]:
+        """What a comparison takes from a method besides its features: part of the key of its records."""
+        return {}
+
     def sizes(self, item: str) -> tuple[Size, Size]:
         """(height, width) of both images of a pair; tasks on pairs of images have it."""
         raise NotImplementedError
@@ -105,6 +113,22 @@ class Task:
     info: ClassVar[TaskInfo] = TaskInfo()
     options: type[TaskOptions] = TaskOptions
     """The model of its options; none by default."""
+
+    rules: ClassVar[Mapping[str, int]] = {}
+    """Number of a protocol's rules of comparing, where they have changed since the first, which are 1.
+
+    Raise it when records of the protocol come out otherwise: they are then made anew, and stored runs that
+    were made by older rules are marked until they are run again. Where only the way from records to scores
+    changes, raise `SCORING` instead.
+    """
+
+    def rule(self, protocol: str) -> int:
+        """Number of the rules of a protocol."""
+        return self.rules.get(protocol, 1)
+
+    def rule_of_comparison(self, comparison: str) -> int:
+        """The highest number among the protocols that score a comparison: its records are of that age."""
+        return max((n for p, n in self.rules.items() if self.comparison(p) == comparison), default=1)
 
     def metric(self, name: str) -> MetricInfo:
         """Facts of a metric; of one that the task does not declare, that it is a fraction."""
@@ -214,6 +238,47 @@ class Task:
 
     writes_results: ClassVar[bool] = False
     """Whether `write_run` writes result files for other programs."""
+
+    result_forms: ClassVar[tuple[str, ...]] = ("final",)
+    """Forms in which it can write them; `document` is that of the task's original document."""
+
+    writing_options: ClassVar[tuple[str, ...]] = ()
+    """Options that only say how result files are written."""
+
+    printing_options: ClassVar[tuple[str, ...]] = ()
+    """Options that only say what is printed first."""
+
+    def kept_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options that are part of a run: all but those about its printing and its result files."""
+        passing = (*self.writing_options, *self.printing_options)
+        return {name: value for name, value in options.items() if name not in passing}
+
+    def first(self, options: Mapping[str, Any]) -> tuple[str, str] | None:
+        """The metric to print before all others under these options, and a sentence that says what it is."""
+        return None
+
+    def instead(self, column: Column) -> Column | None:
+        """The score that stands before one of this column where that carries a caution."""
+        return None
+
+    def write_document(
+        self,
+        folder: Path,
+        name: str,
+        opened: Any,
+        records: Mapping[str, Mapping[str, Records]],
+        arrays: Callable[[str], Arrays],
+    ) -> Iterator[Path]:
+        """Write the result files of a run below `folder` as the task's original document shows them.
+
+        Args:
+            folder: To write into.
+            name: Of the method, for its folder.
+            opened: The open task.
+            records: Of the run, by unit and comparison.
+            arrays: Features of an item by its key.
+        """
+        raise InputError(f"{self.name} has no form of result files but {', '.join(self.result_forms)}")
 
     def write_run(
         self,

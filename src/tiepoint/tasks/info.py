@@ -125,6 +125,7 @@ class TaskInfo:
         metrics: Every metric that its scores may have.
         columns: Metrics of a narrow table in order; all scores of group `all` where there are none.
         brief: Metrics of a line in a list of many runs; the headline where there are none.
+        other_names: What else its metrics are called, and their names here.
         table_note: What the names of the table's columns leave out.
         cite: BibTeX entries to cite.
         licence: Terms under which the data is published.
@@ -135,6 +136,7 @@ class TaskInfo:
     metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     brief: tuple[str, ...] = ()
+    other_names: Mapping[str, str] = field(default_factory=dict)
     table_note: str = ""
     cite: tuple[str, ...] = ()
     licence: str = ""

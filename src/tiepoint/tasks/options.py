@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
@@ -31,6 +31,22 @@ class TaskOptions(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    only_under: ClassVar[Mapping[str, str]] = {}
+    """The one protocol that an option changes, by the name of the option; others change all protocols."""
+
+    @classmethod
+    def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
+        """Refuse options that would have no effect under the protocols asked for; defaults are no mistake."""
+        if not cls.only_under:
+            return
+        chosen = cls.read(task, given)
+        for name, protocol in cls.only_under.items():
+            if protocol not in protocols and getattr(chosen, name) != cls.model_fields[name].default:
+                raise InputError(
+                    f"option {name} of {task} has no effect under {', '.join(protocols)}; it is for the "
+                    f"protocol {protocol}, so ask for that too, or leave the option out"
+                )
 
     @classmethod
     def read(cls, task: str, given: Mapping[str, Any], checks: Together | None = None) -> Self:

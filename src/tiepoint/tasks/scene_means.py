@@ -216,6 +216,23 @@ def mean_precision_recall(
         distances, right, owner, len(list_scene), recall=RECALL, normaliser=normaliser
     )
     used = np.asarray(normaliser) > 0
+    return curves_by_scene(group, table, used, list_scene, scenes=scenes, kinds=kinds, by_kind=by_kind)
+
+
+def curves_by_scene(
+    group: str,
+    table: Floats,
+    used: NDArray[np.bool_],
+    list_scene: NDArray[np.int64],
+    *,
+    scenes: Sequence[str],
+    kinds: Sequence[str],
+    by_kind: bool = False,
+) -> SceneCurves:
+    """Precision at `RECALL` of lists (lists, k) as curves of scenes; lists that are not `used` are left out.
+
+    The other arguments are those of `mean_precision_recall`.
+    """
     count = np.bincount(list_scene[used], minlength=len(scenes)).astype(np.float64)
     sums = np.zeros((len(scenes), len(RECALL)))
     np.add.at(sums, list_scene[used], table[used])

@@ -161,7 +161,7 @@ def test_lengths_without_patches(tmp_path, as_folder):
         ('{"a": 5, "b": [3, 4, 5]}', "b: expected a number"),
         ('{"a": [3, 4]}', "not known of any sequence"),
         ('{"lengths": {"a": 1}, "image": []}', "unknown key 'image'"),
-        ('{"lengths": {"a": 1}, "images": ["e1"]}', "'ref'"),
+        ('{"lengths": {"a": 1}, "images": []}', "images must be a list of names"),
     ],
 )
 def test_bad_lengths(tmp_path, value, words):

@@ -95,8 +95,11 @@ def test_classification_is_refused_without_negatives_or_positives(tmp_path):
 
 
 def test_bad_classification_files(tmp_path):
-    put(tmp_path, x__benchmark="p.pairs\n", p__pairs=POS)
-    with pytest.raises(FormatError, match="expected 2 lines"):
+    put(tmp_path, x__benchmark="# nothing\n", p__pairs=POS)
+    with pytest.raises(FormatError, match="the file is empty"):
+        benchmark.read_classification(tmp_path / "x.benchmark")
+    put(tmp_path, x__benchmark="p.pairs\np.pairs # again\n")
+    with pytest.raises(FormatError, match=r"line 2: 'p.pairs' appears twice"):
         benchmark.read_classification(tmp_path / "x.benchmark")
     put(tmp_path, x__benchmark="p.pairs\nno.pairs\n")
     with pytest.raises(FormatError, match=r"line 2: 'no.pairs' is not in"):
@@ -247,3 +250,36 @@ def test_result_folders(tmp_path):
     assert list(result_folders(tmp_path / "mine", "matching")) == ["mine"]
     with pytest.raises(InputError, match=r"no \.results"):
         result_folders(tmp_path / "a", "retrieval")
+
+
+def test_comments_leave_the_numbers_of_lines(tmp_path):
+    put(tmp_path, x__benchmark="# pairs of images\nv_a.ref,v_a.e1# one\n  # more\nv_a.ref,v_a.e1 # again\n")
+    with pytest.raises(FormatError, match=r"x.benchmark, line 4: the pair .* appears twice"):
+        benchmark.read_matching(tmp_path / "x.benchmark")
+    assert benchmark.task_of(tmp_path / "x.benchmark") == "matching"
+    put(tmp_path, x__benchmark="p.pairs # a\n\nq.pairs\n", p__pairs="", q__pairs="")
+    with pytest.raises(FormatError, match=r"line 2: expected the name of a \.pairs file, found ''"):
+        benchmark.read_classification(tmp_path / "x.benchmark")
+    put(tmp_path, p__pairs="# head\ni_a.ref.0,i_a.e1.0\ni_a.ref.0,i_a.e1.x\n")
+    with pytest.raises(FormatError, match=r"p\.pairs, line 3"):
+        read_pairs(tmp_path / "p.pairs")
+    put(tmp_path, x__labels="1 # right\n# wrong:\n0\n")
+    assert labels.read_classification_labels(tmp_path / "x.labels", 2).tolist() == [True, False]
+
+
+def test_lists_with_and_without_labels_together(tmp_path):
+    """A list that has no third column goes by its identifiers, the others by their column."""
+    put(
+        tmp_path,
+        x__benchmark="mixed.pairs\nplain.pairs\n",
+        mixed__pairs="i_a.ref.0,i_a.e1.0,0\ni_a.ref.0,i_a.e1.1,1\n",
+        plain__pairs="i_a.ref.2,i_a.e1.2\ni_a.ref.2,i_a.e1.3\n",
+    )
+    found = labels.load_classification(tmp_path / "x.benchmark")
+    assert found.labels.tolist() == [False, True, True, False]
+    assert found.slices() == {"mixed": slice(0, 2), "plain": slice(2, 4)}
+    put(tmp_path, x__labels="0\n1\n0\n1\n")
+    assert labels.load_classification(tmp_path / "x.benchmark").labels.tolist() == [False, True, False, True]
+    put(tmp_path, x__labels="0\n0\n0\n1\n")
+    with pytest.raises(FormatError, match=r"x.labels, line 2: differs"):
+        labels.load_classification(tmp_path / "x.benchmark")

@@ -43,13 +43,11 @@ def loop_cpp_mask(flow: np.ndarray, back: np.ndarray) -> np.ndarray:
     for y in range(flow.shape[0]):
         for x in range(flow.shape[1]):
             u, v = flow[y, x]
-            if not (abs(u) <= 1e9 and abs(v) <= 1e9):
-                continue
             bu, bv = loop_remap(back, flow, y, x, 0), loop_remap(back, flow, y, x, 1)
-            if not (abs(bu) <= 1e9 and abs(bv) <= 1e9):
-                continue
+            here, there = (bool(abs(a) <= 1e9 and abs(b) <= 1e9) for a, b in ((u, v), (bu, bv)))
             du, dv = F(u + bu), F(v + bv)
-            out[y, x] = 255 if np.sqrt(du * du + dv * dv) < F(20) else 0
+            error = np.sqrt(du * du + dv * dv) if here == there else F(1000)
+            out[y, x] = 255 if error < F(20) else 0
     return out
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.methods.keypoints.spec import fused_parts, located, split_detector
+from tiepoint.methods.keypoints.spec import fused_parts, located, sides_used, split_detector
+from tiepoint.methods.keypoints.spelling import canonical
 from tiepoint.methods.resolve import resolve
 from tiepoint.methods.spec import parse_stage
 from tiepoint.model.errors import InputError, UnitError, UnknownNameError
@@ -216,3 +217,32 @@ def test_an_exception_names_method_and_image(colour):
 
     with pytest.raises(UnitError, match=r"raises failed on v_a/1: RuntimeError: boom"):
         extracted(Raises(), colour)
+
+
+@pytest.mark.parametrize(
+    ("written", "ours"),
+    [
+        ("SIFT?max_features=60", "sift?max_features=60"),
+        ("DspHoNC_V2@Sift", "dsphonc@sift"),
+        ("VSIFT", "sift"),
+        ("fuse:SIFT@set:A,dsp:SURF@SET:B?a=b", "fuse:sift@set:A,dsp:surf@set:B?a=b"),
+        ("files:OUT/A,SIFT", "files:OUT/A,SIFT"),
+        ("kornia:HardNet?weights=A/SIFT", "kornia:HardNet?weights=A/SIFT"),
+        ("SIFTY", "SIFTY"),
+        ("Mine.py:SIFT@SURF", "Mine.py:SIFT@surf"),
+    ],
+)  # fmt: skip
+def test_names_in_any_case_and_those_of_the_workbench(written, ours):
+    assert canonical(written) == ours
+
+
+def test_a_name_of_two_sides_means_the_first(tmp_path):
+    for name in ("both_a", "both_b", "left_a", "whole", "whole_a", "whole_b"):
+        (tmp_path / "keypoint_sets" / name).mkdir(parents=True)
+        (tmp_path / "keypoint_sets" / name / "set.json").write_text("{}")
+    sets = tmp_path / "keypoint_sets"
+    assert located("sift@set:both+l2", tmp_path) == f"sift@set:{sets / 'both_a'}+l2"
+    assert located("sift@set:whole", tmp_path) == f"sift@set:{sets / 'whole'}"
+    assert located("sift@set:left", tmp_path) == "sift@set:left"
+    (said,) = sides_used("fuse:sift@set:both,surf@set:whole", tmp_path)
+    assert "both_a is used" in said

@@ -163,6 +163,28 @@ def test_verification_with_an_honest_auc_keeps_it(tmp_path):
     assert run.value("ap", "negatives=intra,noise=easy", "hpatches-python") == 0.6
 
 
+def test_an_auc_of_zero_is_a_number_of_the_tool(tmp_path):
+    # A constant descriptor: every distance is equal, negatives come first, and the tool's AUC is 0 for both.
+    auc = {"e": (0.0, 0.0), "h": (0.0, 0.0), "t": (0.0, 0.0)}
+    for name, values, kept in (
+        ("constant", auc, True),
+        ("perfect", dict.fromkeys("eht", (1.0, 1.0)), True),
+        ("copied", auc | {"t": (0.4, 0.4)}, False),
+        ("other", auc | {"t": (0.4, 0.3)}, True),
+    ):
+        cells = {
+            z: [{"balanced": {"auc": v}, "imbalanced": {"ap": 0.088}} for v in row]
+            for z, row in values.items()
+        }
+        table = {z: dict(zip(("inter", "intra"), row, strict=True)) for z, row in cells.items()}
+        path = write_pickle(tmp_path / f"{name}_verification_a.p", table)
+        with Store.open(tmp_path / name) as store:
+            (run,), notes = import_files([path], store)
+        assert ("auc" in {s["metric"] for s in run.stored.scores}) == kept, name
+        assert bool(notes) != kept
+    assert run.value("auc", "all", "hpatches-python") == pytest.approx(0.7 / 6)
+
+
 def test_retrieval_results_with_and_without_task_files(tmp_path):
     rng = np.random.default_rng(3)
     table = {q: {z: {k: {"ap": rng.random()} for k in (100, 500, 20000)} for z in "eht"} for q in range(12)}

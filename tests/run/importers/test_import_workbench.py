@@ -10,9 +10,11 @@ import sqlalchemy as sa
 import tiepoint as tp
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.model.errors import FormatError, InputError
+from tiepoint.run import finish
 from tiepoint.run.importers import import_files
 from tiepoint.run.importers.workbench import is_workbench
 from tiepoint.run.importers.workbench_scores import parse_metadata
+from tiepoint.run.update import bring_up_to_date
 from tiepoint.store.keypoint_sets import load_keypoint_set
 from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store
@@ -110,8 +112,33 @@ def test_scenes_of_the_metadata_give_intervals(database, tmp_path):
     ranking = next(r for r in runs if r.method == "sift" and r.task == "keypoints/ranking")
     macro = next(s for s in ranking.stored.scores if s["metric"] == "true_map_macro_by_scene")
     assert macro["low"] < 0.35 < macro["high"]
-    assert ranking.value("ap", "scene=v_c", "workbench") == pytest.approx(0.3)
-    assert ranking.value("ap", "scene=v_f", "workbench") == pytest.approx(0.6)
+    assert ranking.value("true_map_micro", "scene=v_c", "workbench") == pytest.approx(0.3)
+    assert ranking.value("true_map_micro", "scene=v_f", "workbench") == pytest.approx(0.6)
+    zeros = ranking.value("true_map_micro_including_zeros", "scene=v_f", "workbench")
+    assert zeros == pytest.approx(0.3)
+    kept = {s["metric"] for s in ranking.stored.scores if s["group"] == "all" and s["low"] is not None}
+    assert kept == {
+        *(
+            f"true_map_{mean}{zeros}"
+            for mean in ("micro", "macro_by_scene")
+            for zeros in ("", "_including_zeros")
+        ),
+        "mean_average_precision",
+        "viewpoint_map",
+    }
+
+
+def test_scenes_of_imported_numbers_survive_new_rules(database, tmp_path, monkeypatch):
+    with Store.open(tmp_path / "store") as store:
+        with monkeypatch.context() as past:
+            past.setattr(finish, "SCORING", -1)
+            import_files([database], store)
+        (before,) = [r for r in load_runs(store) if r.task == "keypoints/ranking" and r.method == "sift"]
+        after = bring_up_to_date(store, before)
+        assert after.manifest.scoring == finish.SCORING
+        assert after.scores == before.scores
+        tables = store.values.get(after.manifest.values["workbench"])
+        assert any(table is not None for table in tables.values())
 
 
 def test_sets_keep_the_order_of_insertion(database, tmp_path):
@@ -139,6 +166,120 @@ def test_csv_exports(tmp_path):
     assert [(r.method, r.stored.status) for r in runs] == [("sift", "done"), ("l2net", "failed")]
     assert runs[0].value("true_map_micro", "all", "workbench") == 0.56
     assert any("random weights" in note for note in notes)
+
+
+HEAD = (
+    "experiment_id,descriptor_type,dataset_name,true_map_macro,true_map_micro,precision_at_1,precision_at_5,"
+    "total_keypoints,processing_time_ms,metadata,uses_color\n"
+)
+
+
+def test_a_csv_export_has_the_scenes_of_its_metadata(tmp_path):
+    # Six scenes with 0.1 to 0.6 and as many queries each: the mean is 0.35; every second query has no truth.
+    six = scenes([(f"{'iv'[i % 2]}_{k}", 0.1 * (i + 1), 100) for i, k in enumerate("abcdef")])
+    more = "kps_per_sec=434.336420;precision_at_10=0.600000;total_queries_processed=600;"
+    path = tmp_path / "descriptor_performance_analysis.csv"
+    path.write_text(
+        f"{HEAD}1,surf,../data/,0.35,0.35,0.3,0.5,1000,51840.0,success=true;{six}{more},False\n"
+        f"2,plain,../data/,0.35,0.35,0.3,0.5,1000,51840.0,,False\n"
+        f"3,other,../data/,0.36,0.35,0.3,0.5,1000,51840.0,{six},False\n"
+    )
+    with Store.open(tmp_path / "store") as store:
+        (surf, plain, other), notes = import_files([path], store)
+
+    def interval(run, metric):
+        (row,) = [s for s in run.stored.scores if (s["metric"], s["group"]) == (metric, "all")]
+        return row["low"], row["high"], row["note"]
+
+    for metric in ("true_map_macro_by_scene", "true_map_micro"):
+        low, high, _ = interval(surf, metric)
+        assert low < 0.35 < high
+        assert interval(plain, metric)[:2] == (None, None)
+    assert interval(other, "true_map_macro_by_scene")[0] is None  # its scenes give another mean, 0.35
+    assert "0.35" in interval(other, "true_map_macro_by_scene")[2]
+    assert interval(other, "true_map_micro")[0] is not None
+    assert surf.value("true_map_micro", "scene=i_c", "workbench") == pytest.approx(0.3)
+    assert surf.value("precision_at_10", "all", "workbench") == 0.6
+    assert surf.value("total_queries_processed", "all", "workbench") == 600
+    text = " ".join(notes)
+    assert "keys of metadata that make no score: kps_per_sec (1 of 3)" in text
+    assert "columns that are not imported: uses_color" in text
+    assert "without intervals" not in text
+    found = tp.compare(task="keypoints/ranking", metric="true_map_micro", store=tmp_path / "store")
+    assert {row.method: row.tested for row in found.rows} == {"surf": True, "other": True, "plain": False}
+
+
+def test_one_key_a_scene_is_enough_for_a_mean_over_scenes(tmp_path):
+    # Four decimals, as the documentation writes them: 1/9 to 6/9 rounded, their mean 7/18 exactly.
+    text = "".join(f"v_{k}_true_map={(i + 1) / 9:.4f};" for i, k in enumerate("abcdef"))
+    path = tmp_path / "e.csv"
+    path.write_text(f"{HEAD}1,surf,d,{7 / 18},0.4,0.3,0.5,1000,0,{text},\n")
+    with Store.open(tmp_path / "store") as store:
+        (run,), _ = import_files([path], store)
+    rows = {s["metric"]: s for s in run.stored.scores if s["group"] == "all"}
+    macro = rows["true_map_macro_by_scene"]
+    assert macro["low"] < 7 / 18 < macro["high"]
+    assert rows["true_map_micro"]["low"] is None
+    assert "no number of queries by scene" in rows["true_map_micro"]["note"]
+
+
+def lone(path, *rows):
+    c = sqlite3.connect(path)
+    c.execute("create table results (true_map_micro real, keypoint_verification_ap real, metadata text)")
+    c.executemany("insert into results values (?, ?, ?)", rows)
+    c.commit()
+    c.close()
+    return path
+
+
+def test_a_table_of_results_alone(tmp_path):
+    path = lone(tmp_path / "mine.db", (0.3, -1, "x=1;"), (0.4, 0.2, None))
+    with Store.open(tmp_path / "store") as store:
+        runs, notes = import_files([path], store)
+        assert [(r.method, r.task) for r in runs] == [
+            ("mine-1", "keypoints/ranking"),
+            ("mine-2", "keypoints/ranking"),
+            ("mine-2", "keypoints/verification"),
+        ]
+        assert any("mine-1 to mine-2" in n for n in notes)
+        assert any("(stored as -1): keypoint_verification_ap (1 of 2)" in n for n in notes)
+        again, _ = import_files([path], store, name="sift")
+        assert [r.method for r in again] == ["sift-1", "sift-2", "sift-2"]
+        one = lone(tmp_path / "one.db", (0.3, None, None))
+        assert [r.method for r in import_files([one], store)[0]] == ["one"]
+        assert [r.method for r in import_files([one], store, name="surf")[0]] == ["surf"]
+        with pytest.raises(InputError, match="renames a single descriptor"):
+            import_files([path, database_of(tmp_path / "x.csv")], store, name="sift")
+
+
+def database_of(path):
+    path.write_text("descriptor_type,true_map_micro\nsurf,0.5\n")
+    return path
+
+
+def test_scenes_that_cannot_be_are_refused(tmp_path):
+    path = lone(tmp_path / "mine.db", (0.3, -1, "v_wall_true_map=1.5;"))
+    with Store.open(tmp_path / "store") as store:
+        with pytest.raises(FormatError, match=r"metadata, v_wall_true_map: .* found 1.5"):
+            import_files([path], store)
+        assert not load_runs(store)
+    other = tmp_path / "other.db"
+    sqlite3.connect(other).execute("create table results (x)").connection.commit()
+    with Store.open(tmp_path / "store") as store, pytest.raises(FormatError, match="no known scores"):
+        import_files([other], store)
+
+
+def test_a_measured_zero_of_a_kind_stays(tmp_path):
+    text = "i_a_true_map=0.500000;"
+    for viewpoint, kept in ((0.0, None), (0.4, 0.4)):
+        path = tmp_path / f"{kept}.csv"
+        path.write_text(
+            f"descriptor_type,true_map_micro,viewpoint_map,metadata\nsurf,0.5,{viewpoint},{text}\n"
+        )
+        with Store.open(tmp_path / f"s{kept}") as store:
+            (run,), _ = import_files([path], store)
+        found = {s["metric"]: s["value"] for s in run.stored.scores}
+        assert found.get("viewpoint_map") == kept
 
 
 def test_values_that_cannot_be_are_refused_with_their_place(database, tmp_path):
@@ -179,7 +320,7 @@ def test_imported_numbers_can_be_compared(database, tmp_path):
 def test_wrong_files_are_explained(tmp_path):
     empty = tmp_path / "a.db"
     sqlite3.connect(empty).execute("create table t (x)").connection.commit()
-    with Store.open(tmp_path / "store") as store, pytest.raises(FormatError, match="no table experiments"):
+    with Store.open(tmp_path / "store") as store, pytest.raises(FormatError, match="no table results"):
         import_files([empty], store)
     bad = tmp_path / "b.csv"
     bad.write_text("name,true_map_micro\nx,1\n")

@@ -12,6 +12,7 @@ from tss_world import score_results
 
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.flow.tss_results import PairResult, read_pair_result, write_pair_result
+from tiepoint.formats.flow.tss_text import format_scores
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.model.records import Records
@@ -126,17 +127,52 @@ def test_scene_values_give_the_score(results: Path, data: Path) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_missing_flows(results: Path, data: Path, protocol: str) -> None:
+    whole = scored(results, data, protocol)
     (results / "A" / "p1" / "flow2.flo").unlink()
-    with pytest.raises(ProblemsError, match="A/p1: flow2 is missing"):
-        scored(results, data, protocol)
-    before = scored(results, data, protocol, missing="zero")
-    skipped = scored(results, data, protocol, missing="skip")
+    one = scored(results, data, protocol)
+    assert scored(results, data, protocol, missing="skip") == pytest.approx(one, nan_ok=True, abs=0)
+    zero = scored(results, data, protocol, missing="zero")
+    (results / "A" / "p1" / "flow1.flo").unlink()
+    none = scored(results, data, protocol)
+    there, back = (("flow_accuracy", f"direction={d},pair=A/p1") for d in ("1to2", "2to1"))
+    assert (one[there], zero[there], zero[back]) == (whole[there], 0, 0)
+    assert np.isnan([one[back], none[there], none[back]]).all()
     rest = [
-        skipped["flow_accuracy", f"direction={d},pair=A/{p}"] for p in ("p2", "p3") for d in ("1to2", "2to1")
+        whole["flow_accuracy", f"direction={d},pair=A/{p}"] for p in ("p2", "p3") for d in ("1to2", "2to1")
     ]
-    assert skipped["flow_accuracy", "subset=A"] == pytest.approx(np.mean(rest))
-    assert before["flow_accuracy", "subset=A"] == pytest.approx(np.sum(rest) / 6)
-    assert before["iou", "all"] == skipped["iou", "all"]
+    assert one["flow_accuracy", "subset=A"] == pytest.approx((2 * one[there] + np.sum(rest)) / 6)
+    assert none["flow_accuracy", "subset=A"] == pytest.approx(np.mean(rest))
+    assert zero["flow_accuracy", "subset=A"] == pytest.approx(np.sum(rest) / 6)
+    assert whole["iou", "all"] == one["iou", "all"] == none["iou", "all"] == zero["iou", "all"]
+
+
+def test_a_pair_with_nothing_to_score(results: Path, data: Path) -> None:
+    """One mask cannot be scored, and none estimated without both flows."""
+    for name in ("flow1.flo", "flow2.flo", "mask2.png"):
+        (results / "A" / "p1" / name).unlink()
+    with pytest.raises(ProblemsError, match="A/p1: there is neither a flow nor a mask for each image"):
+        scored(results, data)
+    assert np.isnan(scored(results, data, missing="skip")["iou", "direction=1to2,pair=A/p1"])
+    write_flo(results / "A" / "p1" / "flow2.flo", read_pair_result(data / "A" / "p1").arrays["flow2"])
+    found = scored(results, data)
+    assert found["flow_accuracy", "direction=2to1,pair=A/p1"] == 1
+    assert np.isnan(found["iou", "direction=2to1,pair=A/p1"])
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_flow_alone_is_resized_as_if_the_other_had_its_scale(
+    results: Path, data: Path, protocol: str
+) -> None:
+    arrays = dict(read_pair_result(data / "B" / "q1").arrays)
+    small = {"flow1": np.full((12, 16, 2), 0.5, np.float32), "flow2": np.zeros((15, 13, 2), np.float32)}
+    folder = results / "B" / "q1"
+    write_pair_result(folder, {**arrays, **small})
+    both = scored(results, data, protocol)
+    for k, direction in ((2, "1to2"), (1, "2to1")):
+        write_pair_result(folder, {**arrays, **small})
+        (folder / f"flow{k}.flo").unlink()
+        place = "flow_accuracy", f"direction={direction},pair=B/q1"
+        assert scored(results, data, protocol)[place] == both[place]
 
 
 def test_a_pair_without_folder(results: Path, data: Path) -> None:
@@ -286,10 +322,13 @@ def test_nan_of_the_kit_is_printed_as_such(results: Path, data: Path) -> None:
     """A subset of mirrored pairs only has no row without flip."""
     (data / "B" / "q1" / "flip_gt.txt").write_text("1")
     records, _ = score_results(results, data, "tss-cpp")
-    from tiepoint.formats.flow.tss_text import format_scores
-
     rows = score_rows(records, "tss-cpp")["B"]
     assert format_scores(rows).splitlines()[-1].startswith("w/o flip,-,-,-nan,0,-nan,")
+    for k in (1, 2):
+        (results / "B" / "q1" / f"flow{k}.flo").unlink()
+    records, _ = score_results(results, data, "tss-cpp")
+    rows = score_rows(records, "tss-cpp")["B"]
+    assert format_scores(rows).splitlines()[-1] == "w/o flip,-,-,-nan,0" + "," * 50
 
 
 def alone(results: Path, subset: str) -> Path:
@@ -369,14 +408,18 @@ def test_scores_that_cannot_be_written(results: Path, data: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_skipped_rows_are_out_of_the_summary(results: Path, data: Path, protocol: str) -> None:
-    (results / "A" / "p1" / "flow2.flo").unlink()
-    records, _ = score_results(results, data, protocol, {"missing": "skip"})
-    average, plain = score_rows(records, protocol)["A"][-2:]
-    found = table(TASK.score(records, protocol))
-    assert average.accuracy[4] == pytest.approx(found["flow_accuracy", "subset=A"])
-    assert plain.accuracy[4] == pytest.approx(found["flow_accuracy", "flip=0,subset=A"])
-    assert average.seg == pytest.approx(found["iou", "subset=A"])
+def test_missing_rows_are_out_of_the_summary(results: Path, data: Path, protocol: str) -> None:
+    for name in ("flow2.flo", "flow1.flo"):
+        (results / "A" / "p1" / name).unlink()
+        records, _ = score_results(results, data, protocol, {"missing": "skip"})
+        rows = score_rows(records, protocol)["A"]
+        average, plain = rows[-2:]
+        found = table(TASK.score(records, protocol))
+        assert average.accuracy[4] == pytest.approx(found["flow_accuracy", "subset=A"])
+        assert plain.accuracy[4] == pytest.approx(found["flow_accuracy", "flip=0,subset=A"])
+        assert average.seg == pytest.approx(found["iou", "subset=A"])
+        assert rows[1].accuracy == (None,) * 50
+        assert format_scores(rows).splitlines()[2].endswith("," * 50)
     zero, _ = score_results(results, data, protocol, {"missing": "zero"})
     assert score_rows(zero, protocol)["A"][-2].accuracy[4] == pytest.approx(average.accuracy[4] * 2 / 3)
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hpatches_world import IMAGES, LENGTHS, SPLITS, features_of, make_descriptors, make_world, run_task
 
+from tiepoint.cli.data_cmd import _found
+from tiepoint.compat.hpatches_eval import _split
 from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_splits
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
@@ -61,6 +63,20 @@ def test_a_split_that_names_an_unknown_sequence(world):
     with pytest.raises(ProblemsError, match="did you mean 'v_cat'") as e:
         MATCHING.open(world.data, {"tasks": world.tasks, "split": "mine"})
     assert len(e.value.problems) == 2
+
+
+def test_splits_where_the_published_tool_has_them(world):
+    own = SPLITS | {"mine": {"name": "mine", "test": ["v_cat", "i_bee"]}}
+    (world.tasks / "splits").mkdir()
+    (world.tasks / "splits" / "splits.json").write_text(json.dumps(own))
+    options = {"tasks": world.tasks, "split": "mine"}
+    with pytest.raises(UnknownNameError, match="'mine'"):  # the file in the folder itself comes first
+        MATCHING.open(world.data, options)
+    (world.tasks / "splits.json").unlink()
+    opened = MATCHING.open(world.data, options)
+    assert {item.split("/")[0] for unit in opened.units for item in unit.items} == {"v_cat", "i_bee"}
+    assert _found(world.tasks) == (world.tasks / "splits" / "splits.json", world.tasks)
+    assert _split(world.tasks, "mine").test == ("v_cat", "i_bee")
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -18,11 +18,14 @@ from hpatches_world import (
 import tiepoint as tp
 from tiepoint.tasks.hpatches import retrieval_compare as v2_pools
 from tiepoint.tasks.hpatches.matching import TASK as MATCHING
+from tiepoint.tasks.hpatches.protocols import V2Rules, rules_of
 from tiepoint.tasks.hpatches.retrieval import TASK as RETRIEVAL
 from tiepoint.tasks.hpatches.verification import TASK as VERIFICATION
+from tiepoint.tasks.hpatches.verification_scores import as_ranked
 
 CASES = [
     ("random", "l2"),
+    ("double", "l2"),
     ("noisy", "l2"),
     ("integer", "l2"),
     ("integer", "l1"),
@@ -56,14 +59,26 @@ def failing(descriptors, share=0.15):
     return valid, nan
 
 
+def described(kind):
+    """Descriptors of a kind; `failing` ones are noisy, `double` ones are noisy in float64."""
+    if kind == "double":
+        return {k: v.astype(np.float64) * np.pi for k, v in make_descriptors("noisy").items()}
+    return make_descriptors("noisy" if kind == "failing" else kind)
+
+
 def close(a, b):
     return a == pytest.approx(b, abs=1e-12)
+
+
+def no_numbers(scores):
+    """Whether there is no value at all, and a reason for each."""
+    return all(np.isnan(s.value) and s.note.startswith("no number exists") for s in scores)
 
 
 @pytest.mark.parametrize("split", ["full", "a"])
 @pytest.mark.parametrize(("kind", "distance"), [*CASES, ("failing", "l2")])
 def test_verification(world, kind, distance, split):
-    descriptors, valid = make_descriptors("noisy" if kind == "failing" else kind), None
+    descriptors, valid = described(kind), None
     plain = descriptors
     if kind == "failing":
         valid, plain = failing(descriptors)
@@ -72,6 +87,10 @@ def test_verification(world, kind, distance, split):
     for name in TOOLS:
         scores = VERIFICATION.score(records, f"hpatches-{name}")
         aps = []
+        if tool.verification(plain, lists, "e", name, distance) is None:
+            assert (kind, name) == ("failing", "python")
+            assert no_numbers(scores)
+            continue
         for noise, z in LETTERS.items():
             expected = tool.verification(plain, lists, z, name, distance)
             for negatives, (auc, ap) in expected.items():
@@ -85,7 +104,7 @@ def test_verification(world, kind, distance, split):
 @pytest.mark.parametrize("split", ["full", "a"])
 @pytest.mark.parametrize(("kind", "distance"), [*CASES, ("failing", "l2")])
 def test_matching(world, kind, distance, split):
-    descriptors, valid = make_descriptors("noisy" if kind == "failing" else kind), None
+    descriptors, valid = described(kind), None
     plain = descriptors
     if kind == "failing":
         valid, plain = failing(descriptors, 0.03)
@@ -95,6 +114,10 @@ def test_matching(world, kind, distance, split):
         used = SPLITS[split]["test"] if name == "python" else list(world.lengths)
         expected = tool.matching(plain, used, name, distance)
         scores = MATCHING.score(records, f"hpatches-{name}")
+        if None in expected.values():
+            assert (kind, name) == ("failing", "python")
+            assert no_numbers(scores)
+            continue
         assert close(value(scores, "map"), tool.matching_mean(expected, name))
         for scene in used:
             own = [v for (s, _, _), v in expected.items() if s == scene]
@@ -108,7 +131,7 @@ def test_matching(world, kind, distance, split):
 @pytest.mark.parametrize("split", ["full", "a"])
 @pytest.mark.parametrize(("kind", "distance"), [*CASES, ("failing", "l2")])
 def test_retrieval(world, kind, distance, split):
-    descriptors, valid = make_descriptors("noisy" if kind == "failing" else kind), None
+    descriptors, valid = described(kind), None
     plain = descriptors
     if kind == "failing":
         valid, plain = failing(descriptors)
@@ -116,16 +139,90 @@ def test_retrieval(world, kind, distance, split):
     lists = lists_of(world, split)
     scores = RETRIEVAL.score(records, "hpatches-python")
     expected = tool.retrieval_python(plain, lists["queries"], lists["distractors"], SMALL, distance)
-    for noise, z in LETTERS.items():
-        for k in SMALL:
-            assert close(value(scores, "map", f"noise={noise},pool={k}"), expected[z, k])
-    assert close(value(scores, "map"), np.mean(list(expected.values())))
+    if expected is None:
+        assert kind == "failing"
+        assert no_numbers(scores)
+    else:
+        for noise, z in LETTERS.items():
+            for k in SMALL:
+                assert close(value(scores, "map", f"noise={noise},pool={k}"), expected[z, k])
+        assert close(value(scores, "map"), np.mean(list(expected.values())))
     scores = RETRIEVAL.score(records, "hpatches-matlab")
     for size, label in ((11, "11"), (None, "all")):
         expected = tool.retrieval_matlab(plain, lists["queries"], lists["distractors"], size, distance)
         for noise, z in LETTERS.items():
             assert close(value(scores, "map", f"noise={noise},pool={label}"), expected[z])
     assert close(value(scores, "map"), np.mean(list(expected.values())))
+
+
+@pytest.mark.parametrize("kind", ["random", "noisy"])
+def test_the_python_tool_subtracts_in_single_precision(world, kind):
+    """Every distance of the tool, not only what it does to a score."""
+    descriptors = make_descriptors(kind, dim=37)
+    _, records = run_task(VERIFICATION, world, features_of(descriptors), split="full")
+    lists, moved = lists_of(world, "full"), 0
+    for r, z in zip(records, "eht", strict=True):
+        rows = [*lists["pos"], *lists["neg_intra"], *lists["neg_inter"]]
+        expected = [tool.pair_distance(descriptors, row, z, "python", "l2") for row in rows]
+        own = as_ranked(r, rules_of("hpatches-python"))
+        assert own.tolist() == expected
+        moved += int((own != as_ranked(r, V2Rules(rooted=True, single_precision=True))).sum())
+    assert moved > 10
+
+
+def test_references_that_failed_are_dropped_and_counted(world):
+    """In the Python tool only targets stop it: NaN and infinity in references leave the list."""
+    plain = make_descriptors("noisy")
+    for bad in (np.nan, np.inf):
+        rows = {k: v.copy() for k, v in plain.items()}
+        valid = {k: np.ones(len(v), bool) for k, v in rows.items()}
+        for key in rows:
+            if key.endswith("/ref"):
+                rows[key][[0, 3], 2] = bad
+                valid[key][[0, 3]] = False
+        _, records = run_task(MATCHING, world, features_of(rows, valid=valid), split="full")
+        expected = tool.matching(rows, list(world.lengths), "python")
+        scores = MATCHING.score(records, "hpatches-python")
+        assert close(value(scores, "map"), tool.matching_mean(expected, "python"))
+        for scene in world.lengths:
+            own = [v[1] for (s, _, _), v in expected.items() if s == scene]
+            assert close(value(scores, "success_rate", f"scene={scene}"), np.mean(own))
+
+
+@pytest.mark.parametrize("distance", ["l2", "l1"])
+def test_infinity_is_an_ordinary_far_point_of_the_python_matching(world, distance):
+    rows = {k: v.copy() for k, v in make_descriptors("noisy").items()}
+    valid = {k: np.ones(len(v), bool) for k, v in rows.items()}
+    for i, key in enumerate(rows):
+        at = [i % 7, (i + 3) % 8]
+        rows[key][at, [1, i % 5]] = np.inf, -np.inf
+        valid[key][at] = False
+    features = features_of(rows, distance, valid)
+    _, records = run_task(MATCHING, world, features, split="full")
+    expected = tool.matching(rows, list(world.lengths), "python", distance)
+    scores = MATCHING.score(records, "hpatches-python")
+    assert value(scores, "map") > 0.1
+    assert close(value(scores, "map"), tool.matching_mean(expected, "python"))
+    for scene in world.lengths:
+        own = [v for (s, _, _), v in expected.items() if s == scene]
+        assert close(value(scores, "map", f"scene={scene}"), np.mean([v[0] for v in own]))
+        assert close(value(scores, "success_rate", f"scene={scene}"), np.mean([v[1] for v in own]))
+
+
+@pytest.mark.parametrize("kind", ["noisy", "ties", "constant", "integer"])
+def test_the_ratio_of_the_matlab_tool(world, kind):
+    plain = make_descriptors(kind)
+    _, records = run_task(MATCHING, world, features_of(plain), split="full")
+    scores = MATCHING.score(records, "hpatches-matlab")
+    for scene in world.lengths:
+        aps = [
+            tool.matlab_ratio_ap(plain[f"{scene}/ref"], plain[f"{scene}/{z}{k}"])
+            for z in "eht"
+            for k in range(1, 6)
+        ]
+        assert close(value(scores, "map_ratio", f"scene={scene}"), np.mean(aps))
+    if kind == "constant":
+        assert value(scores, "map_ratio") == 0
 
 
 def with_zeros(descriptors):
@@ -137,7 +234,7 @@ def with_zeros(descriptors):
     return out
 
 
-@pytest.mark.filterwarnings("ignore:.*descriptors failed")
+@pytest.mark.filterwarnings("ignore:.*descriptors failed", "ignore:.*no number exists")
 @pytest.mark.parametrize("distance", ["l2", "l1"])
 def test_zero_rows_that_are_kept_are_ordinary_vectors(world, tmp_path, distance):
     plain = with_zeros(make_descriptors("noisy"))
@@ -172,7 +269,11 @@ def test_zero_rows_that_are_kept_are_ordinary_vectors(world, tmp_path, distance)
     expected = np.mean(list(tool.retrieval_matlab(plain, *where, None, distance).values()))
     assert close(retrieval.value("map", "all", "hpatches-matlab"), expected)
     missed = scores("matching", on_bad="miss")
-    assert missed.value("map", "all", "hpatches-python") < matching.value("map", "all", "hpatches-python")
+    assert missed.value("map", "all", "hpatches-matlab") < matching.value("map", "all", "hpatches-matlab")
+    assert np.isnan(missed.value("map", "all", "hpatches-python"))
+    assert any(
+        w.startswith("hpatches-python: no number exists") and "keep-zeros" in w for w in missed.warnings
+    )
 
 
 def test_precision_floor_of_the_python_tool_is_below_every_printed_digit(world):

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results files: what a run writes scores as the run did; what other programs write is scored too."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hpatches_v1_world import features_of, make_descriptors, make_world, open_task, run_task, value
 
+from tiepoint.formats.hbench.classification_results import missing_results, read_classification_results
 from tiepoint.model.errors import FormatError, InputError, UnknownNameError
+from tiepoint.model.records import Records
+from tiepoint.model.scores import caution_of
 from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
 from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING
+from tiepoint.tasks.hpatches_v1.result_files import write_neighbours
 from tiepoint.tasks.hpatches_v1.retrieval import TASK as RETRIEVAL
 
 ALL = (CLASSIFICATION, MATCHING, RETRIEVAL)
@@ -180,6 +186,102 @@ def test_curves_have_the_area_of_the_scores(world):
     for group, name, x, y in CLASSIFICATION.curves(records):
         area = np.sum(np.diff(x) * (y[1:] if name == "pr" else (y[1:] + y[:-1]) / 2))
         assert area == pytest.approx(value(scores, {"pr": "ap", "roc": "auc"}[name], group), abs=1e-12)
+    _, records = run_task(RETRIEVAL, world, features)
+    retrieval_areas_are_scores(records)
     _, records = run_task(MATCHING, world, features)
     areas = [np.sum(np.diff(x) * y[1:]) for _, _, x, y in MATCHING.curves(records)]
     assert np.mean(areas) == pytest.approx(value(MATCHING.score(records, "exact"), "ap"), abs=1e-12)
+
+
+def retrieval_areas_are_scores(records):
+    scores = RETRIEVAL.score(records, "exact")
+    areas = {group: np.sum(np.diff(x) * y[1:]) for group, _, x, y in RETRIEVAL.curves(records)}
+    for relevant in ("patch", "image"):
+        wanted = value(scores, f"map_{relevant}", "benchmark=bench")
+        assert areas[f"benchmark=bench,relevant={relevant}"] == pytest.approx(wanted, abs=1e-12)
+        single = [a for g, a in areas.items() if "query=" in g and g.endswith(f"relevant={relevant}")]
+        assert len(single) == len(records[0])
+        assert np.mean(single) == pytest.approx(wanted, abs=1e-12)
+        (curve,) = [c for c in RETRIEVAL.scene_curves(records) if c.group.endswith(f"relevant={relevant}")]
+        assert curve.mean.mean() == pytest.approx(wanted, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ["ties", "constant"])
+def test_curves_of_tied_rankings_have_the_area_of_the_scores(world, kind):
+    """A tie that goes on beyond the list counts with all its items, as in the scores."""
+    _, records = run_task(RETRIEVAL, world, features_of(make_descriptors(world, kind)))
+    retrieval_areas_are_scores(records)
+
+
+def test_records_that_do_not_name_their_queries_have_the_mean_curve(world):
+    _, records = run_task(RETRIEVAL, world, features_of(make_descriptors(world, "noisy")))
+    names = [g for g, *_ in RETRIEVAL.curves(records) if "query=" in g]
+    first = (world.root / "retrieval" / "bench.benchmark").read_text().split()[1]
+    assert names[0] == f"benchmark=bench,query={first},relevant=patch"
+    for key in ("pool_images", "pool_starts"):
+        del records[0].meta[key]
+    assert [g for g, *_ in RETRIEVAL.curves(records)] == [
+        "benchmark=bench,relevant=patch",
+        "benchmark=bench,relevant=image",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["integer", "ties", "failed"])
+@pytest.mark.parametrize("protocol", ["exact", "hbench-2016"])
+def test_all_neighbours_score_as_the_run(world, tmp_path, kind, protocol):
+    descriptors = make_descriptors(world, "integer" if kind == "failed" else kind)
+    valid = {k: np.arange(len(v)) % 3 > 0 for k, v in descriptors.items()} if kind == "failed" else None
+    features = features_of(descriptors, valid=valid)
+    opened = open_task(MATCHING, world, {"neighbours": "all"})
+    records = [MATCHING.compare(d, features) for d in opened.definitions.values()]
+    MATCHING.write_results(records[0], tmp_path, opened, features.arrays)
+    read = MATCHING.records_from_results(tmp_path, opened)
+    for a, b in zip(MATCHING.score(records, protocol), MATCHING.score(read, protocol), strict=True):
+        assert b.value == pytest.approx(a.value, abs=1e-14), (a.metric, a.group)
+    with pytest.raises(InputError, match="needs the features"):
+        MATCHING.write_results(records[0], tmp_path, opened)
+
+
+def test_failures_stand_last_in_a_list_of_all_neighbours(world, tmp_path):
+    descriptors = make_descriptors(world, "integer")
+    valid = {k: np.arange(len(v)) != 1 for k, v in descriptors.items()}
+    features = features_of(descriptors, valid=valid)
+    _, records = run_task(MATCHING, world, features)
+    path = tmp_path / "x.results"
+    write_neighbours(path, records[0], features.arrays, "all")
+    lines = path.read_text().splitlines()
+    size = lines[1].count(",") + 1
+    index = np.array([line.split(",") for line in lines[1 : 2 * size + 1 : 2]], int)
+    distance = np.array([line.split(",") for line in lines[2 : 2 * size + 1 : 2]], float)
+    assert (np.sort(index, axis=0) == np.arange(size)[:, None]).all()  # every target once in each column
+    assert np.isinf(distance[:, 1]).all()  # a reference patch that failed
+    kept = np.arange(size) != 1
+    assert (index[-1, kept] == 1).all()
+    assert np.isfinite(distance[:-1, kept]).all()
+
+
+def test_a_list_with_the_name_of_its_benchmark(world, tmp_path):
+    """Its file is that of the list where the other lists have theirs, else that of the benchmark."""
+    opened = open_task(CLASSIFICATION, world)
+    pairs = replace(opened.definitions["bench"].content, name="b_pos")
+    p, n = pairs.sizes
+    (tmp_path / "b_pos.results").write_text("1\n" * p)
+    assert missing_results(tmp_path, pairs) == []
+    with pytest.raises(FormatError, match=f"expected {p + n} lines"):
+        read_classification_results(tmp_path, pairs)
+    (tmp_path / "b_neg.results").write_text("2\n" * n)
+    assert read_classification_results(tmp_path, pairs).tolist() == [1.0] * p + [2.0] * n
+
+
+def test_the_caution_follows_the_numbers_of_the_list(world):
+    _, records = run_task(CLASSIFICATION, world, features_of(make_descriptors(world, "noisy")))
+    notes = {s.group: caution_of(s.note) for s in CLASSIFICATION.score(records, "exact") if s.metric == "auc"}
+    assert "imbalanced" in notes["balance=imbalanced"]
+    assert not notes["balance=balanced"]
+    assert not notes["all"]
+    assert len(CLASSIFICATION.warnings(records)) == 1
+    labels = records[0]["label"]
+    keep = np.sort(np.concatenate([np.flatnonzero(labels), np.flatnonzero(~labels)[: labels.sum()]]))
+    even = [Records("pair", {k: v[keep] for k, v in records[0].columns.items()}, records[0].meta)]
+    assert CLASSIFICATION.warnings(even) == []
+    assert not [s for s in CLASSIFICATION.score(even, "hbench-2016") if caution_of(s.note)]

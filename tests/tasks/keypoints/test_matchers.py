@@ -9,9 +9,10 @@ import pytest
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.formats.image.read import write_image
 from tiepoint.model.errors import InputError
+from tiepoint.tasks.keypoints.geometry import GeometryOptions
+from tiepoint.tasks.keypoints.images import ImagesOptions
 from tiepoint.tasks.keypoints.matchers import user_matches
 from tiepoint.tasks.keypoints.opened import ImageFeatures
-from tiepoint.tasks.keypoints.options import GeometryOptions, ImagesOptions
 
 CODE = """import numpy as np
 class Nearest:

@@ -8,9 +8,10 @@ from functools import partial
 import keypoint_restatement as plain
 import numpy as np
 import pytest
-from keypoint_world import make_features, make_scenes, run_task
+from keypoint_world import GIVEN, make_features, make_scenes, run_task
 
 from tiepoint.metrics.ranking.chance import chance_of_found_matches
+from tiepoint.model.units import Features
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.distractors import query_sample
 from tiepoint.tasks.keypoints.images import TASK as IMAGES
@@ -173,7 +174,8 @@ def ratio_matches(a, b, distance):
     out = []
     for i, v in enumerate(a):
         d = sorted((distance(v, w), j) for j, w in enumerate(b))
-        if len(d) >= 2 and d[0][0] < 0.8 * d[1][0]:
+        # of two zeros the quotient is NaN, which is not below anything
+        if len(d) >= 2 and d[1][0] > 0 and np.float32(d[0][0]) / np.float32(d[1][0]) < np.float32(0.8):
             out.append((i, d[0][1], d[0][0]))
     return out
 
@@ -205,6 +207,27 @@ def test_images_workbench_against_plain_loops(root, matching, scorer):
         aps[scene] = plain.stable_ap(list(enumerate(hits)))
     scores, _ = run_task(IMAGES, root, features, "workbench", matching=matching, scorer=scorer)
     assert scores["map", "all"].value == pytest.approx(np.mean(list(aps.values())), abs=1e-12)
+
+
+def test_the_ratio_test_is_in_single_precision_for_the_tool_only(tmp_path):
+    """Distances are roots of 112 and 175, their quotient is 0.8: less in float32, and not in float64."""
+    near, far = [10, 3, 1, 1, 1], [13, 2, 1, 1, 0]
+    values = {
+        "v_two/1": [[0] * 5],
+        "v_two/2": [near, far],
+        "i_one/1": [near, near],
+        "i_one/2": [near, near],
+    }
+    make_scenes(tmp_path, names=("i_one", "v_two"), images=2)
+    tables = {
+        key: {"keypoints": np.full((len(v), 7), 20.0), "values": np.array(v, np.float32)}
+        for key, v in values.items()
+    }
+    features = Features(tables.__getitem__, "l2", GIVEN)
+    tool, _ = run_task(IMAGES, tmp_path, features, "workbench", matching="ratio_test")
+    assert tool["map", "scene=v_two"].value == 1  # one match, where the images of i_one have none
+    ours, _ = run_task(IMAGES, tmp_path, features, matching="ratio_test")
+    assert ours["map", "scene=v_two"].value == pytest.approx(ours["map", "scene=v_two"].chance)
 
 
 def test_images_break_ties_by_the_alphabet_for_the_tool_only(root):

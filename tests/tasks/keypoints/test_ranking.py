@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import partial
 
 import keypoint_restatement as plain
 import numpy as np
 import pytest
-from keypoint_world import make_features, make_scenes, run_task
+from keypoint_world import GIVEN, make_features, make_scenes, run_task
 
 from tiepoint.model.errors import InputError, UnknownNameError
 from tiepoint.model.units import Features
+from tiepoint.run.engine import Request, evaluate
+from tiepoint.store.store import Store
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.distractors import permutation
 from tiepoint.tasks.keypoints.ranking import TASK
@@ -127,7 +130,7 @@ def one_pair(tmp_path, source, target, h=None, size=(100, 100)):
             "keypoints": np.column_stack([xy, np.zeros((len(xy), 5))]),
             "values": np.asarray(values),
         }
-    return Features(tables.__getitem__, "l2")
+    return Features(tables.__getitem__, "l2", GIVEN)
 
 
 def value_of(tmp_path, source, target, protocol, metric="true_map_micro", **more):
@@ -161,7 +164,7 @@ def test_zero_descriptor_leaves_the_tools_denominator_but_not_ours(tmp_path):
     assert run_task(TASK, tmp_path, features, "workbench")[0]["true_map_micro", "all"].value == 1
     tables = {k: dict(features.arrays(k)) for k in ("v_pair/1", "v_pair/2")}
     tables["v_pair/1"]["valid"] = np.array([True, False])
-    failed = Features(tables.__getitem__, "l2")
+    failed = Features(tables.__getitem__, "l2", GIVEN)
     scores, _ = run_task(TASK, tmp_path, failed)
     assert scores["true_map_micro", "all"].value == 0.5
     assert scores["queries_descriptor_failed", "all"].value == 1
@@ -204,14 +207,121 @@ def test_nan_descriptors_score_perfectly_for_the_tool(tmp_path):
     assert value_of(tmp_path / "b", ([[50, 50]], [[9.0, 0]]), target, "workbench") == 1
 
 
+class Partly:
+    """Two keypoints; the first descriptor is not a number."""
+
+    def extract(self, image):
+        return np.array([[60.0, 60], [90, 90]]), np.array([[np.nan, 0], [1, image[0, 0, 0]]], np.float32)
+
+
+@pytest.mark.parametrize("transform", ["", "+l2"])
+def test_nan_of_a_method_reaches_the_tools_comparison(tmp_path, transform):
+    one_pair(tmp_path, ([], []), ([], []), size=(200, 200))
+    (tmp_path / "m.py").write_text("import numpy as np\n\n\n" + inspect.getsource(Partly))
+    method, miss = f"{tmp_path / 'm.py'}:Partly{transform}", {"on_bad": "miss"}
+    with Store.open(tmp_path / "s") as store:
+
+        def value(metric, protocol):
+            request = Request(method, TASK.name, tmp_path, (protocol,), {"scenes": ["v_pair"]}, miss)
+            return evaluate(request, store).value(metric, "all", protocol)
+
+        assert value("true_map_micro", "exact") == 0.5  # the first query is a miss
+        assert value("true_map_micro", "workbench") == 1
+        assert value("total_queries_processed", "workbench") == 2
+        for task in ("verification", "retrieval", "images", "matching"):
+            for protocol in TASKS.load(f"keypoints/{task}").protocols:
+                request = Request(
+                    method, f"keypoints/{task}", tmp_path, (protocol,), {"scenes": ["v_pair"]}, miss
+                )
+                evaluate(request, store)
+
+
+def test_a_row_that_a_method_marks_is_a_zero_row_for_the_tool(tmp_path):
+    features = one_pair(tmp_path, ([[50, 50]], [[3.0, 0]]), ([[50, 50]], [[2.0, 0]]))
+    table = dict(features.arrays("v_pair/1"), valid=np.array([False]))
+    marked = Features({"v_pair/1": table, "v_pair/2": features.arrays("v_pair/2")}.__getitem__, "l2", GIVEN)
+    assert run_task(TASK, tmp_path, marked, "workbench")[0]["total_queries_excluded", "all"].value == 1
+
+
+@pytest.mark.parametrize("name", ["ranking", "verification", "retrieval", "matching", "images"])
+def test_the_border_leaves_out_what_lies_near_an_edge(root, name):
+    task = TASKS.load(f"keypoints/{name}")
+    few = {"iterations": 2, "queries": 5, "distractor_images": 3, "num_distractor_scenes": 2, "tau_px": 6}
+    options = {k: v for k, v in few.items() if k in task.options.model_fields}
+    opened = task.open(root, {})
+    found = make_features(opened, style="real", given=False)
+
+    def inside(key):
+        width, height = opened.sequences.size(*key.split("/"))
+        x, y = found.arrays(key)["keypoints"][:, :2].T
+        keep = (x >= 9.5) & (x <= width - 10.5) & (y >= 9.5) & (y <= height - 10.5)
+        assert 0 < keep.sum() < len(keep)
+        return {k: v[keep] for k, v in found.arrays(key).items()}
+
+    for protocol in task.protocols:
+        scores, _ = run_task(task, root, found, protocol, border_px=10, **options)
+        expected, _ = run_task(task, root, Features(inside, "l2", GIVEN), protocol, **options)
+        plain, _ = run_task(task, root, found, protocol, border_px=0, **options)
+        assert [repr(s) for s in scores.values()] == [repr(s) for s in expected.values()]
+        assert [repr(s) for s in scores.values()] != [repr(s) for s in plain.values()]
+
+
+def test_a_border_of_40_px_is_the_default_of_the_tool_only(tmp_path):
+    points = [[39.5, 50], [39.4, 70], [59.5, 59.5], [59.6, 50]]
+    side = (points, np.arange(4.0)[:, None] + 1)
+    found = one_pair(tmp_path, side, side)
+    found = Features(found.arrays, "l2")
+    scores, records = run_task(TASK, tmp_path, found, "workbench")
+    assert scores["total_queries_processed", "all"].value == 2
+    assert TASK.warnings(records) == []
+    assert run_task(TASK, tmp_path, found)[0]["total_queries_processed", "all"].value == 4
+    _, bare = run_task(TASK, tmp_path, found, "workbench", border_px=50)
+    assert "all keypoints of v_pair lie within 50 px of the border" in TASK.warnings(bare)[0]
+
+
+def test_new_options_leave_the_identity_of_older_runs(root):
+    def units(**options):
+        return [u.definition for u in TASK.open(root, options).units]
+
+    assert units() == units(tie="protocol")
+    assert units() != units(tie="optimistic")
+    assert units() != units(border_px=40)
+
+
+def test_ties_count_nothing_where_the_document_is_asked_for(tmp_path):
+    source, target = ([[50, 50]], [[1.0, 0]]), ([[50, 50], [90, 90], [80, 80]], [[2.0, 0], [0, 0], [1, 0]])
+    features = one_pair(tmp_path, source, target)
+    tool, _ = run_task(TASK, tmp_path, features, "workbench")
+    document, _ = run_task(TASK, tmp_path, features, "workbench", tie="optimistic")
+    assert tool["true_map_micro", "all"].value == pytest.approx(1 / 3)
+    assert document["true_map_micro", "all"].value == 0.5
+    assert document["precision_at_1", "all"].value == 0
+    assert document["rank_histogram", "rank=2"].value == 1
+
+
+def test_rows_of_a_projected_set_correspond(tmp_path):
+    side = ([[50, 50], [20, 20]], [[1.0, 0], [5, 0]])
+    features = one_pair(tmp_path, side, side)
+    made = {**GIVEN, "keypoint_set": {"generation_method": "projected"}}
+    known = Features(features.arrays, "l2", made)
+    scores, _ = run_task(TASK, tmp_path, known, "workbench")
+    assert scores["mean_precision", "all"].value == 1
+    assert np.isnan(run_task(TASK, tmp_path, features, "workbench")[0]["mean_precision", "all"].value)
+    denied, _ = run_task(TASK, tmp_path, known, "workbench", keypoint_source="database")
+    assert np.isnan(denied["mean_precision", "all"].value)
+    opened = TASK.open(tmp_path, {})
+    assert opened.facts_of(made, "workbench") == {"rows": "corresponding"}
+    assert (opened.facts_of(made, "exact"), opened.facts_of({}, "workbench")) == ({}, {"border_px": 40.0})
+
+
 def test_tool_compares_packed_bits_as_bytes(tmp_path):
     bits = np.array([[0]], np.uint8)
     pool = np.array([[128], [15]], np.uint8)  # one bit and four bits away, but 128 and 15 as numbers
     features = one_pair(tmp_path, ([[50, 50]], bits), ([[50, 50], [90, 90]], pool))
-    features = Features(features.arrays, "hamming")
+    features = Features(features.arrays, "hamming", GIVEN)
     tables = {"v_pair/1": dict(features.arrays("v_pair/1")), "v_pair/2": features.arrays("v_pair/2")}
     tables["v_pair/1"]["values"] = np.array([[1]], np.uint8)
-    features = Features(tables.__getitem__, "hamming")
+    features = Features(tables.__getitem__, "hamming", GIVEN)
     assert run_task(TASK, tmp_path, features)[0]["true_map_micro", "all"].value == 1
     assert run_task(TASK, tmp_path, features, "workbench")[0]["true_map_micro", "all"].value == 0.5
 

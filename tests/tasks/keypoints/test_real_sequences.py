@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from keypoint_world import run_task
+from keypoint_world import GIVEN, run_task
 
 from tiepoint.model.keypoints import Keypoints
 from tiepoint.model.units import Features
@@ -36,7 +36,7 @@ def features():
             "values": values,
             "valid": np.ones(len(values), bool),
         }
-    return Features(tables.__getitem__, "l2")
+    return Features(tables.__getitem__, "l2", GIVEN)
 
 
 def test_workbench_by_numpy_alone(features):

@@ -9,7 +9,7 @@ from itertools import chain
 import keypoint_restatement as plain
 import numpy as np
 import pytest
-from keypoint_world import make_features, make_scenes, run_task
+from keypoint_world import GIVEN, make_features, make_scenes, run_task
 
 from tiepoint.metrics.ranking.chance import chance_against_nearest
 from tiepoint.model.units import Features
@@ -301,15 +301,18 @@ def test_units_read_what_their_draws_need(root):
                 return features.arrays(key)
 
             for protocol in task.protocols:
-                opened.compare(unit, Features(arrays, "l2"), protocol)
+                opened.compare(unit, Features(arrays, "l2", GIVEN), protocol)
             assert asked <= set(unit.items)
 
 
 def test_fewer_scenes_than_asked_is_said(root):
-    notices = VERIFICATION.open(root, {}).warnings
-    assert any("10 distractor scenes, but only 3 exist" in n for n in notices)
-    assert any("99 distractor images, but only 12 exist" in n for n in notices)
-    assert VERIFICATION.open(root, OPTIONS).warnings == ()
+    said = {p: VERIFICATION.open(root, {}).notices([p]) for p in VERIFICATION.protocols}
+    assert [len(notices) for notices in said.values()] == [1, 1, 1]
+    assert "10 distractor scenes, but only 3 exist" in said["workbench"][0]
+    assert "99 distractor images, but only 12 exist" in said["exact"][0]
+    assert "bojanic asks for 99" in said["bojanic"][0]
+    assert len(VERIFICATION.open(root, {}).notices(["workbench", "exact"])) == 2
+    assert VERIFICATION.open(root, OPTIONS).notices(VERIFICATION.protocols) == []
 
 
 def test_every_option_has_an_effect(root):

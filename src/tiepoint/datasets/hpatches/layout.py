@@ -90,7 +90,10 @@ def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]
     deeper = [q for p in folders for q in sorted(p.iterdir()) if q.is_dir() and any(q.glob("*/ref.png"))]
     if deeper:
         return f"the sequences are two levels deeper; use {deeper[0]}"
-    return "has no sequence: expected folders SEQ with strips ref.png, e1.png, …"
+    return (
+        "has no sequence: expected folders SEQ with strips ref.png, e1.png, …; where there are only "
+        "descriptors or results, a lengths.json with the number of patches of every sequence"
+    )
 
 
 def _compare(layout: Layout, present: dict[str, set[str]]) -> None:

@@ -200,8 +200,8 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]
             lengths[name] = ends[0]
         else:
             unsure[name] = (ends[0], ends[1])
-    if not isinstance(images, list | tuple) or "ref" not in images:
-        problems.append("images must be a list of names with 'ref' in it")
+    if not isinstance(images, list | tuple) or not images or not all(isinstance(m, str) for m in images):
+        problems.append("images must be a list of names such as ['ref', 'e1']")
     if not lengths and not problems:
         problems.append("the exact number of patches is not known of any sequence; give one number for each")
     if problems:

@@ -69,6 +69,8 @@ def write_v1_tasks(
     noises = [n for n in V1_NOISES if n in data.noises]
     if not noises:
         raise InputError(f"{data.root}: the 2016 tasks need easy or hard images (e1, … or h1, …), found none")
+    if problems := data.missing(data.sequences, ("ref",)):
+        raise ProblemsError(f"dataset {data.root}", problems)
     report, root, limits = V1Report(), Path(out), sizes or V1Sizes()
     usable = _usable(data, limits.min_deviation, report)
     for name, sequences in _sets(data).items():

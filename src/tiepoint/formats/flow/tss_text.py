@@ -107,18 +107,21 @@ class ScoreRow:
     """One row: a direction of a pair, or a summary (``Average``, ``w/o flip``).
 
     `seg` is the segmentation score of the source image, `accuracy` holds T1..T50 of the flow on its grid.
+    None is a score of which nothing was there to measure, NaN one that is undefined.
     """
 
     row: str
     src: str
     ref: str
-    seg: float
+    seg: float | None
     flip: int
-    accuracy: tuple[float, ...]
+    accuracy: tuple[float | None, ...]
 
 
 def format_scores(rows: Sequence[ScoreRow], *, use_prec: bool = False) -> str:
     """The text of ``scores.csv``, as the C++ tool prints it: ``%.6f``, ``-nan`` for NaN, LF, no quotes.
+
+    A score that there is none of is an empty cell; the tool, which counts it as 0, has none of these.
 
     >>> text = format_scores([ScoreRow("a_1to2", "x.jpg", "y.jpg", 0.5, 0, (float("nan"),) * 50)])
     >>> text.splitlines()[1][:34]
@@ -132,7 +135,9 @@ def format_scores(rows: Sequence[ScoreRow], *, use_prec: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _number(value: float) -> str:
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
     return "-nan" if math.isnan(value) else f"{value:.6f}"
 
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`.benchmark` files of 2016: which pairs, images or queries a benchmark is made of, and where they lie.
 
-Classification: two lines, the names of the positive and the negative `.pairs` file beside it. Matching:
+Classification: the names of `.pairs` files beside it, one a line; their union is scored. Matching:
 ``SEQ.IM,SEQ.IM`` a line, reference image first. Retrieval: the images of the pool, comma-separated, on the
-first line; then one query patch a line.
+first line; then one query patch a line. A ``#`` begins a comment in all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 
 from ...model.errors import FormatError, InputError, UnknownNameError
 from ..text.field_scan import scan_fields, split_first_line
-from ..text_file import read_bytes, read_lines, write_lines
+from ..text_file import lines_of, read_bytes, write_lines
 from .ids import PatchList, check_images, check_patches, recode, split_image
 
 TASKS = ("classification", "matching", "retrieval")
@@ -25,10 +26,10 @@ TASKS = ("classification", "matching", "retrieval")
 
 @dataclass(frozen=True)
 class ClassificationBenchmark:
-    """Name and the two `.pairs` files, positives first."""
+    """Name and the `.pairs` files, in the order of the file."""
 
     name: str
-    pairs: tuple[Path, Path]
+    pairs: tuple[Path, ...]
 
 
 @dataclass(frozen=True)
@@ -48,23 +49,56 @@ class RetrievalBenchmark:
     queries: PatchList
 
 
+@contextlib.contextmanager
+def without_comments(path: str | Path) -> Iterator[bytes]:
+    """The content of a file without what follows a ``#`` in a line, and without lines that are only that.
+
+    An error about the file that is raised inside names the line as the file has it.
+    """
+    data = read_bytes(path)
+    if b"#" not in data:
+        yield data
+        return
+    kept, numbers = [], []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        text, mark, _ = line.partition(b"#")
+        if not mark or text.strip():
+            kept.append(text.rstrip() if mark else text)
+            numbers.append(number)
+    try:
+        yield b"\n".join(kept)
+    except FormatError as e:
+        if e.line is None or e.path != Path(path) or e.line > len(numbers):
+            raise
+        raise FormatError(path, e.reason, line=numbers[e.line - 1]) from e
+
+
 def read_classification(path: str | Path) -> ClassificationBenchmark:
-    """Read a classification `.benchmark`; both `.pairs` files must be beside it."""
+    """Read a classification `.benchmark`: any number of `.pairs` files, which must be beside it."""
     p = Path(path)
-    lines = read_lines(p)
-    if len(lines) != 2:
-        raise FormatError(p, f"expected 2 lines (positive and negative .pairs file), found {len(lines)}")
-    for number, name in enumerate(lines, 1):
-        if not name.endswith(".pairs") or "/" in name or "\\" in name:
-            raise FormatError(p, f"expected the name of a .pairs file, found {name!r}", line=number)
-        if not (p.parent / name).is_file():
-            raise FormatError(p, f"{name!r} is not in {p.parent}; put it beside the .benchmark", line=number)
-    return ClassificationBenchmark(p.stem, (p.parent / lines[0], p.parent / lines[1]))
+    with without_comments(p) as data:
+        lines = lines_of(data, p)
+        if not lines:
+            raise FormatError(p, "the file is empty; expected names of .pairs files, one a line")
+        for number, name in enumerate(lines, 1):
+            if not name.endswith(".pairs") or "/" in name or "\\" in name:
+                raise FormatError(p, f"expected the name of a .pairs file, found {name!r}", line=number)
+            if name in lines[: number - 1]:
+                raise FormatError(p, f"{name!r} appears twice; remove one", line=number)
+            if not (p.parent / name).is_file():
+                reason = f"{name!r} is not in {p.parent}; put it beside the .benchmark"
+                raise FormatError(p, reason, line=number)
+    return ClassificationBenchmark(p.stem, tuple(p.parent / name for name in lines))
 
 
 def read_matching(path: str | Path, counts: Mapping[str, int] | None = None) -> MatchingBenchmark:
     """Read a matching `.benchmark`; with `counts`, images must exist and have equally many patches."""
-    fields = scan_fields(read_bytes(path), "ii", path=path)
+    with without_comments(path) as data:
+        return _matching(path, data, counts)
+
+
+def _matching(path: str | Path, data: bytes, counts: Mapping[str, int] | None) -> MatchingBenchmark:
+    fields = scan_fields(data, "ii", path=path)
     if not fields.rows:
         raise FormatError(path, "the file is empty; expected lines 'SEQ.IM,SEQ.IM'")
     names = [fields.table[code] for code in fields.names]
@@ -98,7 +132,12 @@ def read_pool(path: str | Path, line: str, counts: Mapping[str, int] | None = No
 
 def read_retrieval(path: str | Path, counts: Mapping[str, int] | None = None) -> RetrievalBenchmark:
     """Read a retrieval `.benchmark`: queries must be distinct and of images of the pool."""
-    head, rest = split_first_line(read_bytes(path))
+    with without_comments(path) as data:
+        return _retrieval(path, data, counts)
+
+
+def _retrieval(path: str | Path, data: bytes, counts: Mapping[str, int] | None) -> RetrievalBenchmark:
+    head, rest = split_first_line(data)
     pool = read_pool(path, head, counts)
     fields = scan_fields(rest, "p", path=path, first_line=2)
     queries = PatchList(fields.table, fields.names, fields.numbers)
@@ -141,7 +180,8 @@ def task_of(path: str | Path) -> str:
     Classification names `.pairs` files; retrieval has patches (two dots) on its second line; matching has
     images only.
     """
-    lines = read_lines(path)
+    with without_comments(path) as data:
+        lines = lines_of(data, path)
     if not lines:
         raise FormatError(path, "the file is empty")
     if lines[0].endswith(".pairs"):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`.results` of the 2016 classification benchmark: one dissimilarity a line, in the order of the pairs.
 
-The first published form repeated the label in a second column and had one file for each `.pairs`; the final
-one has the score alone and one file for each `.benchmark`. Both are read, the final one is written.
+The first published form, that of the document, repeated the label in a second column and had one file for
+each `.pairs`; the final one has the score alone and one file for each `.benchmark`. Both are read and
+written.
 """
 
 from __future__ import annotations
@@ -63,39 +64,53 @@ def read_distances(
     return distances
 
 
+def missing_results(folder: str | Path, benchmark: LabelledPairs) -> list[str]:
+    """Names of the files that a results folder lacks for a benchmark: its own, or those of its lists."""
+    root = Path(folder)
+    lists = [f"{name}.results" for name in benchmark.parts if not (root / f"{name}.results").is_file()]
+    return [] if (root / f"{benchmark.name}.results").is_file() else lists
+
+
 def read_classification_results(
     folder: str | Path, benchmark: LabelledPairs, *, on_nan: str = "error"
 ) -> NDArray[np.float64]:
     """Dissimilarities of a benchmark's pairs from a results folder.
 
-    Reads ``BENCHMARK.results``, or else one file for each `.pairs` (``train_easy_pos.results``, …).
+    Reads ``BENCHMARK.results``, or else one file for each `.pairs` (``train_easy_pos.results``, …). Where a
+    list has the name of the benchmark, its file is that of the list if those of the other lists are there.
     """
     root = Path(folder)
     whole = root / f"{benchmark.name}.results"
-    if whole.is_file():
+    parts = {name: root / f"{name}.results" for name in benchmark.parts}
+    missing = [path.name for path in parts.values() if not path.is_file()]
+    if whole.is_file() and (missing or benchmark.name not in parts):
         return read_distances(whole, len(benchmark.pairs), labels=benchmark.labels, on_nan=on_nan)
-    parts = [root / f"{name}.results" for name in benchmark.parts]
-    missing = [p.name for p in parts if not p.is_file()]
     if missing:
         raise FormatError(whole, f"does not exist, and neither does {' nor '.join(missing)} in {root}")
-    cut = benchmark.sizes[0]
     return np.concatenate(
         [
-            read_distances(path, size, labels=labels, on_nan=on_nan)
-            for path, size, labels in zip(
-                parts, benchmark.sizes, (benchmark.labels[:cut], benchmark.labels[cut:]), strict=True
-            )
+            read_distances(parts[name], rows.stop - rows.start, labels=benchmark.labels[rows], on_nan=on_nan)
+            for name, rows in benchmark.slices().items()
         ]
     )
 
 
-def write_classification_results(path: str | Path, distances: NDArray[np.float64]) -> None:
-    """Write one dissimilarity a line with six decimals (``Inf`` for infinity), as the 2016 tool does."""
+def write_classification_results(
+    path: str | Path, distances: NDArray[np.float64], labels: NDArray[np.bool_] | None = None
+) -> None:
+    """Write one dissimilarity a line with six decimals (``Inf`` for infinity), as the 2016 tool does.
+
+    With `labels`, the truth follows behind a comma.
+    """
 
     def chunks() -> Iterator[bytes]:
         for lo in range(0, len(distances), _CHUNK):
             part = distances[lo : lo + _CHUNK]
-            text = ("%.6f\n" * len(part)) % tuple(part.tolist())
+            if labels is None:
+                text = ("%.6f\n" * len(part)) % tuple(part.tolist())
+            else:
+                own = labels[lo : lo + _CHUNK].astype(int).tolist()
+                text = "".join(f"{d:.6f},{y}\n" for d, y in zip(part.tolist(), own, strict=True))
             yield (
                 text if np.isfinite(part).all() else text.replace("inf", "Inf").replace("nan", "NaN")
             ).encode()

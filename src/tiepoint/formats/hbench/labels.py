@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The truth of a 2016 benchmark: from its `.labels` file, or from the identifiers where there is none.
 
-Classification: one 0 or 1 a line, in the order of the two `.pairs` files. Matching: three lines a pair of
+Classification: one 0 or 1 a line, in the order of the `.pairs` files. Matching: three lines a pair of
 images (header, indices in the first, corresponding indices in the second). Retrieval: the header of the
-benchmark, then per query the corresponding patches, the query first.
+benchmark, then per query the corresponding patches, the query first. A ``#`` begins a comment.
 """
 
 from __future__ import annotations
@@ -18,21 +18,32 @@ from numpy.typing import NDArray
 from ...model.errors import FormatError
 from ..text.field_scan import scan_fields, split_first_line
 from ..text.number_table import parse_table
-from ..text_file import read_bytes, write_bytes, write_lines
-from .benchmark import MatchingBenchmark, RetrievalBenchmark, read_classification, read_pool
+from ..text_file import write_bytes, write_lines
+from .benchmark import (
+    MatchingBenchmark,
+    RetrievalBenchmark,
+    read_classification,
+    read_pool,
+    without_comments,
+)
 from .ids import PatchList, check_patches, recode, sequence_codes
 from .pairs import PairList, concatenate, read_pairs, same_patch
 
 
 @dataclass(frozen=True)
 class LabelledPairs:
-    """A classification benchmark ready to score: pairs in file order, truth, sizes of the two lists."""
+    """A classification benchmark ready to score: pairs in file order, truth, names and sizes of the lists."""
 
     name: str
     pairs: PairList
     labels: NDArray[np.bool_]
-    parts: tuple[str, str]
-    sizes: tuple[int, int]
+    parts: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+    def slices(self) -> dict[str, slice]:
+        """The rows of each list, by its name."""
+        ends = np.cumsum((0, *self.sizes)).tolist()
+        return {name: slice(lo, hi) for name, lo, hi in zip(self.parts, ends, ends[1:], strict=False)}
 
 
 @dataclass(frozen=True)
@@ -45,10 +56,10 @@ class Relevant:
 
 def read_classification_labels(path: str | Path, count: int) -> NDArray[np.bool_] | None:
     """Labels of `count` pairs; None for an empty file (a placeholder of the first published state)."""
-    data = read_bytes(path)
-    if not data.strip():
-        return None
-    fields = scan_fields(data, "l", path=path)
+    with without_comments(path) as data:
+        if not data.strip():
+            return None
+        fields = scan_fields(data, "l", path=path)
     if fields.rows != count:
         raise FormatError(path, f"expected {count} labels (one per pair), found {fields.rows}")
     return fields.numbers == 1
@@ -57,8 +68,8 @@ def read_classification_labels(path: str | Path, count: int) -> NDArray[np.bool_
 def load_classification(path: str | Path, counts: Mapping[str, int] | None = None) -> LabelledPairs:
     """Read a classification `.benchmark` with its pairs and truth.
 
-    The truth is that of the `.labels` file beside it; where that is missing or empty, the third column of the
-    `.pairs` files; where there is none, the identifiers (same sequence, same index).
+    The truth is that of the `.labels` file beside it; where that is missing or empty, the third column of
+    each `.pairs` file; where one has none, the identifiers (same sequence, same index).
 
     Raises:
         FormatError: As the readers do, and when there is no negative or no positive pair.
@@ -69,18 +80,22 @@ def load_classification(path: str | Path, counts: Mapping[str, int] | None = Non
     pairs = concatenate(lists)
     labels_path = p.with_suffix(".labels")
     labels = read_classification_labels(labels_path, len(pairs)) if labels_path.is_file() else None
+    stated = np.concatenate([same_patch(part) if part.labels is None else part.labels for part in lists])
     if labels is None:
-        labels = pairs.labels if pairs.labels is not None else same_patch(pairs)
-    elif pairs.labels is not None and not np.array_equal(labels, pairs.labels):
-        i = int(np.flatnonzero(labels != pairs.labels)[0])
-        raise FormatError(labels_path, "differs from the label in the .pairs file; remove one", line=i + 1)
+        labels = stated
+    else:
+        said = np.repeat([part.labels is not None for part in lists], [len(part) for part in lists])
+        wrong = np.flatnonzero((labels != stated) & said)
+        if wrong.size:
+            reason = "differs from the label in the .pairs file; remove one"
+            raise FormatError(labels_path, reason, line=int(wrong[0]) + 1)
     if labels.all() or not labels.any():
         kind = "negative" if labels.all() else "positive"
         raise FormatError(
             p, f"has no {kind} pair among {len(pairs)}, so there is nothing to tell apart and no score"
         )
-    names = (benchmark.pairs[0].stem, benchmark.pairs[1].stem)
-    return LabelledPairs(p.stem, pairs, labels, names, (len(lists[0]), len(lists[1])))
+    names, sizes = tuple(part.stem for part in benchmark.pairs), tuple(len(part) for part in lists)
+    return LabelledPairs(p.stem, pairs, labels, names, sizes)
 
 
 def write_classification_labels(path: str | Path, labels: NDArray[np.bool_]) -> None:
@@ -102,7 +117,14 @@ def matching_truth(
     """
     if labels is None:
         return [np.arange(counts[a]) for a, _ in benchmark.pairs]
-    lines = read_bytes(labels).split(b"\n")
+    with without_comments(labels) as data:
+        return _targets(benchmark, counts, labels, data)
+
+
+def _targets(
+    benchmark: MatchingBenchmark, counts: Mapping[str, int], labels: str | Path, data: bytes
+) -> list[NDArray[np.int64]]:
+    lines = data.split(b"\n")
     while lines and not lines[-1].strip():
         lines.pop()
     if len(lines) != 3 * len(benchmark.pairs):
@@ -155,7 +177,8 @@ def retrieval_truth(benchmark: RetrievalBenchmark, labels: str | Path | None = N
     """
     queries = benchmark.queries
     if labels is not None:
-        return _read_relevant(benchmark, labels)
+        with without_comments(labels) as data:
+            return _read_relevant(benchmark, labels, data)
     _, sequence = sequence_codes(benchmark.pool)
     others = [np.flatnonzero(sequence == sequence[i]) for i in range(len(benchmark.pool))]
     others = [o[o != i].astype(np.int32) for i, o in enumerate(others)]
@@ -165,8 +188,8 @@ def retrieval_truth(benchmark: RetrievalBenchmark, labels: str | Path | None = N
     return Relevant(patches, np.concatenate([[0], np.cumsum(sizes)]))
 
 
-def _read_relevant(benchmark: RetrievalBenchmark, path: str | Path) -> Relevant:
-    head, rest = split_first_line(read_bytes(path))
+def _read_relevant(benchmark: RetrievalBenchmark, path: str | Path, data: bytes) -> Relevant:
+    head, rest = split_first_line(data)
     if set(read_pool(path, head)) != set(benchmark.pool):
         raise FormatError(path, f"its pool is not that of {benchmark.name}.benchmark", line=1)
     fields = scan_fields(rest, "p", repeat=True, path=path, first_line=2)

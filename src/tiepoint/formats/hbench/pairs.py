@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`.pairs` files of the 2016 classification benchmark: one pair of patches a line.
 
-Final form ``patch_a,patch_b``; the first published form had a third column, the label 0 or 1. Both are
-read, the final one is written.
+Final form ``patch_a,patch_b``; the first published form had a third column, the label 0 or 1, so that a
+list may hold both. Both forms are read, the final one is written. A ``#`` begins a comment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ...model.errors import FormatError
 from ..text.field_scan import scan_fields
-from ..text_file import read_bytes, write_bytes
+from ..text_file import write_bytes
+from .benchmark import without_comments
 from .ids import PatchList, check_patches, recode, sequence_codes
 
 _CHUNK = 1 << 16
@@ -70,7 +71,11 @@ def read_pairs(path: str | Path, counts: Mapping[str, int] | None = None) -> Pai
     Raises:
         FormatError: Empty file, wrong field, unknown sequence or image, index out of range.
     """
-    data = read_bytes(path)
+    with without_comments(path) as data:
+        return _pairs(path, data, counts)
+
+
+def _pairs(path: str | Path, data: bytes, counts: Mapping[str, int] | None) -> PairList:
     first = data[: data.find(b"\n") if b"\n" in data else len(data)]
     if not first.strip():
         raise FormatError(path, "the file is empty; expected lines 'patch_a,patch_b'")

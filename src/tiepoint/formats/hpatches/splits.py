@@ -25,6 +25,16 @@ class Split:
     train: tuple[str, ...] | None = None
 
 
+def splits_file(folder: str | Path) -> Path | None:
+    """The ``splits.json`` of a folder of task files, None where it has none.
+
+    It is in the folder itself, or in ``splits`` below it, where the published tool keeps it. With both, it is
+    the first.
+    """
+    places = (Path(folder) / "splits.json", Path(folder) / "splits" / "splits.json")
+    return next((path for path in places if path.is_file()), None)
+
+
 def read_splits(path: str | Path) -> dict[str, Split]:
     """Read splits by name.
 

@@ -80,6 +80,17 @@ def flow_lines(
 
 
 @cached_njit(nogil=True)
+def _scale(row: Array, up: Any, down: Any) -> None:
+    """``row * up / down`` in place, rounded to the type of the row once at the end."""
+    if down == 1:
+        for x in range(row.size):
+            row[x] = row[x] * up
+    else:
+        for x in range(row.size):
+            row[x] = row[x] * up / down
+
+
+@cached_njit(nogil=True)
 def flow_row(
     lines: Array,
     whole: bool,
@@ -96,11 +107,11 @@ def flow_row(
 ) -> None:
     """Columns `start` to `stop` of one output row: ``(r + a) * to[0] / to[1] - b``, 1e10 where not known.
 
-    Arithmetic in the type of the weights, in the order written. Weights of known contributors add up to
-    exactly 1 in it, so a row without unknown flow (`whole`) needs no test.
+    Sums are made in the type of the weights, in the order written, the product in that of `to` and then
+    rounded to that of the weights. Weights of known contributors add up to exactly 1, so a row without
+    unknown flow (`whole`) needs no test.
     """
     # Slices, because a loop that starts at a variable must allow for negative indices and runs on no vectors.
-    t0, t1, t2, t3 = to[0], to[1], to[2], to[3]
     top, bottom, a, b, out = (
         lines[0, 0][start:stop],
         lines[1, 0][start:stop],
@@ -109,10 +120,16 @@ def flow_row(
         row[0][start:stop],
     )
     for x in range(out.size):
-        out[x] = (top[x] * f0 + bottom[x] * f1 + a[x]) * t0 / t1 - b[x]
+        out[x] = top[x] * f0 + bottom[x] * f1 + a[x]
+    _scale(out, to[0], to[1])
+    for x in range(out.size):
+        out[x] = out[x] - b[x]
     top, bottom, out = lines[0, 1][start:stop], lines[1, 1][start:stop], row[1][start:stop]
     for x in range(out.size):
-        out[x] = (top[x] * f0 + bottom[x] * f1 + ay) * t2 / t3 - by
+        out[x] = top[x] * f0 + bottom[x] * f1 + ay
+    _scale(out, to[2], to[3])
+    for x in range(out.size):
+        out[x] = out[x] - by
     if not whole:
         unknown = row.dtype.type(1e10)
         known0, known1 = lines[0, 2], lines[1, 2]

@@ -23,7 +23,9 @@ def consistency_masks(
     steps of 1/32 px in float32, 1e10 outside; `imresize` by cubic convolution, in which the code for unknown
     rings into its neighbours.
 
-    Background where the flow leaves the other image or meets unknown flow.
+    Background where the flow leaves the other image or meets unknown flow. Quirk of `rule.both_unknown`: what
+    is unknown on both sides is summed as it is, so a flow of (-1e10, -1e10), which leaves the image and meets
+    the 1e10 outside, ends where it started and is foreground; of every other code the sum is huge, or NaN.
 
     >>> there, back = np.full((4, 9, 2), [2.0, 0.0]), np.full((4, 9, 2), [-2.0, 0.0])
     >>> consistency_masks(there, back)[0][0].tolist()
@@ -31,20 +33,20 @@ def consistency_masks(
     """
     one = {"bilinear": _bilinear, "opencv": _opencv, "imresize": _cubic}[rule.resampling]
     masks = (
-        one(flow1, flow2, rule.closed(flow2.shape[:2])),
-        one(flow2, flow1, rule.closed(flow1.shape[:2])),
+        one(flow1, flow2, rule),
+        one(flow2, flow1, rule),
     )
     return masks[0].astype(np.uint8) * np.uint8(255), masks[1].astype(np.uint8) * np.uint8(255)
 
 
-def _bilinear(flow: Flow, back: Flow, limit: float) -> NDArray[np.bool_]:
+def _bilinear(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
     from ._remap import sample_flow
 
     closed = flow + sample_flow(loop_ready(back), loop_ready(flow))
-    return np.hypot(closed[..., 0], closed[..., 1]) < limit
+    return np.hypot(closed[..., 0], closed[..., 1]) < rule.closed(back.shape[:2])
 
 
-def _opencv(flow: Flow, back: Flow, limit: float) -> NDArray[np.bool_]:
+def _opencv(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
     from ._remap import remap_float
 
     source = np.ascontiguousarray(flow, np.float32)
@@ -52,11 +54,12 @@ def _opencv(flow: Flow, back: Flow, limit: float) -> NDArray[np.bool_]:
     with np.errstate(over="ignore", invalid="ignore"):
         closed = source + found
         distance = np.sqrt(closed[..., 0] * closed[..., 0] + closed[..., 1] * closed[..., 1])
-    near: NDArray[np.bool_] = distance < np.float32(limit)
-    return near & known(source) & known(found)
+    near: NDArray[np.bool_] = distance < np.float32(rule.closed(back.shape[:2]))
+    here, there = known(source), known(found)
+    return near & ((here == there) if rule.both_unknown else here & there)
 
 
-def _cubic(flow: Flow, back: Flow, limit: float) -> NDArray[np.bool_]:
+def _cubic(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
     height, width = back.shape[:2]
     x = np.arange(flow.shape[1]) + flow[..., 0].astype(np.float64)
     y = np.arange(flow.shape[0])[:, None] + flow[..., 1].astype(np.float64)
@@ -65,5 +68,5 @@ def _cubic(flow: Flow, back: Flow, limit: float) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
         found = interp2_cubic(back.astype(np.float64), x[inside], y[inside])
         closed = flow[inside] + found
-        out[inside] = np.hypot(closed[:, 0], closed[:, 1]) < limit
+        out[inside] = np.hypot(closed[:, 0], closed[:, 1]) < rule.closed((height, width))
     return out

@@ -33,6 +33,9 @@ def resize_flow_pair(
     a neighbour makes a pixel unknown there, which 1e10 would not. If both sizes fit already, the flows are
     returned as they are; if one does not fit, both go through the formula.
 
+    Quirk of `rule.double_factors`: fields are float32, ``w1/W1`` and ``W2/w2`` float64, so that products are
+    made in float64 and rounded to float32 one by one, and sums are made in float32.
+
     >>> zoomed, _ = resize_flow_pair(np.full((2, 2, 2), 3.0), np.zeros((2, 2, 2)), (4, 4), (4, 4))
     >>> zoomed[0, 0].tolist()
     [6.0, 6.0]
@@ -42,6 +45,18 @@ def resize_flow_pair(
         return flow1, flow2
     one = _antialiased if rule.resampling == "imresize" else _bilinear
     return one(flow1, size1, old2, size2, rule), one(flow2, size2, old1, size1, rule)
+
+
+def same_scale(size: Size, full: Size, other: Size) -> Size:
+    """The size of the other image, `other` when full, where one that is `full` has `size`; by the widths.
+
+    Where a method gave one flow only, nobody knows at which size it saw the other image: at the same scale.
+
+    >>> same_scale((20, 30), (40, 60), (50, 80))
+    (25, 40)
+    """
+    scale = size[1] / full[1]
+    return max(1, round(other[0] * scale)), max(1, round(other[1] * scale))
 
 
 def _size(flow: Flow) -> Size:
@@ -63,8 +78,13 @@ def resize_plan(
     (h, w), (new_h, new_w) = _size(flow), size
     bx = np.arange(new_w, dtype=dtype) + dtype(rule.first_pixel)
     by = np.arange(new_h, dtype=dtype) + dtype(rule.first_pixel)
-    ax, ay = bx * dtype(w) / dtype(new_w), by * dtype(h) / dtype(new_h)
-    to: NDArray[Any] = np.array([other[1], old_other[1], other[0], old_other[0]], dtype)
+    to: NDArray[Any]
+    if rule.double_factors:
+        ax, ay = ((b.astype(np.float64) * f).astype(dtype) for b, f in ((bx, w / new_w), (by, h / new_h)))
+        to = np.array([other[1] / old_other[1], 1, other[0] / old_other[0], 1])
+    else:
+        ax, ay = bx * dtype(w) / dtype(new_w), by * dtype(h) / dtype(new_h)
+        to = np.array([other[1], old_other[1], other[0], old_other[0]], dtype)
     values = loop_ready(flow)
     # OpenCV copies where the size stays, else it multiplies by 0 as well.
     blank = not opencv or (h, w) == size

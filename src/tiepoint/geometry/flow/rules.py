@@ -60,6 +60,10 @@ class FlowRule:
         closed_px: there and back must end nearer than this to the start (`consistency_masks`), plus
         closed_share: this part of the larger side of the target image.
         unknown_error_px: error of an unknown estimate.
+        double_factors: with `opencv`, a resized flow is scaled by factors of float64, each product rounded to
+            float32; else all of it is float32.
+        both_unknown: with `opencv`, a round trip that is unknown both ways is judged by its sum; else it is
+            not consistent.
         lenient: truth is known where ``u < 1e9``, whatever v is, and a NaN error is above no threshold.
 
     >>> FlowRule(closed_px=20.0, closed_share=0.0).closed((300, 400))
@@ -71,6 +75,8 @@ class FlowRule:
     closed_px: float = 0.0
     closed_share: float = 0.025
     unknown_error_px: float = float("inf")
+    double_factors: bool = False
+    both_unknown: bool = False
     lenient: bool = False
 
     def __post_init__(self) -> None:

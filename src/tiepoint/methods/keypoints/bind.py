@@ -88,6 +88,7 @@ class DetectThenDescribe:
         if hasattr(detector, "check_items"):
             self.check_items = detector.check_items
         self.keypoint_set = getattr(detector, "keypoint_set", None)
+        self.given_keypoints = bool(getattr(detector, "given_keypoints", False))
 
     def extract_item(self, item: Item, image: Image) -> tuple[Keypoints, Any, Any]:
         """Keypoints, descriptors and validity of one image."""
@@ -180,5 +181,7 @@ def _checked(
             "mark failures in the validity mask"
         )
     returned = values if valid is None else (values, np.asarray(valid))
-    arrays = check_descriptors(returned, rows=rows, distance=distance, where=where, on_bad=on_bad)
+    arrays = check_descriptors(
+        returned, rows=rows, distance=distance, where=where, on_bad=on_bad, keep_nan=True
+    )
     return {"values": arrays["values"], "valid": arrays.get("valid", np.ones(rows, bool))}

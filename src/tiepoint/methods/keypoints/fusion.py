@@ -114,6 +114,7 @@ class FusionOfPairs:
         self.distance = fusion.distance
         self.tiepoint_parts = {"fusion": fusion} | {f"place{i}": p.detector for i, p in enumerate(parts)}
         self.keypoint_set = getattr(parts[0], "keypoint_set", None)
+        self.given_keypoints = bool(getattr(parts[0], "given_keypoints", False))
         for part in self.parts:
             if not hasattr(part.detector, "pair_ids"):
                 raise InputError(

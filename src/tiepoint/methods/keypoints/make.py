@@ -11,7 +11,8 @@ from ...model.errors import InputError, UnknownNameError
 from ..names import METHODS
 from ..spec import Stage, built, name_of, parameters_of, parse_stage
 from ..user_code import UserFactory, load_from_file
-from .spec import ALIASES, FUSE, HOME, fused_parts, split_detector
+from .spec import FUSE, HOME, fused_parts, split_detector
+from .spelling import ALIASES, canonical
 
 DETECTORS = "detectors"
 """Family of the registry that holds detectors; descriptors at keypoints are the family ``keypoints``."""
@@ -70,6 +71,7 @@ class Plan:
 
 def plan_part(text: str, family: str) -> Plan:
     """The plan of one descriptor or detector."""
+    text = canonical(text)
     if family != DETECTORS and text.startswith(FUSE):
         from .fusion import Fusion
 
@@ -123,6 +125,7 @@ def make_keypoint_thing(text: str, device: str) -> tuple[Any, str]:
     """
     from .bind import DetectThenDescribe
 
+    text = canonical(text)
     if text.startswith(FUSE):
         components, _ = fused_parts(text)
         if all(split_detector(c).detector is not None for c in components):

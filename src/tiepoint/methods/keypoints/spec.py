@@ -4,21 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...formats.keypoints.set_folder import SETS
+from ...formats.keypoints.set_folder import sets_below
 from ...model.errors import InputError
 from ..spec import FilesSpec
-
-ALIASES: Mapping[str, str] = {
-    "dspsift": "dsp:sift",
-    "dsprgbsift": "dsp:rgbsift",
-    "dsphonc": "dsp:honc",
-}
-"""Names that stand for a pooled descriptor."""
 
 HOME: Mapping[str, str] = {
     "sift": "sift",
@@ -93,8 +86,29 @@ def located(spec: Any, root: Path) -> Any:
     if not isinstance(spec, str) or isinstance(spec, FilesSpec):
         return spec
 
+    known = sets_below(root)
+
     def place(match: re.Match[str]) -> str:
-        folder = root / SETS / match["name"]
-        return f"@set:{folder}" if (folder / "set.json").is_file() else match[0]
+        folder = known.get(first_side(match["name"], known))
+        return match[0] if folder is None else f"@set:{folder}"
 
     return _SET.sub(place, spec)
+
+
+def first_side(name: str, known: Container[str]) -> str:
+    """The keypoint set that a name means: ``NAME_a`` where only the two sides of an intersection are known.
+
+    >>> first_side("both", {"both_a", "both_b"}), first_side("one", {"one"})
+    ('both_a', 'one')
+    """
+    sides = f"{name}_a", f"{name}_b"
+    return sides[0] if name not in known and all(side in known for side in sides) else name
+
+
+def sides_used(spec: Any, root: Path) -> list[str]:
+    """A sentence for every intersection that a specification names by its plain name."""
+    if not isinstance(spec, str) or isinstance(spec, FilesSpec):
+        return []
+    known = sets_below(root)
+    named = [m["name"] for m in _SET.finditer(spec) if first_side(m["name"], known) != m["name"]]
+    return [f"the keypoint set {n} has two sides, and {first_side(n, known)} is used" for n in named]

@@ -40,6 +40,7 @@ def bind_patches(thing: Any, *, name: str, distance: str, on_bad: str) -> Extrac
             where=f"{name} on {item.key}",
             on_bad=on_bad,
             zero_rows_are_valid=zero_rows_are_valid,
+            keep_nan=True,
         )
         first, dimension = next(iter(seen.items()), (item.key, arrays["values"].shape[1]))
         seen.setdefault(first, dimension)

@@ -204,6 +204,8 @@ def _chosen(
 ) -> tuple[str, str]:
     columns = list(dict.fromkeys(c for own in scores.values() for c in own if not is_single(c[1])))
     if metric is not None:
+        if not any(c[0] == metric for c in columns):
+            metric = task.info.other_names.get(metric, metric)
         best = task.headline([c for c in columns if c[0] == metric])
         return metric, group if group is not None else (best[1] if best else "all")
     best = task.headline([c for c in columns if group in (None, c[1])])

@@ -11,6 +11,7 @@ from ...model.errors import StoreError, TiepointError
 from ...model.records import Records
 from ...run.result import Run, StoredTables, Tables
 from ...run.scoring import SCORING
+from ...run.update import marked
 from ...store.records import RecordStore
 from ...store.runs import StoredRun
 from ...store.store import Store
@@ -60,7 +61,8 @@ class LazyRecords(Mapping[str, Records]):
 
 
 def run_of(stored: StoredRun, store: Store, kept: Kept | None = None) -> Run:
-    """A stored run that reads its records and scene values when they are looked at."""
+    """A stored run that reads its records and scene values when they are looked at; an old one is marked."""
+    stored = marked(stored)
     m, kept = stored.manifest, kept or Kept(store.records)
     records = {unit: LazyRecords(by, kept) for unit, by in m.units.items()}
     return Run(stored, records, m.warnings, StoredTables(m.values, store.values))

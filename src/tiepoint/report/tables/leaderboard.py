@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...model.errors import InputError
+from ...model.scores import caution_of
 from ...run.result import Run
 from ...stats.groups import join_letters
 from ...tasks.base import Column, MetricInfo, Task
@@ -80,7 +81,8 @@ def leaderboard(section: Section) -> Leaderboard:
     head = (section.metric, section.group)
     task = section.definition
     asked = [head, *(c for c in task.table_columns(section.columns) if c != head)]
-    columns = spelled_out(task, asked, section.runs)
+    own = [s for r in section.runs for s in r.stored.scores if s["protocol"] == section.protocol]
+    columns = with_better(task, spelled_out(task, asked, section.runs), own)
     best = [best_value(section, *c) for c in columns]
     comparison, notes = compared(section)
     found = {}
@@ -104,6 +106,9 @@ def leaderboard(section: Section) -> Leaderboard:
                 is_canary(run),
             )
         )
+    notes += [
+        f"* {text}" for text in cautions_of(section.score(r, *c) for r in section.runs for c in columns)
+    ]
     headings = tuple(heading(task, *c) for c in columns)
     chance = tuple(
         "" if (v := chance_of(section, *c)) is None else value_text(task.metric(c[0]), v) for c in columns
@@ -114,6 +119,22 @@ def leaderboard(section: Section) -> Leaderboard:
 def spelled_out(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> list[Column]:
     """Columns as the options of the runs make them; runs may differ in these, so one may become several."""
     return list(dict.fromkeys(task.spelled_out(c, run.manifest.options) for c in columns for run in runs))
+
+
+def with_better(task: Task, columns: Sequence[Column], scores: Iterable[Mapping[str, Any]]) -> list[Column]:
+    """Columns with the score that should be read instead before each one of which a score has a caution."""
+    marked = {(s["metric"], s["group"]) for s in scores if caution_of(s.get("note"))}
+    found: list[Column] = []
+    for column in columns:
+        better = task.instead(column) if column in marked else None
+        found += [column] if better is None else [better, column]
+    return list(dict.fromkeys(found))
+
+
+def cautions_of(scores: Iterable[Mapping[str, Any] | None]) -> list[str]:
+    """What is to be said below a table of the scores that are marked in it, each once."""
+    found = dict.fromkeys(caution_of(s.get("note")) for s in scores if s is not None)
+    return [text for text in found if text]
 
 
 def compared(section: Section) -> tuple[Comparison | None, list[str]]:
@@ -153,7 +174,8 @@ def cell(info: MetricInfo, score: Any, best: float | None = None) -> Cell:
     if score["low"] is not None and score["high"] is not None:
         interval = f"{value_text(info, score['low'])} – {value_text(info, score['high'])}"
     value = float(score["value"])
-    return Cell(value_text(info, value), interval, value, value == best)
+    mark = " *" if caution_of(score.get("note")) else ""
+    return Cell(value_text(info, value) + mark, interval, value, value == best)
 
 
 def value_text(info: MetricInfo, value: float | None, *, change: bool = False) -> str:

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...model.scores import caution_of
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
 from ..runs.names import distinct_names
 from ..runs.sections import is_single
-from ..tables.leaderboard import heading, spelled_out
+from ..tables.leaderboard import cautions_of, heading, spelled_out, with_better
 from .tss_tables import subset_table
 
 
@@ -19,11 +20,11 @@ def shown_columns(runs: Sequence[Run], task: Task, protocol: str) -> list[tuple[
     """The (metric, group) columns of a table of one task and protocol."""
     scores = [s for run in runs for s in run.stored.scores if s["protocol"] == protocol]
     seen = dict.fromkeys((s["metric"], s["group"]) for s in scores if not is_single(s["group"]))
-    return spelled_out(task, task.table_columns(list(seen)), runs)
+    return with_better(task, spelled_out(task, task.table_columns(list(seen)), runs), scores)
 
 
 def cell(score: Any, info: MetricInfo) -> str:
-    """Value with its interval, fractions in percent: ``81.20 [79.0, 83.1]``."""
+    """Value with its interval, fractions in percent: ``81.20 [79.0, 83.1]``; a caution is marked ``*``."""
     if score is None:
         return ""
     if score["value"] is None:
@@ -34,15 +35,18 @@ def cell(score: Any, info: MetricInfo) -> str:
     text = f"{factor * score['value']:.2f}"
     if score["low"] is not None and score["high"] is not None:
         text += f" [{factor * score['low']:.1f}, {factor * score['high']:.1f}]"
-    return text
+    return f"{text} *" if caution_of(score.get("note")) else text
 
 
 def score_tables(runs: Sequence[Run]) -> list[Any]:
-    """One rich table a task and protocol, for `tss` its subsets too; intervals by scene, chance below."""
+    """One rich table a task and protocol, for `tss` its subsets too; intervals by scene, chance below.
+
+    Below a table stands what its marks mean, at the end what the scores that come first are.
+    """
     from rich.table import Table
     from rich.text import Text
 
-    tables = []
+    tables: list[Any] = []
     for name in dict.fromkeys(r.task for r in runs):
         task = stored_task(name)
         mine = [r for r in runs if r.task == name]
@@ -70,9 +74,11 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
                 table.add_section()
                 table.add_row("chance", *chance, style="dim")
             tables.append(table)
+            shown = [by.get((r.id, m, g)) for r in mine for m, g in columns]
+            tables += [Text(f"* {text}") for text in cautions_of(shown)]
             if name == "tss":
                 tables.append(subset_table(mine, names, protocol))
-    return tables
+    return tables + [Text(remark) for remark in dict.fromkeys(t for r in runs for t in r.remarks)]
 
 
 def _chance(scores: Sequence[Any], info: MetricInfo) -> str:

@@ -43,15 +43,16 @@ def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -
         # Of one subset all means are the same.
         rows = [(s, f"subset={s}") for s in subsets] + (list(ALL) if len(subsets) != 1 else [])
         for k, (label, part) in enumerate(rows):
-            first = scores.get(("flow_accuracy", _group(part)))
             cells = [
                 _percent(scores.get((metric, _group(flip, part, extra))))
                 for flip in ("", "flip=0")
                 for _, metric, extra in MEASURES
             ]
             own = [Text(names[run.id] if k == 0 else "")] if len(runs) > 1 else []
-            n = "" if first is None else str(first["n"])
-            table.add_row(*own, Text(label), n, *cells, end_section=k in (len(subsets) - 1, len(rows) - 1))
+            n = _pairs(scores, part)
+            table.add_row(
+                *own, Text(label), str(n), *cells, end_section=k in (len(subsets) - 1, len(rows) - 1)
+            )
     return table
 
 
@@ -78,6 +79,16 @@ def pair_tables(runs: Sequence[Run]) -> list[Any]:
                 table.add_row(Text(pair), direction, str(flips.get(pair, "")), *cells)
             tables.append(table)
     return tables
+
+
+def _pairs(scores: Scores, part: str) -> int:
+    """Pairs of a subset, or of all, of which anything was scored: a flow, or the masks."""
+    subset = part.removeprefix("subset=") + "/" if _is_subset(part) else ""
+    rows = (g.partition(",pair=")[2] for (_, g), s in scores.items() if s["value"] is not None)
+    scored = len({pair for pair in rows if pair and pair.startswith(subset)})
+    # Undefined scores of pairs that count, as the kit has them, are in these numbers.
+    counted = [s["n"] for m in ("flow_accuracy", "iou") if (s := scores.get((m, _group(part))))]
+    return max([scored, *counted])
 
 
 def _scores(run: Run, protocol: str) -> Scores:

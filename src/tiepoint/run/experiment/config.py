@@ -44,15 +44,6 @@ DEAD_KEYS = {
 }
 """Keys that shipped experiment files have, and what to do about each."""
 
-TYPES = {
-    "vsift": "sift",
-    "vanilla_sift": "sift",
-    "dspsift_v2": "dspsift",
-    "dsprgbsift_v2": "dsprgbsift",
-    "dsphonc_v2": "dsphonc",
-}
-"""Types of the workbench that are other names here."""
-
 AGGREGATIONS = {
     "avg": "average",
     "concat": "concatenate",

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ...methods.keypoints.pooling import SCALES
-from ...methods.keypoints.spec import ALIASES
+from ...methods.keypoints.spelling import ALIASES, OTHER_NAMES
 from ...model.errors import InputError
-from .config import AGGREGATIONS, TYPES, DescriptorPlan, Evaluation, Experiment, KeypointPlaces
+from .config import AGGREGATIONS, DescriptorPlan, Evaluation, Experiment, KeypointPlaces
 
 PROJECTED_BORDER_PX = 40.0
 OF_SCALES = ("scales", "scale_weights", "scale_weighting", "scale_weight_sigma")
@@ -135,7 +135,7 @@ def variants(d: DescriptorPlan) -> Iterator[tuple[str, str]]:
 
 
 def _spec(d: DescriptorPlan, pooling: str, aggregation: str | None, root: str) -> str:
-    kind = TYPES.get(d.type, d.type)
+    kind = OTHER_NAMES.get(d.type, d.type)
     aggregation = None if aggregation is None else AGGREGATIONS.get(aggregation, aggregation)
     if kind == "composite":
         return composite(d, root)
@@ -224,7 +224,7 @@ def stacked(d: DescriptorPlan, kind: str, aggregation: str | None, root: str) ->
     head, params = _base(kind, d.extended, d.name)
     other = d.secondary_descriptor or "sift"
     weight = 0.5 if d.stacking_weight is None else d.stacking_weight
-    text = _joined(f"fuse:{head},{TYPES.get(other, other)}", [*params, f"weights=1,{weight:g}"])
+    text = _joined(f"fuse:{head},{OTHER_NAMES.get(other, other)}", [*params, f"weights=1,{weight:g}"])
     return text if root == "none" else f"{text}+rootsift"
 
 
@@ -235,7 +235,7 @@ def composite(d: DescriptorPlan, root: str) -> str:
         raise InputError(f"{d.name}: a composite needs at least two components")
     parts, own = [], []
     for c in d.components:
-        head, params = _base(TYPES.get(c.descriptor, c.descriptor), c.extended, d.name)
+        head, params = _base(OTHER_NAMES.get(c.descriptor, c.descriptor), c.extended, d.name)
         own += params
         parts.append(head + (f"@set:{c.keypoint_set_name}" if c.keypoint_set_name else ""))
     params = list(dict.fromkeys(own))

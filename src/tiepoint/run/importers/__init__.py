@@ -37,7 +37,8 @@ def import_files(
     Args:
         paths: Files and folders.
         store: Where the runs go.
-        name: Name of the descriptor instead of that in the files, which must have one descriptor only.
+        name: Name of the descriptor instead of that in the files, which must have one descriptor only; a
+            database that names none may have several results, which are then numbered.
         split: Import only results of this split; a file that does not say its split is taken to be of it.
         tasks: Folder with ``retr_queries_split-X.csv``: tells the sequences of retrieval queries.
 
@@ -46,7 +47,7 @@ def import_files(
             nothing is stored then.
     """
     files = expanded(paths)
-    databases = {path: read_workbench(path) for path in files if is_workbench(path)}
+    databases = {path: read_workbench(path, name=name) for path in files if is_workbench(path)}
     found = [
         imported
         for path in files
@@ -61,7 +62,8 @@ def import_files(
     if found and not kept:
         have = ", ".join(sorted({str(i.split) for i in found}))
         raise InputError(f"these files have no results of split {split!r}; they have {have}")
-    own = {i.name for i in kept} | {row["name"] for rows, _ in databases.values() for row in rows}
+    rows_of = (row for rows, _ in databases.values() for row in rows)
+    own = {i.name for i in kept} | {row.get("base", row["name"]) for row in rows_of}
     if name is not None and len(own) > 1:
         raise InputError(
             f"`name` renames a single descriptor, but these files have {len(own)}: {', '.join(sorted(own))}"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...formats.hpatches.task_csv import read_patches_csv
 from ...formats.restricted_pickle import read_plain_pickle
@@ -168,14 +169,26 @@ def verification_records(table: Any, path: Path) -> tuple[Records, list[str]]:
             auc = _number(balanced["auc"], where, path) if "auc" in balanced else float("nan")
             rows.append((z, k, _number(ap, where, path), auc))
     columns = _columns(("noise", "negatives", "ap", "auc"), rows)
-    by_noise = np.array(columns["auc"]).reshape(len(NOISES), len(NEGATIVES))
-    same = bool((by_noise[:, 0] == by_noise[:, 1]).all())
-    if same or np.isnan(by_noise).any():
+    copied = _copied(np.array(columns["auc"]).reshape(len(NOISES), len(NEGATIVES)))
+    if copied or np.isnan(columns["auc"]).any():
         del columns["auc"]
-    notes = [SAME_AUC] if same else []
+    notes = [SAME_AUC] if copied else []
     return records_of(
         PROTOCOL, columns, negatives=list(NEGATIVES), pairs=OFFICIAL_PAIRS, task="hpatches/verification"
     ), notes
+
+
+def _copied(auc: NDArray[np.float64]) -> bool:
+    """Whether the AUC of one kind of negatives, (noises, negatives), was written for both.
+
+    It is then the same for both at every noise level. So are a 0 and a 1 everywhere, and rightly: the tool
+    gives an AUC of 0 where all distances are equal, for any negatives, and 1 where nothing is wrong.
+
+    >>> auc = np.array([[0.9, 0.9], [0.8, 0.8]])
+    >>> _copied(auc), _copied(auc - [[0.0, 0.1]]), _copied(0 * auc)
+    (True, False, False)
+    """
+    return bool((auc[:, 0] == auc[:, 1]).all() and ((auc > 0) & (auc < 1)).any())
 
 
 def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Records, list[str]]:

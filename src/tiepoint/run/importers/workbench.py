@@ -24,7 +24,17 @@ from ..finish import finished
 from ..prepare import load_task
 from ..result import Run
 from .result import not_a_fraction
-from .workbench_scores import PROTOCOL, doubts, failed, parse_metadata, scores_of, without_sentinels
+from .workbench_scores import (
+    PROTOCOL,
+    doubts,
+    failed,
+    fractions_of,
+    left_out,
+    parse_metadata,
+    scene_values,
+    scores_of,
+    without_sentinels,
+)
 
 DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _MAGIC = b"SQLite format 3\0"
@@ -42,15 +52,20 @@ def is_workbench(path: Path) -> bool:
     return path.suffix == ".csv" and b"true_map_micro" in start.partition(b"\n")[0]
 
 
-def read_workbench(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """Results of a database or a CSV export, checked, and what should be known of them."""
+def read_workbench(path: Path, *, name: str | None = None) -> tuple[list[dict[str, Any]], list[str]]:
+    """Results of a database or a CSV export, checked, and what should be known of them.
+
+    A database that does not name its descriptors has them called by the file, or by `name`.
+    """
     if path.suffix == ".csv":
-        rows, notes = _csv_rows(path), ["a CSV export has no scenes, so its scores have no intervals"]
+        rows, notes = _csv_rows(path), []
+        if not any(scene_values(row["metadata_values"]) for row in rows):
+            notes = ["a CSV export without scenes in its column metadata gives scores without intervals"]
     else:
-        rows, notes = _database_rows(path)
+        rows, notes = _database_rows(path, name)
     for row in rows:
         _check_values(row, path)
-    return rows, notes
+    return rows, notes + [f"{path.name}: {sentence}" for sentence in left_out(rows)]
 
 
 def save_workbench(
@@ -65,8 +80,11 @@ def save_workbench(
     notes = [] if path.suffix == ".csv" else import_sets(path, store)
     source = {"file": path.name, "sha256": hash_file(path)}
     runs = [run for row in rows for run in _runs(row, source, store, name)]
-    told = [f"{r.method}: {w}" for r in runs for w in r.warnings]
-    return runs, list(dict.fromkeys(notes + told))
+    of: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for warning in run.warnings:
+            of.setdefault(warning, {})[run.method] = None
+    return runs, notes + [f"{', '.join(names)}: {warning}" for warning, names in of.items()]
 
 
 def _check_values(row: Mapping[str, Any], path: Path) -> None:
@@ -87,6 +105,9 @@ def _check_values(row: Mapping[str, Any], path: Path) -> None:
         wrong = not_a_fraction(number) if load_task(task).metric(metric).unit == "fraction" else None
         if wrong is not None:
             raise FormatError(path, f"{where}{column}: {wrong}", line=line)
+    for key, number in fractions_of(row.get("metadata_values", {})).items():
+        if (wrong := not_a_fraction(number)) is not None:
+            raise FormatError(path, f"{where}metadata, {key}: {wrong}", line=line)
 
 
 def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store, name: str | None) -> list[Run]:
@@ -131,7 +152,7 @@ def _manifest(
         task=task,
         protocols=(PROTOCOL,),
         method=MethodFacts(
-            name=name or row["name"],
+            name=row["name"] if name is None or "base" in row else name,
             name_given=name is not None,
             family="keypoints",
             config=config,
@@ -181,6 +202,7 @@ def _csv_rows(path: Path) -> list[dict[str, Any]]:
             row["processing_time_ms"] = 1000 * float(row["processing_time_s"])
         row["name"] = str(row["descriptor_type"])
         row["line"] = number
+        _read_texts(row)
         row.setdefault("experiment_id", number)
         rows.append(row)
     return rows
@@ -195,7 +217,7 @@ def _plain(text: str) -> Any:
         return text
 
 
-def _database_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
+def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], list[str]]:
     try:
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     except sqlite3.Error as e:
@@ -203,17 +225,19 @@ def _database_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
     try:
         connection.row_factory = sqlite3.Row
         tables = {r[0] for r in connection.execute("select name from sqlite_master where type = 'table'")}
-        missing = {"experiments", "results"} - tables
-        if missing:
-            raise FormatError(
-                path, f"is not a workbench database: it has no table {' and '.join(sorted(missing))}"
-            )
+        columns = {r["name"] for r in connection.execute("pragma table_info(results)")}
+        if "results" not in tables or columns.isdisjoint(WORKBENCH_COLUMNS):
+            lacks = "it has no table results" if not columns else "its table results has no known scores"
+            raise FormatError(path, f"is not a workbench database: {lacks}")
+        if "experiments" not in tables or "experiment_id" not in columns:
+            found = connection.execute("select *, rowid as row_number from results order by rowid").fetchall()
+            return _unnamed([dict(r) for r in found], name or path.stem, path)
         sets = {}
         if "keypoint_sets" in tables:
             sets = {r["id"]: dict(r) for r in connection.execute("select * from keypoint_sets")}
         query = (
             "select e.*, r.*, e.id as experiment_id from results r "
-            "join experiments e on e.id = r.experiment_id order by r.id"
+            "join experiments e on e.id = r.experiment_id order by r.rowid"
         )
         rows = [_joined(dict(r), sets) for r in connection.execute(query)]
         notes = []
@@ -231,6 +255,27 @@ def _database_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
         connection.close()
 
 
+def _unnamed(rows: list[dict[str, Any]], base: str, path: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows of a table `results` alone, which has no place for what was measured: they get names."""
+    for k, row in enumerate(rows, start=1):
+        row["name"] = base if len(rows) == 1 else f"{base}-{k}"
+        row["base"] = base
+        row["experiment_id"] = row.pop("row_number")
+        _read_texts(row)
+    if not rows:
+        return rows, []
+    called = (
+        f"it is {base}" if len(rows) == 1 else f"they are {base}-1 to {base}-{len(rows)}, as the rows come"
+    )
+    note = f"{path.name} has no table experiments that names its descriptors: {called}; `name` renames them"
+    return rows, [note]
+
+
+def _read_texts(row: dict[str, Any]) -> None:
+    row["metadata_values"] = parse_metadata(str(row.get("metadata") or ""))
+    row["parameter_values"] = parse_metadata(str(row.get("parameters") or ""))
+
+
 def _joined(row: dict[str, Any], sets: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
     row["name"] = str(row["descriptor_type"])
     found = sets.get(row.get("keypoint_set_id"))
@@ -238,8 +283,7 @@ def _joined(row: dict[str, Any], sets: Mapping[Any, Mapping[str, Any]]) -> dict[
         row["keypoint_set_name"] = found["name"]
         for key in ("generator_type", "generation_method", "dataset_path", "tolerance_px"):
             row[key] = found.get(key)
-    row["metadata_values"] = parse_metadata(str(row.get("metadata") or ""))
-    row["parameter_values"] = parse_metadata(str(row.get("parameters") or ""))
+    _read_texts(row)
     return row
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +18,15 @@ from ..scoring import finite_or_none
 
 PROTOCOL = "workbench"
 _MEANS = {
-    "true_map_micro": (micro, ""), "true_map_micro_including_zeros": (micro, "_with_zeros"),
-    "true_map_macro_by_scene": (macro, ""), "true_map_macro_by_scene_including_zeros": (macro, "_with_zeros"),
+    "true_map_micro": (micro, "", "iv"), "true_map_micro_including_zeros": (micro, "_with_zeros", "iv"),
+    "true_map_macro_by_scene": (macro, "", "iv"), "mean_average_precision": (macro, "", "iv"),
+    "true_map_macro_by_scene_including_zeros": (macro, "_with_zeros", "iv"),
+    "viewpoint_map": (macro, "", "v"), "illumination_map": (macro, "", "i"),
 }  # fmt: skip
+"""Scores that are means over scenes: how, of which value of a scene, and of which kinds of scenes."""
+
 _CLOSE = 5e-6
+_PARTS = ("true_map", "query_count", "true_map_with_zeros", "excluded_count")
 
 _MINUS_ONE = (
     "image_retrieval_map", "keypoint_verification_ap", "verification_viewpoint_ap",
@@ -38,6 +43,21 @@ _ZERO = (
 _LEGACY = ("legacy_mean_precision", "total_matches", "total_keypoints")
 """Columns that are counted only for keypoints projected by homographies."""
 
+_STATED = (
+    *_MEANS, "mean_precision", "legacy_macro_precision_by_scene",
+    *(f"{kind}_at_{k}" for kind in ("precision", "recall") for k in (1, 5, 10)),
+    "total_queries_processed", "total_queries_excluded",
+)  # fmt: skip
+"""Scores of a ranking that are taken from its metadata where no column has them."""
+
+_PLACED = (
+    "id", "experiment_id", "name", "base", "line", "metadata", "metadata_values", "parameters",
+    "parameter_values", "descriptor_type", "dataset_name", "pooling_strategy", "timestamp",
+    "keypoint_set_id", "keypoint_set_name", "keypoint_source", "generator_type", "generation_method",
+    "dataset_path", "tolerance_px", "max_features", "processing_time_s",
+)  # fmt: skip
+"""Columns that are no scores and are used."""
+
 _COUNTS = ("retrieval_num_true_positives", "retrieval_num_hard_negatives", "retrieval_num_distractors")
 
 
@@ -53,7 +73,7 @@ def parse_metadata(text: str) -> dict[str, str]:
         except ValueError:
             return {}
         return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
-    pairs = (part.partition("=") for part in text.split(";") if part.strip())
+    pairs = (part.partition("=") for part in text.split(";") if "=" in part)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
@@ -82,7 +102,9 @@ def without_sentinels(row: Mapping[str, Any]) -> dict[str, Any]:
         known = row.get("metadata_values") or {}
         named = [k for k in known if k.endswith("_true_map")]
         if named and not any(k.startswith(scenes) for k in named):
-            out[column] = out[f"{column}_with_zeros"] = None
+            for stored in (column, f"{column}_with_zeros"):
+                if not out.get(stored):
+                    out[stored] = None
     return out
 
 
@@ -141,9 +163,7 @@ def scores_of(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) -> l
     found = {metric: values[c] for c, metric in columns.items() if values.get(c) is not None}
     metadata: Mapping[str, str] = row.get("metadata_values", {})
     if task == "keypoints/ranking":
-        for key in ("total_queries_processed", "total_queries_excluded", "precision_at_10", "recall_at_10"):
-            if key in metadata and _number(metadata[key]) is not None:
-                found.setdefault(key, _number(metadata[key]))
+        found |= {key: value for key, value in stated(metadata).items() if key not in found}
     if not found:
         return []
     scores = [Score(metric, "all", float(value), 0, PROTOCOL) for metric, value in found.items()]
@@ -151,12 +171,15 @@ def scores_of(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) -> l
         return scores
     queries = int(_number(metadata.get("total_queries_processed", "")) or 0)
     scores = [replace(s, n=queries) if "map" in s.metric or "_at_" in s.metric else s for s in scores]
-    by_scene = _scenes(metadata)
+    by_scene = scene_values(metadata)
     if by_scene:
-        scores = [_with_scenes(s, by_scene) for s in scores]
-        for scene, own in by_scene.items():
-            group, n = group_name(scene=scene), int(own["query_count"])
-            scores.append(Score("ap", group, own["true_map"], n, PROTOCOL))
+        close = _closeness(metadata, by_scene)
+        scores = [_with_scenes(s, by_scene, close) for s in scores]
+        for zeros, metric in (("", "true_map_micro"), ("_with_zeros", "true_map_micro_including_zeros")):
+            for scene, own in by_scene.items():
+                if (value := own.get(f"true_map{zeros}")) is not None:
+                    n = own.get("query_count", 0) + (own.get("excluded_count", 0) if zeros else 0)
+                    scores.append(Score(metric, group_name(scene=scene), value, int(n), PROTOCOL))
     if row.get("metadata"):
         scores.append(Score("metadata", "all", float("nan"), 0, PROTOCOL, note=str(row["metadata"])))
     return scores
@@ -170,30 +193,101 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _scenes(metadata: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Values by scene, from ``{scene}_true_map``, ``{scene}_query_count`` and so on."""
-    parts = ("true_map", "query_count", "true_map_with_zeros", "excluded_count")
+def stated(metadata: Mapping[str, str]) -> dict[str, float]:
+    """Scores of a ranking in its metadata; a zero is left out where nothing of the kind was measured.
+
+    >>> stated({"true_map_micro": "0.37", "mean_precision": "0.000000", "neighbourhood": "7"})
+    {'true_map_micro': 0.37}
+    """
+    kinds = {scene[:1] for scene in scene_values(metadata)}
+    matches = bool(_number(metadata.get("total_matches", "")))
+    measured = {
+        "viewpoint_map": "v" in kinds, "illumination_map": "i" in kinds,
+        "mean_precision": matches, "legacy_macro_precision_by_scene": matches,
+    }  # fmt: skip
+    found = {key: _number(metadata.get(key, "")) for key in _STATED}
+    return {k: v for k, v in found.items() if v is not None and (v or measured.get(k, True))}
+
+
+def scene_values(metadata: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Values by scene, from ``SCENE_true_map`` and, where they are there, ``SCENE_query_count`` and so on.
+
+    >>> scene_values({"i_dome_true_map": "0.3598", "i_dome_query_count": "20", "r0_rate": "0.1"})
+    {'i_dome': {'true_map': 0.3598, 'query_count': 20.0}}
+    """
     out: dict[str, dict[str, float]] = {}
     for key in metadata:
-        if not key.endswith("_true_map"):
-            continue
         scene = key.removesuffix("_true_map")
-        values = {p: _number(metadata.get(f"{scene}_{p}", "")) for p in parts}
-        if all(v is not None for v in values.values()):
-            out[scene] = {k: float(v) for k, v in values.items() if v is not None}
+        if scene != key and _number(metadata[key]) is not None:
+            known = {p: _number(metadata.get(f"{scene}_{p}", "")) for p in _PARTS}
+            out[scene] = {part: value for part, value in known.items() if value is not None}
     return dict(sorted(out.items()))
 
 
-def _with_scenes(score: Score, scenes: Mapping[str, Mapping[str, float]]) -> Score:
+def fractions_of(metadata: Mapping[str, str]) -> dict[str, float]:
+    """What metadata states as a fraction, by key."""
+    out = {key: value for key, value in stated(metadata).items() if not key.startswith("total_")}
+    for scene, values in scene_values(metadata).items():
+        out |= {f"{scene}_{part}": value for part, value in values.items() if part.startswith("true_map")}
+    return out
+
+
+def left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Sentences about what of these results makes no score.
+
+    Values that stand for "not measured", columns that have no place here, and keys of metadata, whose text is
+    kept as it is.
+    """
+    found: dict[str, dict[str, int]] = {}
+
+    def note(reason: str, name: str) -> None:
+        by = found.setdefault(reason, {})
+        by[name] = by.get(name, 0) + 1
+
+    for row in rows:
+        values = without_sentinels(row)
+        for column, value in row.items():
+            if value is None or value == "" or column in _PLACED:
+                continue
+            if values[column] is None:
+                note(f"not measured, so left out (stored as {float(value):g})", column)
+            elif column not in WORKBENCH_COLUMNS:
+                note("columns that are not imported", column)
+        metadata: Mapping[str, str] = row.get("metadata_values", {})
+        used = {f"{scene}_{part}" for scene, own in scene_values(metadata).items() for part in own}
+        used |= {"success", "error_message", *stated(metadata)}
+        for key in metadata:
+            if key not in used:
+                note("keys of metadata that make no score", key)
+    return [
+        f"{reason}: " + ", ".join(n if k == len(rows) else f"{n} ({k} of {len(rows)})" for n, k in by.items())
+        for reason, by in found.items()
+    ]
+
+
+def _closeness(metadata: Mapping[str, str], scenes: Mapping[str, Mapping[str, float]]) -> float:
+    """How far rounding may carry a mean of the scenes' values, from the decimals they are written with."""
+    digits = min(len(metadata[f"{scene}_true_map"].partition(".")[2]) for scene in scenes)
+    return max(_CLOSE, 0.5 * 10.0**-digits + 1e-12) if digits else _CLOSE
+
+
+def _with_scenes(score: Score, scenes: Mapping[str, Mapping[str, float]], close: float) -> Score:
     """A mean with the values its scenes have; the stored value stays, a disagreement is noted."""
     if score.metric not in _MEANS:
         return score
-    mean, zeros = _MEANS[score.metric]
-    count = np.array([s["query_count"] + (s["excluded_count"] if zeros else 0) for s in scenes.values()])
-    total = np.array([s[f"true_map{zeros}"] for s in scenes.values()]) * count
-    kinds = tuple(kind_of(s, ("i", "v")) for s in scenes)
-    again = mean(score.metric, Sums(tuple(scenes), kinds, total, count))
+    mean, zeros, of = _MEANS[score.metric]
+    kinds = {s: kind_of(s, ("i", "v")) for s in scenes}
+    chosen = {s: own for s, own in scenes.items() if of == "iv" or kinds[s] in of}
+    wanted = ["query_count", *(["excluded_count"] if zeros else [])]
+    counted = all(part in own for own in chosen.values() for part in wanted)
+    if not chosen or (mean is micro and not counted):
+        return replace(score, note="its metadata has no number of queries by scene, so there is no interval")
+    if not all(f"true_map{zeros}" in own for own in chosen.values()):
+        return score
+    count = np.array([sum(own[p] for p in wanted) if counted else 1.0 for own in chosen.values()])
+    total = np.array([own[f"true_map{zeros}"] for own in chosen.values()]) * count
+    again = mean(score.metric, Sums(tuple(chosen), tuple(kinds[s] for s in chosen), total, count))
     value = finite_or_none(again.value)
-    if value is None or abs(value - score.value) > _CLOSE:
+    if value is None or abs(value - score.value) > close:
         return replace(score, note=f"the scenes of its metadata give {value}, so there is no interval")
     return replace(score, scenes=again.scenes, chance=again.chance, note=again.note)

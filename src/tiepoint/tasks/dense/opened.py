@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...datasets.dense_pairs import BrokenPair, DensePair, find_pairs
 from ...formats.flow.tss_results import PairResult
-from ...geometry.flow.resize import resize_flow_pair
+from ...geometry.flow.resize import resize_flow_pair, same_scale
 from ...methods.dense.files import absent_words, check_folders, extra_folders
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...model.hashing import hash_json
@@ -162,11 +162,9 @@ def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | N
     flow = result.arrays[own]
     if flow.shape[:2] == source:
         return flow
-    # Without the other flow the method's size of the target is not known: the same scale is assumed.
     back = result.arrays.get(other)
     if back is None:
-        scale = flow.shape[1] / source[1]
-        back = np.zeros((max(1, round(target[0] * scale)), max(1, round(target[1] * scale)), 2))
+        back = np.zeros((*same_scale(flow.shape[:2], source, target), 2))
     return resize_flow_pair(flow, back, source, target)[0]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,6 +59,9 @@ class Tss(DenseTask):
         licence="research use only",
     )
     protocols = ("exact", "tss-cpp", "tss-matlab")
+    rules: ClassVar[Mapping[str, int]] = {"exact": 2, "tss-cpp": 2, "tss-matlab": 2}
+    """2: one flow without the other has a score. Under `tss-cpp` also: resized flows are scaled by factors of
+    float64, and unknown flow both ways is judged as it is."""
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenTss:
         """Bind to a dataset folder."""

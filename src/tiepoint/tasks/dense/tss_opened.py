@@ -23,7 +23,7 @@ from ...model.units import Features, Item, Unit
 from ...model.workspace import thread_workspace
 from ..base import OpenTask
 from .task import ALLOW, TssOptions, left_out
-from .tss_compare import PairCounts, compare_pair, no_counts
+from .tss_compare import KIT_ACCURACY, AccuracyRule, PairCounts, compare_pair, no_counts
 
 
 class OpenTss(OpenTask):
@@ -52,6 +52,10 @@ class OpenTss(OpenTask):
         if not self.pairs:
             raise ProblemsError(f"no pair in {data} has complete ground truth", problems)
         self.warnings = left_out(problems)
+        if asked := self.options.of_the_readme():
+            rules = ", ".join(f"{name}={str(value).lower()}" for name, value in asked.items())
+            slip = "; a perfect flow scores 0" if self.options.complement else ""
+            self.warnings.append(f"flow accuracy under exact is that of the kit's Readme in {rules}{slip}")
 
     @cached_property
     def items(self) -> Sequence[Item]:
@@ -61,7 +65,7 @@ class OpenTss(OpenTask):
     @cached_property
     def units(self) -> Sequence[Unit]:
         """One per pair; the definition is its ground truth and the options."""
-        options = self.options.model_dump(exclude={"subsets"})
+        options = self.options.definition()
         # The key is in it, too: records know the subset and the pair, and outlive a renamed folder.
         return [Unit(p.key, (p.key,), hash_json([p.key, p.truth_content(), options])) for p in self.pairs]
 
@@ -98,8 +102,8 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
     Ground truth that turns out to be unreadable stops with ``missing=error``; else the pair is left out.
     """
     missing = missing_parts(result)
-    if missing and options.missing == "error":
-        raise InputError(f"{pair.key}: {'; '.join(missing)}; allow it with {ALLOW}")
+    if options.missing == "error" and (problems := unusable_parts(result)):
+        raise InputError(f"{pair.key}: {'; '.join(problems)}; allow it with {ALLOW}")
     src, ref = pair.names
     meta = {
         "scene": pair.key,
@@ -110,6 +114,7 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
         "flip": pair.flip,
         "missing": options.missing,
         "use_prec": options.use_prec,
+        "complement": options.complement and rule == "exact",
         "absent": not result.present,
     }
     try:
@@ -119,7 +124,15 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
             raise InputError(f"{e} (ground truth; {ALLOW} leaves this pair out)") from e
         said = [["ground truth cannot be used, pair left out", None]]
         return Records("pixel", no_counts(), {**meta, "no_truth": str(e), "warnings": said})
-    counts = compare_pair(truth, result, rule=rule, auto_flip=options.auto_flip, use_prec=options.use_prec)
+    counts = compare_pair(
+        truth,
+        result,
+        rule=rule,
+        auto_flip=options.auto_flip,
+        use_prec=options.use_prec,
+        lone_flow=options.missing != "zero",
+        accuracy=_accuracy(options) if rule == "exact" else KIT_ACCURACY,
+    )
     meta |= {
         "flipped": counts.flipped,
         "estimated_masks": counts.estimated_masks,
@@ -128,8 +141,25 @@ def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOpt
     return Records("pixel", counts.columns, meta)
 
 
+def _accuracy(options: TssOptions) -> AccuracyRule:
+    return AccuracyRule(options.compare == "less_than", options.pixels == "foreground", options.larger_side)
+
+
+def unusable_parts(result: PairResult) -> list[str]:
+    """Why a pair cannot be scored, in words: no folder, damaged files, or nothing that a score is made of.
+
+    Flows may be missing, and then have no score; so may masks, which are estimated from both flows.
+    """
+    if not result.present:
+        return [NO_FOLDER]
+    have = result.arrays.keys()
+    if result.problems or {"mask1", "mask2"} <= have or have & {"flow1", "flow2"}:
+        return list(result.problems)
+    return ["there is neither a flow nor a mask for each image"]
+
+
 def missing_parts(result: PairResult) -> list[str]:
-    """What a pair lacks to be scored, in words; masks alone may be absent (they are estimated)."""
+    """What a pair lacks, in words; masks alone may be absent (they are estimated)."""
     if not result.present:
         return [NO_FOLDER]
     parts = list(result.problems)

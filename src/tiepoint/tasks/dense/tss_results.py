@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from ...model.errors import InputError, ProblemsError
 from ...model.records import Records
 from ...model.workspace import thread_workspace
 from .task import ALLOW, chosen_protocol
-from .tss_opened import OpenTss, missing_parts
+from .tss_opened import OpenTss, unusable_parts
 from .tss_scores import KIT, PairTable, Values, pair_table
 
 
@@ -26,8 +27,9 @@ def score_rows(
     """Rows of every subset: two a pair, then the two summaries over all rows and over rows with flip 0.
 
     Under `tss-cpp` both directions bear the label ``_1to2``, as the tool writes it; else the second is
-    ``_2to1``. What is missing is 0 with ``missing=zero``, as in the kit; with ``missing=skip`` it is NaN and
-    left out of the summaries. A score that is undefined makes the kit's summary NaN; `exact` leaves it out.
+    ``_2to1``. What is missing is 0 with ``missing=zero``, as in the kit; otherwise it is None, and left
+    out of the summaries, in which one flow without the other counts twice, for its pair. A score that is
+    undefined makes the kit's summary NaN; `exact` leaves it out.
     """
     table = pair_table(records, protocol)
     seg = table.pixel_accuracy if use_prec else table.iou
@@ -40,37 +42,49 @@ def score_rows(
 def _subset_rows(table: PairTable, seg: Values, inside: NDArray[np.bool_], protocol: str) -> list[ScoreRow]:
     second = "_1to2" if protocol == "tss-cpp" else "_2to1"
     rows: list[ScoreRow] = []
-    counted: list[tuple[bool, bool]] = []
+    weights: list[int] = []
     for i in np.flatnonzero(inside & table.listed):
         pair = table.keys[i].partition("/")[2]
         src, ref = table.names[i]
         for d, (label, a, b) in enumerate((("_1to2", src, ref), (second, ref, src))):
-            values = tuple(float(v) for v in table.accuracy[i, d])
-            rows.append(ScoreRow(pair + label, a, b, float(seg[i, d]), int(table.flips[i]), values))
-            counted.append((bool(table.counted_mask[i]), bool(table.counted_flow[i])))
-    plain = [r.flip == 0 for r in rows]
+            values = tuple(float(v) if table.counted_flow[i, d] else None for v in table.accuracy[i, d])
+            own = float(seg[i, d]) if table.counted_mask[i] else None
+            rows.append(ScoreRow(pair + label, a, b, own, int(table.flips[i]), values))
+            weights.append(1 if table.counted_flow[i].all() else 2)
+    every = list(zip(rows, weights, strict=True))
+    plain = [(row, weight) for row, weight in every if row.flip == 0]
     strict = protocol in KIT
-    every = _summary("Average", rows, counted, 1, strict)
-    chosen = [r for r, p in zip(rows, plain, strict=True) if p]
-    of_chosen = [c for c, p in zip(counted, plain, strict=True) if p]
-    return [*rows, every, _summary("w/o flip", chosen, of_chosen, 0, strict)]
+    return [
+        *rows,
+        _summary("Average", every, every, 1, strict),
+        _summary("w/o flip", plain, every, 0, strict),
+    ]
 
 
-def _summary(
-    label: str, rows: Sequence[ScoreRow], counted: Sequence[tuple[bool, bool]], flip: int, strict: bool
-) -> ScoreRow:
-    """The mean of the rows that count: of those with a mask, and of those with a flow."""
-    seg = [r.seg for r, (mask, _) in zip(rows, counted, strict=True) if mask]
-    flows = [r.accuracy for r, (_, flow) in zip(rows, counted, strict=True) if flow]
-    columns = np.array(flows, np.float64).reshape(len(flows), len(THRESHOLDS))
-    means = tuple(_mean(columns[:, k], strict) for k in range(len(THRESHOLDS)))
-    return ScoreRow(label, "-", "-", _mean(np.array(seg, np.float64), strict), flip, means)
+Weighted = Sequence[tuple[ScoreRow, int]]
 
 
-def _mean(column: Values, strict: bool) -> float:
-    if not strict:
-        column = column[~np.isnan(column)]
-    return float(sum(column.tolist()) / len(column)) if len(column) else float("nan")
+def _summary(label: str, rows: Weighted, of: Weighted, flip: int, strict: bool) -> ScoreRow:
+    """The mean of the rows that count: of those with a mask, and of those with a flow, by their weights.
+
+    Of no rows at all it is undefined, NaN; where all rows of the subset, `of`, lack the value, there is none.
+    """
+    seg = _mean([(r.seg, 1) for r, _ in rows], [r.seg for r, _ in of], strict)
+    means = (
+        _mean([(r.accuracy[k], w) for r, w in rows], [r.accuracy[k] for r, _ in of], strict)
+        for k in range(len(THRESHOLDS))
+    )
+    return ScoreRow(label, "-", "-", seg, flip, tuple(means))
+
+
+def _mean(
+    column: Sequence[tuple[float | None, int]], of: Sequence[float | None], strict: bool
+) -> float | None:
+    there = [(v, w) for v, w in column if v is not None]
+    if not there and (column or (of and all(v is None for v in of))):
+        return None
+    defined = there if strict else [(v, w) for v, w in there if not math.isnan(v)]
+    return sum(v * w for v, w in defined) / sum(w for _, w in defined) if defined else float("nan")
 
 
 def write_scores_csv(
@@ -111,7 +125,7 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
     Raises:
         InputError: if the folder is not there, holds no pair of the dataset, or has pairs directly below it
             that could be of several subsets.
-        ProblemsError: with ``missing=error``, if anything is missing or unreadable.
+        ProblemsError: with ``missing=error``, if a pair has nothing to score or anything is unreadable.
     """
     keys = sorted(p.key for p in opened.pairs)
     there = set(check_folders(results, keys, opened.subsets))
@@ -119,7 +133,7 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
         problems = [
             f"{key}: {part}"
             for key in keys
-            for part in missing_parts(read_pair_result(pair_folder(results, key), thread_workspace()))
+            for part in unusable_parts(read_pair_result(pair_folder(results, key), thread_workspace()))
         ]
         if problems:
             raise ProblemsError(f"results in {results} (allow it with {ALLOW})", problems)

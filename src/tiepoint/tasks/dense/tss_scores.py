@@ -17,16 +17,16 @@ from .tss_compare import THRESHOLDS
 
 KIT = ("tss-cpp", "tss-matlab")
 Values = NDArray[np.float64]
-HEADLINE = 5
 Flags = NDArray[np.bool_]
+HEADLINE = 5
 
 
 @dataclass(frozen=True)
 class PairTable:
     """Values of p pairs in both directions (axis 1: 1 to 2, 2 to 1); NaN where a value does not exist.
 
-    `counted_flow`, `counted_mask` (p,) tell which pairs enter the means: a pair left out because something is
-    missing is not counted, while an undefined value of a counted pair makes the kit's means NaN.
+    `counted_flow` (p, 2) and `counted_mask` (p,) tell which directions and pairs enter the means: what is
+    missing is not counted, while an undefined value that is counted makes the kit's means NaN.
     """
 
     keys: tuple[str, ...]
@@ -37,15 +37,16 @@ class PairTable:
     iou: Values
     pixel_accuracy: Values
     aepe_px: Values
-    counted_flow: NDArray[np.bool_]
-    counted_mask: NDArray[np.bool_]
-    listed: NDArray[np.bool_]
+    counted_flow: Flags
+    counted_mask: Flags
+    listed: Flags
 
 
 def pair_table(records: Sequence[Records], protocol: str) -> PairTable:
     """The values of all pairs, in the order of subset and name.
 
-    Missing flows or masks count 0 where the records were made with ``missing=zero``, else they are left out.
+    Missing flows or masks count 0 where the records were made with ``missing=zero``, else they are left out;
+    a flow without the other is the value of its pair.
     A pair whose ground truth could not be read is left out always.
     A pair without any results folder is never looked at by the kit, so under its protocols it is left out,
     under `exact` it counts 0 with ``missing=zero``.
@@ -61,7 +62,7 @@ def pair_table(records: Sequence[Records], protocol: str) -> PairTable:
         np.stack([r[1] for r in rows]),
         np.stack([r[2] for r in rows]),
         np.stack([r[3] for r in rows]),
-        np.array([r[4] for r in rows], bool),
+        np.stack([r[4] for r in rows]),
         np.array([r[5] for r in rows], bool),
         np.array([_listed(r, protocol) for r in ordered], bool),
     )
@@ -72,22 +73,21 @@ def _listed(r: Records, protocol: str) -> bool:
     return "no_truth" not in r.meta and not (r.meta["absent"] and protocol in KIT)
 
 
-def _pair(r: Records, protocol: str) -> tuple[Values, Values, Values, Values, bool, bool]:
+def _pair(r: Records, protocol: str) -> tuple[Values, Values, Values, Values, Flags, bool]:
     zero = r.meta["missing"] == "zero" and _listed(r, protocol)
-    has_flow, has_mask = bool(r["has_flow"].all()), bool(r["has_mask"].all())
+    has_flow, has_mask = np.asarray(r["has_flow"], bool), bool(r["has_mask"].all())
     empty = 0.0 if zero else np.nan
-    accuracy, aepe_px = np.full((2, len(THRESHOLDS)), empty), np.full(2, np.nan)
     iou, pixel_accuracy = np.full(2, empty), np.full(2, empty)
     with np.errstate(invalid="ignore", divide="ignore"):
-        if has_flow:
-            # The kit's own expression: 1 - wrong/n and right/n may differ in the last bit.
-            wrong = r["valid"][:, None] - r["correct"]
-            accuracy = 1.0 - wrong / r["valid"][:, None]
-            aepe_px = r["error_sum_px"] / r["known"]
+        # The kit's own expression: 1 - wrong/n and right/n may differ in the last bit.
+        wrong = (r["valid"][:, None] - r["correct"]) / r["valid"][:, None]
+        right = wrong if r.meta.get("complement") else 1.0 - wrong
+        accuracy = np.where(has_flow[:, None], right, empty)
+        aepe_px = np.where(has_flow, r["error_sum_px"] / r["known"], np.nan)
         if has_mask:
             iou = r["intersection"] / r["union"]
             pixel_accuracy = 1.0 - r["differing"] / r["pixels"]
-    return accuracy, iou, pixel_accuracy, aepe_px, has_flow or zero, has_mask or zero
+    return accuracy, iou, pixel_accuracy, aepe_px, has_flow | zero, has_mask or zero
 
 
 @dataclass(frozen=True)
@@ -103,19 +103,23 @@ def tss_scores(records: Sequence[Records], protocol: str) -> list[Score]:
 
     ``all`` is the plain mean of the subsets' means, ``weighting=pairs`` the mean over all pairs; both are in
     use and differ. ``flip=0`` leaves mirrored pairs out. Without a part ``threshold`` the flow accuracy is
-    that at 5 % of the target image's larger side. A pair's value is the mean of its two directions.
+    that at 5 % of the target image's larger side. A pair's value is the mean of its two directions, or
+    that of the one there is.
     """
     table = pair_table(records, protocol)
     strict = protocol in KIT
     scores: list[Score] = []
-    seen = table.counted_flow & table.listed
+    seen = table.counted_flow.any(axis=1) & table.listed
     masked = table.counted_mask & table.listed
-    accuracy = _pair_means(table.accuracy, strict)
+    accuracy = _accuracies(table, strict)
     named = {
-        "iou": (_pair_means(table.iou, strict), masked),
-        "pixel_accuracy": (_pair_means(table.pixel_accuracy, strict), masked),
+        "iou": (_pair_means(table.iou, _there(table.iou, strict)), masked),
+        "pixel_accuracy": (_pair_means(table.pixel_accuracy, _there(table.pixel_accuracy, strict)), masked),
         "flow_auc": (accuracy.mean(axis=1), seen),
-        "aepe": (_pair_means(table.aepe_px, strict=False), seen & ~np.isnan(table.aepe_px).all(axis=1)),
+        "aepe": (
+            _pair_means(table.aepe_px, ~np.isnan(table.aepe_px)),
+            seen & ~np.isnan(table.aepe_px).all(axis=1),
+        ),
     }
     if protocol == "tss-matlab":
         del named["pixel_accuracy"]
@@ -130,11 +134,19 @@ def tss_scores(records: Sequence[Records], protocol: str) -> list[Score]:
     return [*scores, *_rows(table, protocol)]
 
 
-def _pair_means(values: Values, strict: bool) -> Values:
-    """Mean of the two directions; unless `strict`, an undefined one leaves the other."""
-    if strict:
-        return values.mean(axis=1)
-    there = ~np.isnan(values)
+def _accuracies(table: PairTable, strict: bool) -> Values:
+    """Flow accuracy of every pair and threshold; a direction without a flow leaves the other."""
+    counted = np.broadcast_to(table.counted_flow[:, :, None], table.accuracy.shape)
+    return _pair_means(table.accuracy, counted & _there(table.accuracy, strict))
+
+
+def _there(values: Values, strict: bool) -> Flags:
+    """Values that enter a pair's mean; unless `strict`, undefined ones do not."""
+    return np.ones(values.shape, bool) if strict else ~np.isnan(values)
+
+
+def _pair_means(values: Values, there: Flags) -> Values:
+    """Mean of the directions that are there; NaN where none is."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(there, values, 0).sum(axis=1) / there.sum(axis=1))
 
@@ -198,8 +210,8 @@ def tss_scene_curves(records: Sequence[Records], protocol: str) -> Iterator[Scen
     if not records:
         return
     table = pair_table(records, protocol)
-    accuracy = _pair_means(table.accuracy, protocol in KIT)
-    keep = table.counted_flow & table.listed & ~np.isnan(accuracy).any(axis=1)
+    accuracy = _accuracies(table, protocol in KIT)
+    keep = table.counted_flow.any(axis=1) & table.listed & ~np.isnan(accuracy).any(axis=1)
     for scope in [_Scope({}, (keep,)), *(s for s in _scopes(table) if set(s.parts) == {"subset"})]:
         at = np.flatnonzero(np.logical_or.reduce(scope.cells) & keep)
         if not len(at):
@@ -234,7 +246,7 @@ def tss_warnings(records: Sequence[Records]) -> list[str]:
     found = [absent_words(absent, len(records))] if absent else []
     flows: dict[str, bool] = {}
     for r in records:
-        if r.meta.get("missing") == "skip" and "has_flow" in r.columns:
+        if r.meta.get("missing") in ("error", "skip") and "has_flow" in r.columns:
             subset = str(r.meta["subset"])
             flows[subset] = flows.get(subset, False) or bool(r["has_flow"].any())
     found += [

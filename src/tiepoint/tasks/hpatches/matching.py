@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from .opened import (
     Setting,
     base_meta,
     compact,
+    far_rows,
     open_setting,
     raise_problems,
     rows_of,
@@ -49,7 +50,8 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
     Rows are image after image (`meta["images"]`), patch after patch. Columns: `d1`, `d2` first and second
     distance (reference, squared for l2, infinite where there is none); `index` the lowest index at `d1`;
     `ties` how many targets lie at it; `right` whether the right one is among them; where any descriptor
-    failed also `failed_ref`, `failed_target` (of the patch itself; its index then means nothing).
+    failed also `failed_ref`, `failed_target` and `far_target` (failed by infinity alone) of the patch itself.
+    A failed reference patch has the index that NumPy's argmin gives it.
     """
     reference, good = rows_of(features, f"{sequence}/ref")
     n, images = len(reference), setting.images
@@ -62,12 +64,16 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
         "right": np.zeros(whole, bool),
         "failed_ref": np.broadcast_to(~good, whole),
         "failed_target": np.zeros(whole, bool),
+        "far_target": np.zeros(whole, bool),
     }
+    far = np.flatnonzero(far_rows(reference, good))
     squared = features.distance == "l2"
 
     def one(i: int, _: int) -> None:
         target, usable = rows_of(features, f"{sequence}/{images[i]}")
         columns["failed_target"][i] = ~usable
+        columns["far_target"][i] = away = far_rows(target, usable)
+        columns["index"][i, far] = [_met(reference[k], target, np.flatnonzero(away)) for k in far]
         queries, rows = np.flatnonzero(good), np.flatnonzero(usable)
         if not len(queries) or not len(rows):
             return
@@ -89,11 +95,20 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
     for name in ("d1", "d2"):
         columns[name] = compact(columns[name])
     if not (columns["failed_ref"].any() or columns["failed_target"].any()):
-        del columns["failed_ref"], columns["failed_target"]
+        del columns["failed_ref"], columns["failed_target"], columns["far_target"]
     meta = base_meta(NAME, [sequence], features)
     meta |= {"images": list(images), "patches": n, "in_split": sequence in setting.split.test}
     meta |= {"noises": list(setting.noises), "is_subset": is_subset(setting)}
     return Records("rank", {k: np.ascontiguousarray(v).reshape(-1) for k, v in columns.items()}, meta)
+
+
+def _met(row: NDArray[Any], target: NDArray[Any], far: NDArray[np.int64]) -> int:
+    """Where argmin finds the nearest target of a row with infinity.
+
+    Every distance is infinite, or NaN where both rows hold the same infinity, and the first NaN wins.
+    """
+    met = far[(np.isinf(row) & (target[far] == row)).any(axis=1)]
+    return int(met[0]) if len(met) else 0
 
 
 class MatchingOptions(HPatchesOptions):
@@ -112,6 +127,7 @@ class Matching(HPatchesTask):
     """
 
     name = NAME
+    rules: ClassVar = {"hpatches-python": 2, "hpatches-matlab": 2}
     options = MatchingOptions
     info = TaskInfo(
         "Is the nearest patch of another image the correct one, and are correct matches ranked first?",

@@ -19,7 +19,7 @@ from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ..scene_means import mean_precision_recall, scene_score
-from .protocols import V2Rules
+from .protocols import V2Rules, without_numbers
 
 METRICS = ("map", "success_rate", "map_ratio")
 SHOWN = 50
@@ -46,29 +46,40 @@ def neighbours(records: Records, rules: V2Rules) -> tuple[Floats, Floats, Floats
     """First and second distance, and whether (or how probably) the first neighbour is right; (images, n)."""
     shape = (len(records.meta["images"]), int(records.meta["patches"]))
     d1, d2 = (as_ranked(records, records[c], rules).reshape(shape) for c in ("d1", "d2"))
-    matched = np.isfinite(d1)
+    if not rules.lowest_index_match:
+        return d1, d2, _expected(records, shape)
+    found = np.isfinite(d1)
+    if rules.failed_match_is_first and "failed_ref" in records.columns:
+        found |= records["failed_ref"].reshape(shape)
     index = np.asarray(records["index"], np.int64).reshape(shape)
-    own = np.arange(shape[1])
-    if rules.nan_target_wins and "failed_target" in records.columns:
-        lost = records["failed_target"].reshape(shape)
-        nobody = records["failed_ref"].reshape(shape)
-        poisoned = np.asarray(lost.any(axis=1))
-        index = np.where(poisoned[:, None], lost.argmax(axis=1)[:, None], index)
-        index = np.where(nobody, 0, index)
-        gone = poisoned[:, None] | nobody
-        d1, d2 = np.where(gone, np.inf, d1), np.where(gone, np.inf, d2)
-        valid = (index == own) & (matched | gone)
-        if rules.lowest_index_match:
-            return d1, d2, valid.astype(np.float64)
-        return d1, d2, np.where(gone, 0.0, _expected(records, shape))
-    if rules.lowest_index_match:
-        return d1, d2, ((index == own) & matched).astype(np.float64)
-    return d1, d2, _expected(records, shape)
+    return d1, d2, ((index == np.arange(shape[1])) & found).astype(np.float64)
 
 
 def _expected(records: Records, shape: tuple[int, int]) -> Floats:
     wrong = ~np.asarray(records["right"], bool)
     return expected_validity(wrong, records["ties"]).reshape(shape)
+
+
+def stopped(records: Sequence[Records], rules: V2Rules) -> str | None:
+    """Why the tool gives no number, or None.
+
+    One target with NaN is the nearest of every patch, and a list without any finite distance makes the tool
+    stop; so does a list in which every match is infinitely far.
+    """
+    if not rules.stops_at_failures:
+        return None
+    for r in records:
+        shape = (len(r.meta["images"]), int(r.meta["patches"]))
+        stops = ~np.isfinite(np.asarray(r["d1"])).reshape(shape).any(axis=1)
+        if "failed_target" in r.columns:
+            failed = np.array(r["failed_target"], bool)
+            if rules.infinity_is_far:
+                failed &= ~np.asarray(r["far_target"], bool)
+            stops |= failed.reshape(shape).any(axis=1)
+        if stops.any():
+            image = f"{r.meta['scenes'][0]}/{r.meta['images'][int(stops.argmax())]}"
+            return f"the Python tool stops at a target descriptor that failed (NaN), as in {image}"
+    return None
 
 
 def as_ranked(records: Records, values: NDArray[Any], rules: V2Rules) -> Floats:
@@ -90,7 +101,12 @@ def image_values(records: Records, rules: V2Rules) -> dict[str, Floats]:
     ties = "file" if rules.file_order else "expected"
     flavour = "trapezoid" if rules.trapezoid else "trec"
     found = {"success_rate": valid.sum(axis=1) / n}
-    for name, d in (("map", d1), ("map_ratio", ratio_dissimilarity(d1, d2))):
+    ratio = ratio_dissimilarity(d1, d2)
+    if rules.ratio_nan_first:
+        undefined = (d1 == 0) & (d2 == 0)
+        alone = (undefined | ~np.isfinite(ratio)).all(axis=1, keepdims=True)
+        ratio = np.where(undefined, np.where(alone, np.inf, -1.0), ratio)
+    for name, d in (("map", d1), ("map_ratio", ratio)):
         found[name] = average_precision_of_lists(
             d.ravel(), valid.ravel(), owner, images, flavour=flavour, normaliser=n, ties=ties
         )
@@ -99,7 +115,7 @@ def image_values(records: Records, rules: V2Rules) -> dict[str, Floats]:
 
 def image_pairs(records: Sequence[Records], rules: V2Rules) -> ImagePairs:
     """Values of all sequences that the rules use."""
-    used = [r for r in records if rules.all_sequences or r.meta["in_split"]]
+    used = counted(records, rules)
     noises = tuple(used[0].meta["noises"]) if used else ()
     per = len(used[0].meta["images"]) // max(len(noises), 1) if used else 1
     with ThreadPoolExecutor(get_threads()) as pool:
@@ -124,7 +140,13 @@ def image_pairs(records: Sequence[Records], rules: V2Rules) -> ImagePairs:
 def score(records: Sequence[Records], rules: V2Rules, protocol: str) -> list[Score]:
     """All scores from full records."""
     pairs = image_pairs(records, rules)
-    return scores_of_pairs(pairs, rules, protocol, note=_note(records, rules))
+    scores = scores_of_pairs(pairs, rules, protocol, note=_note(records, rules))
+    return without_numbers(scores, stopped(counted(records, rules), rules))
+
+
+def counted(records: Sequence[Records], rules: V2Rules) -> list[Records]:
+    """The sequences that the rules count: those of the split, or all."""
+    return [r for r in records if rules.all_sequences or r.meta["in_split"]]
 
 
 def _note(records: Sequence[Records], rules: V2Rules) -> str | None:

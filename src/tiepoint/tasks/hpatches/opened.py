@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...datasets.hpatches.layout import LEVEL_IMAGES, NOISES
 from ...datasets.hpatches.splits import WHOLE, known_splits, left_out, named_split, split_problems
 from ...datasets.hpatches.strips import HPatchesDataset
-from ...formats.hpatches.splits import Split
+from ...formats.hpatches.splits import Split, splits_file
 from ...model.errors import InputError, ProblemsError, Together, UnknownNameError
 from ...model.records import Records
 from ...model.scores import kind_of
@@ -34,7 +34,7 @@ class HPatchesOptions(TaskOptions):
     """Name of a split; by default `full` where the dataset has all of it, else every sequence."""
 
     tasks: Folder | None = None
-    """Folder with ``splits.json`` and task files; without files lists are drawn."""
+    """Folder with task files and ``splits.json``, itself or in ``splits``; without files lists are drawn."""
 
 
 def chosen_split(data: HPatchesDataset, options: HPatchesOptions) -> tuple[Split, list[str]]:
@@ -42,8 +42,7 @@ def chosen_split(data: HPatchesDataset, options: HPatchesOptions) -> tuple[Split
 
     Without a name it is `full` where the dataset has all of it, else every sequence of the dataset.
     """
-    path = None if options.tasks is None else options.tasks / "splits.json"
-    known = known_splits(data, path if path is not None and path.is_file() else None)
+    known = known_splits(data, None if options.tasks is None else splits_file(options.tasks))
     if options.split is not None:
         split = named_split(known, options.split)
         return split, left_out(data) if split.name == WHOLE else []
@@ -140,6 +139,19 @@ def rows_of(features: Features, key: str) -> tuple[NDArray[Any], NDArray[np.bool
     values = np.asarray(arrays["values"])
     valid = np.asarray(arrays["valid"], bool) if "valid" in arrays else np.ones(len(values), bool)
     return values, valid
+
+
+def far_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Failed rows that hold infinity and no NaN.
+
+    >>> far_rows(np.array([[0.0, np.inf], [np.nan, np.inf], [1, 1]]), np.array([False, False, True])).tolist()
+    [True, False, False]
+    """
+    far = ~valid
+    if far.any():
+        failed = values[far]
+        far[far] = np.isinf(failed).any(axis=1) & ~np.isnan(failed).any(axis=1)
+    return far
 
 
 def smallest(values: NDArray[Any]) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ...model.errors import UnknownNameError
-from ...model.scores import group_name
+from ...model.scores import Score, group_name
 
 PROTOCOLS = ("exact", "hpatches-python", "hpatches-matlab")
 VERIFICATION, MATCHING, RETRIEVAL = "verification", "matching", "retrieval"
@@ -47,11 +47,29 @@ class V2Rules:
         "python", "verification matching", "l2 distances are roots, which single precision merges"
     )
     single_precision: bool = _rule("python matlab", "verification", "distances are float32")
+    single_differences: bool = _rule(
+        "python", "verification", "differences of float32 coordinates are float32 before they are squared"
+    )
+    double_stays: bool = _rule(
+        "python", "verification", "distances of float64 descriptors (after the tool's --pcapl) stay float64"
+    )
     single_precision_match: bool = _rule("matlab", "matching", "distances of matches are float32")
     roc_stops: bool = _rule("python matlab", "verification", "the ROC curve ends at the last finite distance")
     nan_first: bool = _rule("matlab", "verification retrieval", "failures (NaN) stand before all others")
-    nan_target_wins: bool = _rule(
-        "python", "matching", "a target that failed (NaN) is the nearest of every patch"
+    stops_at_failures: bool = _rule(
+        "python",
+        "verification matching retrieval",
+        "no number exists where the tool stops: a failure (NaN) among targets of matching, queries of "
+        "retrieval, pairs of l2 verification",
+    )
+    infinity_is_far: bool = _rule(
+        "python", "matching", "a row with infinity is an ordinary point that is infinitely far"
+    )
+    failed_match_is_first: bool = _rule(
+        "python", "matching", "a patch without any finite distance is matched to the first target"
+    )
+    ratio_nan_first: bool = _rule(
+        "matlab", "matching", "a ratio of 0/0 (NaN) stands before all others, and alone it is not retrieved"
     )
     sequence_weighted: bool = _rule(
         "python", "matching", "mean over sequences whatever their kind, not over six cells"
@@ -78,12 +96,30 @@ def rules_of(protocol: str) -> V2Rules:
     return V2Rules(**{f.name: tool in f.metadata["tools"] for f in fields(V2Rules)})
 
 
+def without_numbers(scores: Sequence[Score], reason: str | None) -> list[Score]:
+    """The scores as they are; where there is a reason why no number exists, without their values."""
+    if reason is None:
+        return list(scores)
+    none: dict[str, Any] = {"value": float("nan"), "low": None, "high": None, "scenes": None, "pooled": None}
+    said = f'no number exists: {reason}; rows of zeros do not stop it with `on_bad="keep-zeros"`'
+    return [replace(s, **none, note=said) for s in scores]
+
+
 Steps = tuple[tuple[str, dict[str, bool]], ...]
 _STEPS: dict[str, Steps] = {
     VERIFICATION: (
         ("TREC average precision", {"trapezoid": False}),
         ("positives first in ties", {"negatives_first": False, "positives_first": True}),
-        ("hpatches-matlab (squared distances, failures first)", {"rooted": False, "nan_first": True}),
+        (
+            "hpatches-matlab (squared distances, failures first)",
+            {
+                "rooted": False,
+                "single_differences": False,
+                "double_stays": False,
+                "stops_at_failures": False,
+                "nan_first": True,
+            },
+        ),
         ("full precision", {"single_precision": False}),
         ("expectation over random orders of ties", {"positives_first": False}),
         ("exact (a failed descriptor is a miss)", {"nan_first": False, "roc_stops": False}),
@@ -96,7 +132,10 @@ _STEPS: dict[str, Steps] = {
             {
                 "rooted": False,
                 "single_precision_match": True,
-                "nan_target_wins": False,
+                "stops_at_failures": False,
+                "infinity_is_far": False,
+                "failed_match_is_first": False,
+                "ratio_nan_first": True,
                 "all_sequences": True,
             },
         ),
@@ -104,7 +143,7 @@ _STEPS: dict[str, Steps] = {
         ("full precision", {"single_precision_match": False}),
         (
             "exact (expectation over random orders of ties)",
-            {"lowest_index_match": False, "file_order": False},
+            {"lowest_index_match": False, "file_order": False, "ratio_nan_first": False},
         ),
     ),
     RETRIEVAL: (
@@ -112,7 +151,12 @@ _STEPS: dict[str, Steps] = {
         ("TREC average precision", {"trapezoid": False}),
         (
             "hpatches-matlab (all distractors, failures first)",
-            {"pool_counts_positives": False, "pool_before_exclusion": True, "nan_first": True},
+            {
+                "pool_counts_positives": False,
+                "pool_before_exclusion": True,
+                "stops_at_failures": False,
+                "nan_first": True,
+            },
         ),
         ("a failed descriptor is a miss", {"nan_first": False}),
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ...model.hashing import hash_json
 from ...model.records import Records
@@ -29,6 +29,7 @@ class Retrieval(HPatchesTask):
     """
 
     name = NAME
+    rules: ClassVar = {"hpatches-python": 2}
     options = HPatchesOptions
     info = TaskInfo(
         "Are the other views of a patch ranked before distractors of other sequences?",

@@ -13,7 +13,7 @@ from ...metrics.ranking.counts import average_precision_from_counts
 from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ..scene_means import scene_means, scene_score
-from .protocols import V2Rules, pool_groups
+from .protocols import V2Rules, pool_groups, without_numbers
 from .retrieval_compare import Pool
 
 METRIC = "map"
@@ -66,6 +66,27 @@ def query_values(records: Records, noise: int, column: int, rules: V2Rules) -> F
     )
 
 
+def stopped(records: Records, rules: V2Rules) -> str | None:
+    """Why the tool gives no number, or None: it stops at a list without any finite distance.
+
+    A query with NaN or infinity has such a list, and so has one whose right answers and distractors failed.
+    """
+    if not rules.stops_at_failures:
+        return None
+    known = len(records)
+    there = np.isfinite(records["distance"]).reshape(known, len(records.meta["noises"]), -1).any(axis=2)
+    pools = columns_of(records, rules)
+    rest = np.asarray(records["negatives"], np.int64)[:, pools]
+    if "lost" in records.columns:
+        rest = rest - records["lost"][:, pools]
+    stops = np.asarray(records["failed"], bool) | (~there.all(axis=1) & (rest <= 0).any(axis=1))
+    if not stops.any():
+        return None
+    first = int(stops.argmax())
+    query = f"{records.meta['scenes'][records['scene'][first]]}/ref#{records['index'][first]}"
+    return f"the Python tool stops at a query that failed (NaN or infinity), as {query} did"
+
+
 def _cell(records: Records, noise: int, column: int, rules: V2Rules, scenes: int) -> tuple[Floats, float]:
     """Mean AP by scene of one noise level and pool, (scenes,), and the chance level of the mean."""
     value = query_values(records, noise, column, rules)
@@ -98,7 +119,7 @@ def score(records: Sequence[Records], rules: V2Rules, protocol: str) -> list[Sco
     for i in np.flatnonzero(weights):
         group = group_name(scene=r.meta["scenes"][i])
         found.append(Score(METRIC, group, float(every[:, i].mean()), int(weights[i]), protocol))
-    return found
+    return without_numbers(found, stopped(r, rules))
 
 
 def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:

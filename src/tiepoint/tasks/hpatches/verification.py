@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ...model.hashing import hash_json
 from ...model.records import Records
@@ -40,6 +40,7 @@ class Verification(HPatchesTask):
     """
 
     name = NAME
+    rules: ClassVar = {"hpatches-python": 2}
     options = VerificationOptions
     info = TaskInfo(
         "Does the distance separate pairs of the same patch from other pairs?",

@@ -91,13 +91,18 @@ def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) ->
     """Distances of all pairs of the three lists for one noise level.
 
     Columns, in the order of the lists pos, intra, inter: `distance` (reference, squared for l2, infinite
-    where a descriptor failed) and the scenes `scene_a`, `scene_b` of the two patches.
+    where a descriptor failed) and the scenes `scene_a`, `scene_b` of the two patches; where it is not 0
+    throughout also `steps`, by how many float32 numbers the root moves when differences are float32.
+    ``meta["double"]`` says that the descriptors are float64.
     """
     letter = NOISES[noise]
     keys = [f"{scene}/{f'{letter}{k}' if k else 'ref'}" for scene, k in plan.images]
-    distance = listed_distances(features, keys, plan, space)
-    meta = base_meta(NAME, plan.scenes, features) | {"noise": noise, "rows": plan.rows}
+    distance, steps = listed_distances(features, keys, plan, space)
+    double = bool(rows_of(features, keys[0])[0].dtype == np.float64)
+    meta = base_meta(NAME, plan.scenes, features) | {"noise": noise, "rows": plan.rows, "double": double}
     columns = {"distance": compact(distance), "scene_a": plan.scene_a, "scene_b": plan.scene_b}
+    if steps.any():
+        columns["steps"] = steps
     return Records("pair", columns, meta)
 
 
@@ -126,14 +131,17 @@ def _side(
 
 def listed_distances(
     features: Features, keys: Sequence[str], plan: PairPlan, space: Workspace
-) -> NDArray[np.float64]:
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
     """Reference distances of the pairs of a plan, in the order of the lists; infinite for failures.
 
+    Beside them their `steps` (see `pair_distances_across`): empty where there are none, as for other types.
     Read where the feature cache has them mapped. Where that cannot be (distances that need prepared rows,
     more images than a process may hold open), images are put side by side in blocks of limited size; every
     distance is the same either way and for any block size.
     """
     out = np.full(len(plan.order), np.inf)
+    single = features.distance == "l2" and rows_of(features, keys[0])[0].dtype == np.float32
+    steps = np.zeros(len(out) if single else 0, np.int8)
     if len(keys) <= min(MOST_OPEN, _files_left()):
         images, valid = _mapped(features, keys)
         _check_alike(images, keys)
@@ -143,10 +151,12 @@ def listed_distances(
                 good = valid[plan.starts[plan.image_a] + plan.row_a]
                 good &= valid[plan.starts[plan.image_b] + plan.row_b]
                 pairs = tuple(x[good] for x in pairs)
-            pair_distances_across(images, pairs, out, distance=features.distance)
-            return out
-    _in_blocks(features, keys, plan, space, out)
-    return out
+            pair_distances_across(
+                images, pairs, out, distance=features.distance, steps=steps if single else None
+            )
+            return out, steps
+    _in_blocks(features, keys, plan, space, out, steps)
+    return out, steps
 
 
 def _files_left() -> int:
@@ -184,7 +194,12 @@ def _differs(key: str, own: NDArray[Any], first_key: str, first: NDArray[Any]) -
 
 
 def _in_blocks(
-    features: Features, keys: Sequence[str], plan: PairPlan, space: Workspace, out: NDArray[np.float64]
+    features: Features,
+    keys: Sequence[str],
+    plan: PairPlan,
+    space: Workspace,
+    out: NDArray[np.float64],
+    steps: NDArray[np.int8],
 ) -> None:
     starts = plan.starts
     a, b = starts[plan.image_a] + plan.row_a, starts[plan.image_b] + plan.row_b
@@ -202,6 +217,10 @@ def _in_blocks(
             if not (left[1].all() and right[1].all()):
                 good = left[1][x] & right[1][y]
                 x, y, place = x[good], y[good], place[good]
+            if len(steps):
+                sides = np.zeros(len(x), np.int32), x, np.ones(len(y), np.int32), y, place
+                pair_distances_across((left[0], right[0]), sides, out, steps=steps)
+                continue
             out[place] = pair_distances(left[0], right[0], x, y, distance=features.distance, squared=squared)
 
 

@@ -24,7 +24,7 @@ from ...metrics.ranking.roc import needed_positives
 from ...model.records import Records
 from ...model.scores import PooledBins, Score, group_name
 from ..pooled_bins import cells, fast_bins
-from .protocols import V2Rules
+from .protocols import V2Rules, without_numbers
 
 METRICS = ("auc", "ap", "fpr95")
 NEGATIVES = ("inter", "intra")
@@ -45,19 +45,32 @@ class PairList:
 def as_ranked(records: Records, rules: V2Rules) -> Floats:
     """Kept reference values as the rules rank them.
 
-    l2 is kept and ranked as sum of squares, which decides ties, or as its root; in single precision or not; a
-    failure is infinite, or first of all.
+    l2 is kept and ranked as sum of squares, which decides ties, or as its root; in single precision or not,
+    with differences in single precision or not; a failure is infinite, or first of all.
     """
     kept = np.asarray(records["distance"], np.float64)
     failed = np.isinf(kept)
     if records.meta["squared"] and rules.rooted:
         kept = np.sqrt(kept)
-    if rules.single_precision:
+    if rules.single_precision and not (rules.double_stays and records.meta.get("double")):
         with np.errstate(over="ignore"):
-            kept = kept.astype(np.float32).astype(np.float64)
+            single = kept.astype(np.float32)
+        if rules.single_differences and rules.rooted and "steps" in records.columns:
+            single = (single.view(np.int32) + records["steps"]).view(np.float32)
+        kept = single.astype(np.float64)
     if rules.nan_first and failed.any():
         kept = np.where(failed, -np.inf, kept)
     return kept
+
+
+def stopped(records: Sequence[Records], rules: V2Rules) -> str | None:
+    """Why the tool gives no number, or None: it refuses NaN and infinity where it computes l2."""
+    if not rules.stops_at_failures or not records[0].meta["squared"]:
+        return None
+    pairs = sum(int(np.isinf(r["distance"]).sum()) for r in records)
+    if not pairs:
+        return None
+    return f"the Python tool stops at a descriptor with NaN or infinity, and {pairs} pairs have one"
 
 
 def parts(records: Records) -> dict[str, slice]:
@@ -157,7 +170,8 @@ def score(records: Sequence[Records], rules: V2Rules, protocol: str, *, bins: bo
             found[metric].append(
                 Score(metric, group, own[metric], n, protocol, pooled=kept, chance=chance[metric])
             )
-    return [s for cells_ in found.values() for s in (*cells_, mean_of(cells_))]
+    every_score = [s for cells_ in found.values() for s in (*cells_, mean_of(cells_))]
+    return without_numbers(every_score, stopped(records, rules))
 
 
 def _bins(level: NoiseLists, negatives: str) -> dict[str, PooledBins]:

@@ -3,25 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...datasets.hpatches.strips import HPatchesDataset
-from ...formats.hbench.classification_results import read_classification_results, write_classification_results
+from ...formats.hbench.classification_results import (
+    missing_results,
+    read_classification_results,
+    write_classification_results,
+)
 from ...formats.hbench.ids import sequence_codes
 from ...formats.hbench.labels import LabelledPairs, load_classification
 from ...kernels import pair_distances
 from ...model.records import Records
 from ...model.units import Features
-from ..base import MetricInfo, TaskInfo
+from ..base import Column, MetricInfo, TaskInfo
 from ..hpatches.opened import LICENCE
 from ..info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
 from . import classification_scores as scoring
-from .opened import Definition, OpenV1, V1Task, base_meta, checked_on_bad, rows_of
-from .protocols import PROTOCOLS, printed_classification, rules_of
+from .opened import COMPARISON, Definition, GetArrays, OpenV1, V1Task, base_meta, rows_of
+from .protocols import rules_of
+from .result_files import printed, write_lists
 
 NAME = "hpatches-v1/classification"
 
@@ -58,28 +63,48 @@ class Classification(V1Task):
         """Distances of all pairs of a benchmark, in file order."""
         return compare(definition, features)
 
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """Lists on which a ROC area misleads."""
+        return scoring.warnings(records)
+
+    def instead(self, column: Column) -> Column | None:
+        """The ROC area of the balanced list before that of an imbalanced one."""
+        return ("auc", "balance=balanced") if column == ("auc", "all") else None
+
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """ROC and precision-recall points under `exact`."""
         return scoring.curves(records, rules_of("exact"))
 
-    def records_from_results(self, folder: Path, opened: OpenV1, on_bad: str = "error") -> list[Records]:
-        """Records of every benchmark from `.results` files of another program in `folder`."""
-        return [
-            _records(
-                d.content,
-                read_classification_results(folder, d.content, on_nan=checked_on_bad(on_bad)),
-                base_meta(NAME, d.name, sequence_codes(d.content.pairs.images)[0], None),
-            )
-            for d in opened.definitions.values()
-        ]
+    def missing_results(self, definition: Definition, folder: Path) -> list[str]:
+        """Names of the files of its lists that are not there, where that of the benchmark is not either."""
+        return missing_results(folder, definition.content)
 
-    def write_results(self, records: Records, folder: Path, opened: OpenV1 | None = None) -> Path:
+    def read_results(self, definition: Definition, folder: Path, opened: OpenV1, on_nan: str) -> Records:
+        """Distances from the file of the benchmark, or from those of its lists."""
+        pairs: LabelledPairs = definition.content
+        scenes, _ = sequence_codes(pairs.pairs.images)
+        distances = read_classification_results(folder, pairs, on_nan=on_nan)
+        return _records(pairs, distances, base_meta(NAME, definition.name, scenes, None))
+
+    def write_results(
+        self, records: Records, folder: Path, opened: OpenV1 | None = None, arrays: GetArrays | None = None
+    ) -> Path:
         """Write ``BENCHMARK.results`` as the 2016 tool would: squared l2, six decimals."""
         path = Path(folder) / f"{records.meta['benchmark']}.results"
-        write_classification_results(
-            path, printed_classification(records, records["distance"], rules_of(PROTOCOLS[1]))
-        )
+        write_classification_results(path, printed(records))
         return path
+
+    def write_document(
+        self,
+        folder: Path,
+        name: str,
+        opened: OpenV1,
+        records: Mapping[str, Mapping[str, Records]],
+        arrays: GetArrays,
+    ) -> Iterator[Path]:
+        """Write ``classification/METHOD/LIST.results`` once for every `.pairs` list: distance and label."""
+        made = ((opened.definitions[unit].content, by[COMPARISON]) for unit, by in records.items())
+        return write_lists(folder / self.name.split("/")[-1] / name, made)
 
 
 def compare(definition: Definition, features: Features) -> Records:

@@ -15,12 +15,14 @@ from ...metrics.ranking.chance import chance_average_precision
 from ...metrics.ranking.curves import precision_recall_curve, roc_curve
 from ...metrics.ranking.roc import fpr_at_recall, needed_positives, roc_auc
 from ...model.records import Records
-from ...model.scores import Score, group_name
+from ...model.scores import CAUTION, Score, group_name
 from ..pooled_bins import pooled_bins
 from .protocols import HbenchQuirks, printed_classification
 
 METRICS = ("auc", "ap", "fpr95")
-WARNING = "AUC on an imbalanced list hides low precision: read ap here, or auc of the balanced list"
+WARNING = (
+    "ROC area (auc) of an imbalanced list, which hides low precision: read ap, or auc of the balanced list"
+)
 
 
 def headline(metric: str, rules: HbenchQuirks) -> str:
@@ -113,7 +115,7 @@ def _of_benchmark(records: Records, rules: HbenchQuirks, protocol: str) -> Itera
                 protocol,
                 pooled=bins,
                 chance=chance[metric],
-                note=WARNING if metric == "auc" and balance == "imbalanced" else None,
+                note=CAUTION + WARNING if metric == "auc" and 2 * int(y.sum()) != len(y) else None,
                 extra={"balance": balance, "benchmark": meta["benchmark"]},
             )
 
@@ -135,8 +137,26 @@ def _mean(scores: Sequence[Score], group: str) -> Score:
         first.protocol,
         pooled=together,
         chance=float(np.mean([s.chance for s in scores if s.chance is not None])),
-        note=first.note,
+        note=next((s.note for s in scores if s.note), None),
     )
+
+
+def warnings(records: Sequence[Records]) -> list[str]:
+    """That a ROC area is of an imbalanced list, with the numbers of the first such list."""
+    found = []
+    for r in records:
+        positives, pairs = int(np.asarray(r["label"], bool).sum()), len(r)
+        if 2 * positives != pairs:
+            found.append(
+                f"{r.meta['benchmark']} has {positives} positive and {pairs - positives} negative pairs"
+            )
+    if not found:
+        return []
+    more = f", and {len(found) - 1} more benchmarks are imbalanced" if found[1:] else ""
+    return [
+        f"a ROC area (auc) of an imbalanced list hides low precision: read ap, or auc of balance=balanced "
+        f"({found[0]}{more})"
+    ]
 
 
 def curves(records: Sequence[Records], rules: HbenchQuirks) -> Iterator[tuple[str, str, Any, Any]]:
@@ -149,4 +169,5 @@ def curves(records: Sequence[Records], rules: HbenchQuirks) -> Iterator[tuple[st
             group = group_name(balance=balance, benchmark=r.meta["benchmark"])
             for name, make in (("roc", roc_curve), ("pr", precision_recall_curve)):
                 curve = make(distances[at], labels[at], ties=ties)
-                yield group, name, curve.x, curve.y
+                if np.isfinite(curve.y).all():  # nothing right is ever retrieved
+                    yield group, name, curve.x, curve.y

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...datasets.hpatches.strips import HPatchesDataset
-from ...formats.hbench.benchmark import MatchingBenchmark, read_matching
+from ...formats.hbench.benchmark import MatchingBenchmark, read_matching, without_comments
 from ...formats.hbench.labels import matching_truth
-from ...formats.hbench.matching_results import Neighbours, read_matching_results, write_matching_results
-from ...formats.text_file import read_lines
+from ...formats.hbench.matching_results import read_matching_results
+from ...formats.text_file import lines_of
 from ...model.curves import SceneCurves
-from ...model.errors import InputError
 from ...model.records import Records
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
@@ -23,8 +22,9 @@ from ..hpatches.opened import LICENCE
 from ..info import FIRST_PATCHES, HPATCHES, ap_of_matches
 from . import matching_scores as scoring
 from .matching_compare import MatchingTruth, compare, records_of_neighbours
-from .opened import Definition, OpenV1, V1Task, checked_on_bad
-from .protocols import printed_matching, rules_of
+from .opened import WRITTEN, Definition, GetArrays, MatchingOptions, OpenV1, V1Task
+from .protocols import rules_of
+from .result_files import write_neighbours
 
 NAME = "hpatches-v1/matching"
 
@@ -38,6 +38,9 @@ class Matching(V1Task):
 
     name = NAME
     scoring = scoring
+    options = MatchingOptions
+    writing_options = ("neighbours",)
+    printing_options = ("mean_over",)
     info = TaskInfo(
         "HPatches 2016: is the nearest patch the correct one, and are correct matches ranked first?",
         ("ap", "all"),
@@ -50,6 +53,15 @@ class Matching(V1Task):
         cite=(HPATCHES,),
         licence=LICENCE,
     )
+
+    def first(self, options: Mapping[str, Any]) -> tuple[str, str] | None:
+        """`map_query` where the mean over reference patches is asked for."""
+        if self.options.read(self.name, options).mean_over != "reference_patches":
+            return None
+        return "map_query", (
+            "map_query is the final number of the document: the mean over all reference patches of the "
+            "average precision of their ranked lists."
+        )
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
         """Image pairs and the right target of every patch."""
@@ -75,31 +87,24 @@ class Matching(V1Task):
         """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
         return scoring.scene_curves(records, rules_of("exact"))
 
-    def records_from_results(self, folder: Path, opened: OpenV1, on_bad: str = "error") -> list[Records]:
-        """Records of every benchmark from ``BENCHMARK.results`` files of another program in `folder`."""
-        found, on_nan = [], checked_on_bad(on_bad)
-        for d in opened.definitions.values():
-            benchmark, truth = d.content
-            path = Path(folder) / f"{d.name}.results"
-            blocks = read_matching_results(path, benchmark, opened.data.counts, on_nan=on_nan)
-            found.append(records_of_neighbours(d.name, benchmark, truth, blocks))
-        return found
+    def read_results(self, definition: Definition, folder: Path, opened: OpenV1, on_nan: str) -> Records:
+        """Neighbours from ``BENCHMARK.results``."""
+        benchmark, truth = definition.content
+        path = folder / f"{definition.name}.results"
+        blocks = read_matching_results(path, benchmark, opened.data.counts, on_nan=on_nan)
+        return records_of_neighbours(definition.name, benchmark, truth, blocks)
 
-    def write_results(self, records: Records, folder: Path, opened: OpenV1 | None = None) -> Path:
-        """Write ``BENCHMARK.results`` as the 2016 tool would: two neighbours, squared l2, ``%e``."""
+    def write_results(
+        self, records: Records, folder: Path, opened: OpenV1 | None = None, arrays: GetArrays | None = None
+    ) -> Path:
+        """Write ``BENCHMARK.results`` as the 2016 tool would: two neighbours, squared l2, ``%e``.
+
+        The option `neighbours` of the open task asks for another number of them. More than two are not in the
+        records and are looked for again, in the features that `arrays` gives.
+        """
         path = Path(folder) / f"{records.meta['benchmark']}.results"
-        rules = rules_of("hbench-2016")
-        d1, d2 = (printed_matching(records, records[c], rules) for c in ("d1", "d2"))
-        pair = records["pair"]
-        bounds = np.searchsorted(pair, np.arange(len(records.meta["pairs"]) + 1))
-        blocks = []
-        for i, (a, b) in enumerate(records.meta["pairs"]):
-            own = slice(bounds[i], bounds[i + 1])
-            if bounds[i + 1] - bounds[i] < 2:
-                raise InputError(f"{a},{b} has one patch, and a 2016 results file needs two neighbours")
-            index = np.stack([records["index"][own], records["index2"][own]]).astype(np.int64)
-            blocks.append(Neighbours(a, b, index, np.stack([d1[own], d2[own]])))
-        write_matching_results(path, blocks)
+        wanted = getattr(opened and opened.options, "neighbours", WRITTEN)
+        write_neighbours(path, records, arrays, wanted)
         return path
 
 
@@ -110,7 +115,8 @@ def _truth(
     target = matching_truth(benchmark, counts, labels)
     if labels is None or all(np.array_equal(t, np.arange(len(t))) for t in target):
         return [MatchingTruth(t, None) for t in target]
-    lines = read_lines(labels)
+    with without_comments(labels) as data:
+        lines = lines_of(data, labels)
     first = [np.array(lines[3 * i + 1].split(","), np.float64).astype(np.int64) for i in range(len(target))]
     return [MatchingTruth(t, f) for t, f in zip(target, first, strict=True)]
 

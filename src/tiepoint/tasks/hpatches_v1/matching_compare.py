@@ -106,6 +106,32 @@ def _pair(
     return out
 
 
+def listed_neighbours(
+    features: Features, a: str, b: str, wanted: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Indices (k, n) and distances (k, n) of the nearest patches of image `b`, best first; None for all.
+
+    Squared for l2. What failed stands last, in the order of its index and at an infinite distance.
+    """
+    (reference, good_a), (target, good_b) = (rows_of(features, (image,))[:2] for image in (a, b))
+    queries, rows = np.flatnonzero(good_a), np.flatnonzero(good_b)
+    n = len(target)
+    k = n if wanted is None else min(wanted, n)
+    index = np.tile(np.concatenate([rows, np.flatnonzero(~good_b)])[:k, None], (1, len(reference)))
+    distance = np.full((k, len(reference)), np.inf)
+    near = min(k, len(rows))
+    if near and len(queries):
+        found = nearest(
+            reference[queries],
+            target[rows],
+            near,
+            distance=features.distance,
+            squared=features.distance == "l2",
+        )
+        index[:near, queries], distance[:near, queries] = rows[found.index].T, found.distance.T
+    return index, distance
+
+
 def records_of_neighbours(
     name: str, benchmark: MatchingBenchmark, truth: Sequence[MatchingTruth], blocks: Sequence[Neighbours]
 ) -> Records:

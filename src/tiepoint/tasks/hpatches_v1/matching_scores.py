@@ -133,12 +133,17 @@ def _chances(records: Records, rules: HbenchQuirks) -> dict[str, float]:
 
 
 def curves(records: Sequence[Records], rules: HbenchQuirks) -> Iterator[tuple[str, str, Any, Any]]:
-    """Precision-recall points of the matches of every image pair, recall over all reference patches."""
+    """Precision-recall points of the matches of every image pair, recall over all reference patches.
+
+    An image pair without a right match has no points.
+    """
     for r in records:
         d1, _ = neighbour_distances(r, rules)
         valid = validity(r, rules)
         for i, (a, b) in enumerate(r.meta["pairs"]):
             own = r["pair"] == i
+            if not (valid[own] > 0)[np.isfinite(d1[own])].any():
+                continue
             curve = precision_recall_curve(d1[own], valid[own], max_points=200)
             recall = curve.x * valid[own].sum() / own.sum()
             yield group_name(benchmark=r.meta["benchmark"], pair=f"{a}:{b}"), "pr", recall, curve.y

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator
 
 from ...datasets.hpatches.strips import HPatchesDataset
 from ...formats.hbench.benchmark import find_benchmarks
@@ -25,6 +26,10 @@ from ..options import Folder, Names, TaskOptions
 from .protocols import PROTOCOLS, convention_steps, rules_of
 
 COMPARISON = "reference"
+WRITTEN = 2
+"""Neighbours in a matching results file of the 2016 tool."""
+GetArrays = Callable[[str], Arrays]
+"""Features of an item by its key."""
 
 
 class BenchmarkOptions(TaskOptions):
@@ -35,6 +40,26 @@ class BenchmarkOptions(TaskOptions):
 
     benchmark: Names = ()
     """Names of definition files, with ``*`` for any part; all by default."""
+
+
+def _neighbours(value: Any) -> Any:
+    """A number of neighbours from 1 on, or ``all``."""
+    number = int(value) if isinstance(value, str) and value.isdigit() else value
+    if number == "all" or (isinstance(number, int) and not isinstance(number, bool) and number >= 1):
+        return number
+    raise ValueError(f"neighbours is a whole number from 1 on, or all; found {value!r}")
+
+
+class MatchingOptions(BenchmarkOptions):
+    """Options of the 2016 matching task."""
+
+    mean_over: Literal["image_pairs", "reference_patches"] = "image_pairs"
+    """Which mean is printed first: `ap`, that of the program of 2016, which is over image pairs; or
+    `map_query`, the final number of its document, which is over reference patches. No value changes."""
+
+    neighbours: Annotated[int | Literal["all"], BeforeValidator(_neighbours)] = WRITTEN
+    """How many neighbours a written results file lists: a number, or ``all``. A file with all of them scores
+    as the run did, `map_query` included."""
 
 
 def checked_on_bad(on_bad: str) -> str:
@@ -102,8 +127,15 @@ class Definition:
 class OpenV1(OpenTask):
     """A v1 task bound to its data; `compare_one(definition, features)` makes the records of a benchmark."""
 
-    def __init__(self, data: HPatchesDataset, definitions: Sequence[Definition], compare_one: Any) -> None:
+    def __init__(
+        self,
+        data: HPatchesDataset,
+        definitions: Sequence[Definition],
+        compare_one: Any,
+        options: BenchmarkOptions | None = None,
+    ) -> None:
         self.data = data
+        self.options = BenchmarkOptions() if options is None else options
         self.definitions = {d.name: d for d in definitions}
         self._compare_one = compare_one
         keys = dict.fromkeys(item_key(name) for d in definitions for name in d.images)
@@ -158,6 +190,7 @@ class V1Task(Task):
     options: type[BenchmarkOptions] = BenchmarkOptions
     reads_results = True
     writes_results = True
+    result_forms = ("final", "document")
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:
         """The benchmark of a `.benchmark` file."""
@@ -172,15 +205,43 @@ class V1Task(Task):
         chosen = self.options.read(self.name, options)
         dataset = open_data(Path(data))
         files = definition_files(Path(data), chosen, self.name.split("/")[-1])
-        return OpenV1(dataset, [self.definition(path, dataset) for path in files], self.compare)
+        return OpenV1(dataset, [self.definition(path, dataset) for path in files], self.compare, chosen)
 
     def comparison(self, protocol: str) -> str:
         """Both protocols score the same distances, neighbours or lists."""
         rules_of(protocol)
         return COMPARISON
 
-    def write_results(self, records: Records, folder: Path, opened: Any = None) -> Path:
-        """Write one benchmark's result file into `folder`."""
+    def missing_results(self, definition: Definition, folder: Path) -> list[str]:
+        """Names of the result files of a benchmark that are not in a folder."""
+        name = f"{definition.name}.results"
+        return [] if (folder / name).is_file() else [name]
+
+    def read_results(self, definition: Definition, folder: Path, opened: OpenV1, on_nan: str) -> Records:
+        """The records of one benchmark from result files of another program."""
+        raise NotImplementedError
+
+    def records_from_results(self, folder: Path, opened: OpenV1, on_bad: str = "error") -> list[Records]:
+        """Records of every benchmark from `.results` files of another program in `folder`.
+
+        Raises:
+            InputError: Of several benchmarks some have no files; all that is missing is named.
+        """
+        on_nan = checked_on_bad(on_bad)
+        definitions = list(opened.definitions.values())
+        lacking = {d.name: found for d in definitions if (found := self.missing_results(d, Path(folder)))}
+        if lacking and len(definitions) > 1:
+            lines = [f"  - {name}: {', '.join(files)}" for name, files in lacking.items()]
+            whole = [f'`benchmark="{d.name}"`' for d in definitions if d.name not in lacking]
+            head = f"{folder}: result files of {len(lacking)} of {len(definitions)} benchmarks are missing"
+            end = [f"The rest is complete and can be scored alone: {', '.join(whole)}"] if whole else []
+            raise InputError("\n".join([head, *lines, *end]))
+        return [self.read_results(d, Path(folder), opened, on_nan) for d in definitions]
+
+    def write_results(
+        self, records: Records, folder: Path, opened: Any = None, arrays: GetArrays | None = None
+    ) -> Path:
+        """Write one benchmark's result file into `folder`; `arrays` gives the features of an item."""
         raise NotImplementedError
 
     def write_run(
@@ -188,14 +249,26 @@ class V1Task(Task):
         folder: Path,
         opened: OpenV1,
         records: Mapping[str, Mapping[str, Records]],
-        arrays: Callable[[str], Arrays],
+        arrays: GetArrays,
         protocols: Sequence[str],
     ) -> Iterator[Path]:
         """Write ``TASK/BENCHMARK.results`` of every benchmark."""
         out = folder / self.name.split("/")[-1]
         out.mkdir(parents=True, exist_ok=True)
         for by in records.values():
-            yield self.write_results(by[COMPARISON], out, opened)
+            yield self.write_results(by[COMPARISON], out, opened, arrays)
+
+    def write_document(
+        self,
+        folder: Path,
+        name: str,
+        opened: OpenV1,
+        records: Mapping[str, Mapping[str, Records]],
+        arrays: GetArrays,
+    ) -> Iterator[Path]:
+        """Write ``TASK/METHOD/BENCHMARK.results`` of every benchmark."""
+        for by in records.values():
+            yield self.write_results(by[COMPARISON], folder / self.name.split("/")[-1] / name, opened, arrays)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol."""

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from ...datasets.hpatches.strips import HPatchesDataset
 from ...formats.hbench.benchmark import read_retrieval
 from ...formats.hbench.labels import check_relevant, retrieval_truth
 from ...formats.hbench.retrieval_results import Rankings, read_retrieval_results, write_retrieval_results
+from ...model.curves import SceneCurves
 from ...model.errors import InputError
 from ...model.records import Records
 from ...model.units import Features
@@ -18,8 +21,10 @@ from ..base import MetricInfo, TaskInfo
 from ..hpatches.opened import LICENCE
 from ..info import HPATCHES
 from . import retrieval_scores as scoring
-from .opened import Definition, OpenV1, V1Task
+from .opened import Definition, GetArrays, OpenV1, V1Task
+from .protocols import rules_of
 from .retrieval_compare import Pool, compare, pool_of, records_of_rankings
+from .retrieval_curves import curves, scene_curves
 
 NAME = "hpatches-v1/retrieval"
 
@@ -64,19 +69,30 @@ class Retrieval(V1Task):
         """The nearest patches of every query."""
         return compare(definition, features)
 
+    def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
+        """Precision-recall points of every benchmark and query under `exact`."""
+        return curves(records, rules_of("exact"))
+
+    def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
+        """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
+        return scene_curves(records, rules_of("exact"))
+
     def records_from_results(self, folder: Path, opened: OpenV1, on_bad: str = "error") -> list[Records]:
         """Records of every benchmark from ``BENCHMARK.results`` files of another program in `folder`."""
         if on_bad != "error":
             raise InputError(f"`on_bad` has no effect on {self.name}: its result files hold no distances")
-        found = []
-        for d in opened.definitions.values():
-            pool: Pool = d.content
-            path = Path(folder) / f"{d.name}.results"
-            rankings = read_retrieval_results(path, pool.benchmark, opened.data.counts)
-            found.append(records_of_rankings(d.name, pool, rankings))
-        return found
+        return super().records_from_results(folder, opened, on_bad)
 
-    def write_results(self, records: Records, folder: Path, opened: OpenV1 | None = None) -> Path:
+    def read_results(self, definition: Definition, folder: Path, opened: OpenV1, on_nan: str) -> Records:
+        """Rankings from ``BENCHMARK.results``."""
+        pool: Pool = definition.content
+        path = folder / f"{definition.name}.results"
+        rankings = read_retrieval_results(path, pool.benchmark, opened.data.counts)
+        return records_of_rankings(definition.name, pool, rankings)
+
+    def write_results(
+        self, records: Records, folder: Path, opened: OpenV1 | None = None, arrays: GetArrays | None = None
+    ) -> Path:
         """Write ``BENCHMARK.results``: 51 patches a query, the query first (others keep their order)."""
         if opened is None:
             raise InputError("writing retrieval results needs the open task, for the names of the patches")

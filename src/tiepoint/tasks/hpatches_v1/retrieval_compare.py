@@ -179,4 +179,5 @@ def _records(pool: Pool, ids: Ints, distances: Any, cut: dict[str, Any], meta: d
         "n_image": (in_scene[scene] - 1).astype(np.int32),
     }
     columns |= {k: np.asarray(cut[k]).astype(np.int32) for k in ("cut_total", "cut_patch", "cut_image")}
-    return Records("rank", columns, meta | {"pool_rows": len(pool.scene_of_row)})
+    named = {"pool_images": list(pool.benchmark.pool), "pool_starts": pool.starts[:-1].tolist()}
+    return Records("rank", columns, meta | {"pool_rows": len(pool.scene_of_row)} | named)

@@ -59,13 +59,13 @@ def query_values(records: Records, metric: str, rules: HbenchQuirks) -> Floats:
             places.ravel(), relevant.ravel(), owner, queries, normaliser=by, ties="file"
         )
     else:
-        blocks = _blocks_with_cut(distances, relevant, owner, records[cut], records["cut_total"])
+        blocks = blocks_with_cut(distances, relevant, owner, records[cut], records["cut_total"])
         ones = np.zeros(queries) if isinstance(by, str) else np.asarray(by, np.float64)
         value = normalised(blocks, ones, flavour="trec", normaliser=by, ties="expected", cutoff=KEPT)
     return np.nan_to_num(value) if rules.retrieval_normaliser_retrieved else value
 
 
-def _blocks_with_cut(distances: Floats, relevant: Any, owner: Any, cut: Any, total: Any) -> Blocks:
+def blocks_with_cut(distances: Floats, relevant: Any, owner: Any, cut: Any, total: Any) -> Blocks:
     """Tie blocks of the lists, the last tie of each with all the items it has in the pool."""
     last = distances[:, -1:]
     tied = (distances == last) & np.isfinite(last)

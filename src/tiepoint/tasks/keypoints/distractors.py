@@ -8,14 +8,17 @@ package.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...model.draws import permutation, raw_stream
-from .opened import KeypointTask, OpenKeypoints
+from ...model.scores import Score, group_name
+from ..scene_means import KIND_NAMES
+from .opened import WORKBENCH_RULES, KeypointTask, OpenKeypoints
 from .options import DistractorOptions
 
 Ints = NDArray[np.int64]
@@ -126,11 +129,25 @@ def by_image(lists: list[list[str]]) -> dict[str, list[int]]:
     return found
 
 
+def named_by_kind(scores: Sequence[Score], metric: str, role: str) -> list[Score]:
+    """The scores of all scenes and of both kinds under the older tool's names, NaN where there are none.
+
+    >>> [s.metric for s in named_by_kind([Score("ap", "all", 0.5, 2)], "ap", "verification")]
+    ['keypoint_verification_ap', 'verification_viewpoint_ap', 'verification_illumination_ap']
+    """
+    by = {s.group: s for s in scores if s.metric == metric}
+    named = {f"keypoint_{role}_ap": "all"}
+    named |= {f"{role}_{name}_ap": group_name(kind=kind) for kind, name in KIND_NAMES.items()}
+    missing = Score(metric, "all", float("nan"), 0)
+    return [replace(by.get(group, missing), metric=name, group="all") for name, group in named.items()]
+
+
 class DistractorTask(KeypointTask):
     """Base of `keypoints/verification` and `keypoints/retrieval`, which draw distractors of other scenes."""
 
     protocols = ("exact", "workbench", "bojanic")
     options = DistractorOptions
+    rules = WORKBENCH_RULES
     reads_others = True
 
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
@@ -141,24 +158,24 @@ class DistractorTask(KeypointTask):
             keys += bojanic_images(opened, scene, iteration) + other_images(opened, scene, iteration)
         return tuple(dict.fromkeys(keys))
 
-    def notices(self, opened: OpenKeypoints) -> list[str]:
-        """What the user should know where the data has fewer scenes than the options ask for."""
+    def notices(self, opened: OpenKeypoints, protocols: Sequence[str]) -> list[str]:
+        """What the user should know where the data has fewer scenes than the protocols in use ask for."""
         s, options = opened.sequences, opened.options
         others = len(s.scenes) - 1
         notes = []
-        if others < options.num_distractor_scenes:
+        if "workbench" in protocols and others < options.num_distractor_scenes:
             wanted = options.num_distractor_scenes
             notes.append(
                 f"workbench asks for {wanted} distractor scenes, but only {others} exist; all are used"
             )
         asked = options.distractor_images
-        if others < asked:
+        if "bojanic" in protocols and others < asked:
             notes.append(
                 f"bojanic asks for {asked} distractor images, one per scene, but only {others} other scenes "
                 "exist; all are used"
             )
         images = sum(len(s.images(scene)) for scene in s.scenes)
         fewest = min((images - len(s.images(scene)) for scene in s.scenes), default=0)
-        if fewest < asked:
+        if "exact" in protocols and fewest < asked:
             notes.append(f"exact asks for {asked} distractor images, but only {fewest} exist; all are used")
         return notes

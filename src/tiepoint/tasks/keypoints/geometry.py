@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, computed_field
 
 from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ...geometry.covisibility import centre, covisible
@@ -18,14 +19,39 @@ from ...model.records import Records
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
 from .geometry_scores import OWN_MATCHER, THRESHOLDS_PX, score_exact
-from .matchers import MATCHERS, neighbours, select, user_matches
+from .matchers import MATCHERS, matcher_hash, neighbours, select, user_matches
 from .opened import CITE, LICENCE, ImageFeatures, KeypointTask, OpenKeypoints
-from .options import GeometryOptions
+from .options import SceneOptions
 
 ESTIMATORS = ("magsac", "ransac")
 CONFIDENCE = 0.9999
 _FEWEST = 4
 Row = dict[str, Any]
+
+
+class GeometryOptions(SceneOptions):
+    """Options of `keypoints/geometry`; thresholds are fixed (1 to 10 px), so there is no tolerance to set."""
+
+    seed: int = 0
+    """Seed of the random order that breaks ties between equally near neighbours."""
+
+    ratio: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    """Largest ratio of first to second distance that the matcher `ratio` accepts (strictly below)."""
+
+    ransac_px: Annotated[float, Field(gt=0)] = 3.0
+    """Inlier threshold of the homography estimators, in pixels of the target image."""
+
+    max_iterations: Annotated[int, Field(ge=1)] = 10_000
+    """Most samples an estimator may try."""
+
+    matcher: Annotated[str, Field(pattern=r"^.+\.py:\w+$")] | None = None
+    """A matcher of yours beside ours, ``my.py:Class`` with ``match(features1, features2)``: group
+    ``matcher=own``."""
+
+    @computed_field
+    def matcher_source(self) -> str | None:
+        """Hash of the source of that matcher."""
+        return matcher_hash(self.matcher)
 
 
 def estimate_homography(
@@ -74,7 +100,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
         row = _detections(source, target, h, sizes)
         rows.append(row | _matches(source, target, h, sizes, opened.options, features.distance, row))
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    options = opened.options.model_dump(mode="json", exclude={"scenes"})
+    options = opened.options.settings()
     meta = {"scene": scene, "kind": sequences.kind(scene), "images": others, "options": options}
     return Records("pair", columns, meta)
 

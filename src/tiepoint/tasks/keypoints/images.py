@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field, computed_field
 
 from ...methods.pairs.neighbours import Matches
 from ...metrics import average_precision, chance_average_precision
@@ -16,12 +17,31 @@ from ...model.scores import Score, group_name, kind_of
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
 from ..scene_means import Sums, by_scene, macro, with_protocol
-from .matchers import is_matcher, neighbours, select, user_matches
-from .opened import CITE, LICENCE, ImageFeatures, KeypointTask, OpenKeypoints, image_features
-from .options import ImagesOptions
+from .matchers import is_matcher, matcher_hash, neighbours, select, user_matches
+from .opened import CITE, LICENCE, WORKBENCH_RULES, ImageFeatures, KeypointTask, OpenKeypoints, image_features
+from .options import SceneOptions
 from .ranking_workbench import raw_values
 
 _RATIO = 0.8
+
+
+class ImagesOptions(SceneOptions):
+    """Options of `keypoints/images`."""
+
+    seed: int = 0
+    """Seed of the random order that breaks ties between equally near neighbours (`exact`)."""
+
+    matching: Annotated[str, Field(pattern=r"^(brute_force|ratio_test|.+\.py:\w+)$")] = "brute_force"
+    """How two images are matched: mutual nearest neighbours (`brute_force`), first to second distance below
+    0.8 (`ratio_test`), or a class of yours, ``my.py:Class`` with ``match(features1, features2)``."""
+
+    @computed_field
+    def matcher_source(self) -> str | None:
+        """Hash of the source of a matcher of yours."""
+        return matcher_hash(self.matching)
+
+    scorer: Literal["total_matches", "ratio_sum", "correct_matches"] = "total_matches"
+    """What ranks the images: number of matches, sum of 1/(1 + distance), or matches of equal row numbers."""
 
 
 def _score_of(matches: Matches, scorer: str, same_scene: bool) -> float:
@@ -59,7 +79,7 @@ def _compare(opened: OpenKeypoints, scene: str, features: Features, *, legacy: b
             matches = user_matches(options.matching, query, image, distance=distance)
         else:
             found = neighbours(query, image, distance=distance, seed=None if legacy else options.seed)
-            matches = select(found, matcher, ratio=_RATIO)
+            matches = select(found, matcher, ratio=_RATIO, single=legacy)
         keys.append(item.key)
         values.append(_score_of(matches, options.scorer, own))
         right.append(own)
@@ -133,6 +153,7 @@ class Images(KeypointTask):
     name = "keypoints/images"
     protocols = ("exact", "workbench")
     options = ImagesOptions
+    rules = WORKBENCH_RULES
     info = TaskInfo(
         "Do the other images of a scene have the most matches with its reference image?",
         ("map", "all"),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...methods.identity import config_of
 from ...methods.pairs.matchers import user_matches as matched_by
-from ...methods.pairs.neighbours import Matches, Neighbours, nearest_both_ways, within_ratio
+from ...methods.pairs.neighbours import Matches, Neighbours, nearest_both_ways
 from ...methods.sources import source_hash
 from ...methods.user_code import UserFactory, load_from_file
 from ...model.draws import permutation
@@ -46,19 +46,28 @@ def neighbours(a: ImageFeatures, b: ImageFeatures, *, distance: str, seed: int |
     return nearest_both_ways(a.values, b.values, rows_a, rows_b, distance=distance)
 
 
-def select(found: Neighbours, matcher: str, *, ratio: float = 0.8) -> Matches:
+def select(found: Neighbours, matcher: str, *, ratio: float = 0.8, single: bool = False) -> Matches:
     """The matches a matcher keeps.
 
     `nn` keeps all first neighbours, `mutual` those that choose each other, `ratio` those with d1/d2 strictly
-    below the ratio (a lone candidate has no second distance and is rejected; two zeros are a tie).
+    below the ratio (a lone candidate has no second distance and is rejected; two zeros are a tie). With
+    `single` distances, their quotient and the ratio are float32, as in OpenCV programs: a quotient that is
+    the ratio in exact numbers may then pass.
     """
     if matcher == "mutual":
         keep = found.mutual
     elif matcher == "ratio":
-        keep = within_ratio(found, ratio)
+        keep = np.isfinite(found.d2) & _below(found.d1, found.d2, ratio, single)
     else:
         keep = np.ones(len(found.first), bool)
     return Matches(found.first[keep], found.second[keep], found.d1[keep])
+
+
+def _below(d1: Floats, d2: Floats, ratio: float, single: bool) -> NDArray[np.bool_]:
+    if not single:
+        return np.asarray(d1 < ratio * d2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(d1.astype(np.float32) / d2.astype(np.float32) < np.float32(ratio))
 
 
 def is_matcher(text: str | None) -> bool:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,11 +18,17 @@ from ...model.errors import InputError
 from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.scores import Score
-from ...model.units import Features, Item, Unit
+from ...model.units import Arrays, Features, Item, Unit
 from ..base import OpenTask, Task
 from ..info import BOJANIC, HPATCHES, WORKBENCH
 from .options import SceneOptions
 
+WORKBENCH_RULES: Mapping[str, int] = {"workbench": 2}
+"""2: a border of 40 px, NaN rows compared as they are, and the ratio test in float32."""
+WORKBENCH_BORDER_PX = 40.0
+"""Keypoints nearer than this to an edge are left out under `workbench`, as its documentation says."""
+SHOWN = 3
+"""Scenes that a warning names."""
 CITE = (HPATCHES, BOJANIC, WORKBENCH)
 LICENCE = "sequences of HPatches: MIT; Oxford images: no licence file"
 Floats = NDArray[np.float64]
@@ -100,7 +106,6 @@ class OpenKeypoints(OpenTask):
         self.task = task
         self.sequences = sequences
         self.options = options
-        self.warnings = tuple(task.notices(self))
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
@@ -111,7 +116,7 @@ class OpenKeypoints(OpenTask):
     @cached_property
     def units(self) -> tuple[Unit, ...]:
         """One unit per scene; its items include the images its distractors come from."""
-        options = self.options.model_dump(mode="json", exclude={"scenes"})
+        options = self.options.settings()
         names = list(self.sequences.scenes) if self.task.reads_others else []
         units = []
         for scene in self.sequences.scenes:
@@ -132,9 +137,40 @@ class OpenKeypoints(OpenTask):
         scene, _, name = item.rpartition("/")
         return self.sequences.image(scene, name)
 
+    def notices(self, protocols: Sequence[str]) -> Sequence[str]:
+        """What the user should know about the data under these protocols and options."""
+        return self.task.notices(self, protocols)
+
+    def facts_of(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
+        """The border that keypoints found in the run keep, and whether the rows of a set correspond."""
+        border_px = self.options.border_px
+        if border_px is None:
+            border_px = WORKBENCH_BORDER_PX if comparison == "workbench" else 0.0
+        facts: dict[str, Any] = {}
+        if border_px and not meta.get("given_keypoints"):
+            facts["border_px"] = float(border_px)
+        return facts | self.task.facts_of(self.options, meta, comparison)
+
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
-        """The records of one scene under a comparison."""
-        return self.task.comparisons[comparison](self, unit.key, features)
+        """The records of one scene under a comparison, of keypoints that keep the border."""
+        border_px = self.facts_of(features.meta, comparison).get("border_px")
+        if border_px is None:
+            return self.task.comparisons[comparison](self, unit.key, features)
+        lost: dict[str, tuple[int, int]] = {}
+
+        def arrays(key: str) -> Arrays:
+            found = features.arrays(key)
+            scene, _, image = key.rpartition("/")
+            table = np.asarray(found["keypoints"], np.float64)
+            xy = table[:, :2] if table.size else np.empty((0, 2))
+            inside = in_view(xy, self.sequences.size(scene, image), border_px=border_px)
+            lost[key] = (len(inside), int(len(inside) - inside.sum()))
+            return found if inside.all() else {name: rows[inside] for name, rows in found.items()}
+
+        records = self.task.comparisons[comparison](self, unit.key, replace(features, arrays=arrays))
+        own = [lost[f"{unit.key}/{k}"] for k in self.sequences.images(unit.key) if f"{unit.key}/{k}" in lost]
+        border = {"px": border_px, "found": sum(n for n, _ in own), "left_out": sum(n for _, n in own)}
+        return replace(records, meta={**records.meta, "border": border})
 
     def features_of(self, features: Features, scene: str, image: str) -> ImageFeatures:
         """Features of an image; a keypoint outside it is an `InputError`."""
@@ -163,9 +199,25 @@ class KeypointTask(Task):
         """Images of other scenes that the comparison of a scene reads."""
         return ()
 
-    def notices(self, opened: OpenKeypoints) -> Sequence[str]:
-        """What the user should know about the data under these options."""
+    def notices(self, opened: OpenKeypoints, protocols: Sequence[str]) -> Sequence[str]:
+        """What the user should know about the data under these options and protocols."""
         return ()
+
+    def facts_of(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
+        """What the comparison of this task takes from a method besides its features."""
+        return {}
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """Scenes of which the border leaves nothing."""
+        bare = [r for r in records if (b := r.meta.get("border")) and b["found"] == b["left_out"] > 0]
+        if not bare:
+            return []
+        px, names = bare[0].meta["border"]["px"], ", ".join(str(r.meta["scene"]) for r in bare[:SHOWN])
+        more = f" and {len(bare) - SHOWN} more" if len(bare) > SHOWN else ""
+        return [
+            f"all keypoints of {names}{more} lie within {px:g} px of the border and are left out; the option "
+            "border_px=0 keeps them"
+        ]
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenKeypoints:
         """Bind to a folder of sequences; bad data and unknown options are errors."""

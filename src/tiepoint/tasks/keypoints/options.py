@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, computed_field
+from pydantic import Field
 
 from ..options import Flag, Names, Sizes, TaskOptions
+
+LATER: Mapping[str, Any] = {"border_px": None, "tie": "protocol"}
+"""Options that the first version did not have, with their defaults: these leave identities as they were."""
 
 
 class SceneOptions(TaskOptions):
@@ -15,6 +19,15 @@ class SceneOptions(TaskOptions):
 
     scenes: Names | None = None
     """Names of the sequences to use; all by default."""
+
+    border_px: Annotated[float, Field(ge=0)] | None = None
+    """Keypoints that the method detects nearer than this to an edge of their image are left out; 40 under
+    `workbench`, 0 under the others. Keypoint sets and files of another program are used as they are."""
+
+    def settings(self) -> dict[str, Any]:
+        """The options that decide about records, as plain values; `LATER` ones only where they are set."""
+        plain = self.model_dump(mode="json", exclude={"scenes"})
+        return {name: value for name, value in plain.items() if name not in LATER or value != LATER[name]}
 
 
 class TruthOptions(SceneOptions):
@@ -39,7 +52,12 @@ class RankingOptions(TruthOptions):
     keypoint_source: Literal["independent_detection", "homography_projection", "database"] = (
         "independent_detection"
     )
-    """Under `workbench`, `homography_projection` says that row i is the same point in all images."""
+    """Under `workbench`, `homography_projection` says that row i is the same point in all images. So it is in
+    a set made with ``mode=projected``, which needs no option; `database` says that it is not."""
+
+    tie: Literal["protocol", "optimistic"] = "protocol"
+    """How `workbench` ranks equal distances: half a place each, rounded up, as the program does (`protocol`),
+    or not at all, as its documentation writes (`optimistic`): rank = 1 + number of smaller distances."""
 
 
 class DrawOptions(TruthOptions):
@@ -69,51 +87,3 @@ class DistractorOptions(DrawOptions):
 
     num_distractors_per_scene: Annotated[int, Field(ge=0)] = 20
     """Keypoints of each such scene, drawn per query (`workbench`)."""
-
-
-class ImagesOptions(SceneOptions):
-    """Options of `keypoints/images`."""
-
-    seed: int = 0
-    """Seed of the random order that breaks ties between equally near neighbours (`exact`)."""
-
-    matching: Annotated[str, Field(pattern=r"^(brute_force|ratio_test|.+\.py:\w+)$")] = "brute_force"
-    """How two images are matched: mutual nearest neighbours (`brute_force`), first to second distance below
-    0.8 (`ratio_test`), or a class of yours, ``my.py:Class`` with ``match(features1, features2)``."""
-
-    @computed_field
-    def matcher_source(self) -> str | None:
-        """Hash of the source of a matcher of yours."""
-        from .matchers import matcher_hash
-
-        return matcher_hash(self.matching)
-
-    scorer: Literal["total_matches", "ratio_sum", "correct_matches"] = "total_matches"
-    """What ranks the images: number of matches, sum of 1/(1 + distance), or matches of equal row numbers."""
-
-
-class GeometryOptions(SceneOptions):
-    """Options of `keypoints/geometry`; thresholds are fixed (1 to 10 px), so there is no tolerance to set."""
-
-    seed: int = 0
-    """Seed of the random order that breaks ties between equally near neighbours."""
-
-    ratio: Annotated[float, Field(gt=0, lt=1)] = 0.8
-    """Largest ratio of first to second distance that the matcher `ratio` accepts (strictly below)."""
-
-    ransac_px: Annotated[float, Field(gt=0)] = 3.0
-    """Inlier threshold of the homography estimators, in pixels of the target image."""
-
-    max_iterations: Annotated[int, Field(ge=1)] = 10_000
-    """Most samples an estimator may try."""
-
-    matcher: Annotated[str, Field(pattern=r"^.+\.py:\w+$")] | None = None
-    """A matcher of yours beside ours, ``my.py:Class`` with ``match(features1, features2)``: group
-    ``matcher=own``."""
-
-    @computed_field
-    def matcher_source(self) -> str | None:
-        """Hash of the source of that matcher."""
-        from .matchers import matcher_hash
-
-        return matcher_hash(self.matcher)

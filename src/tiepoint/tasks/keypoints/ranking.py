@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,11 +18,11 @@ from ...model.records import Records
 from ...model.scores import Score
 from ..base import MetricInfo, StepTable, TaskInfo
 from ..info import count
-from .opened import CITE, LICENCE, KeypointTask, step_means
+from .opened import CITE, LICENCE, WORKBENCH_RULES, KeypointTask, step_means
 from .options import RankingOptions
 from .ranking_exact import compare_exact
 from .ranking_scores import KS, RANKS, query_values, score_exact
-from .ranking_workbench import compare_workbench, score_workbench
+from .ranking_workbench import compare_workbench, rows_correspond, score_workbench
 
 _AP = "average precision of a query's correct keypoints among all keypoints of the other image"
 _BY_SCENE = "true_map_macro_by_scene"
@@ -118,13 +118,26 @@ class Ranking(KeypointTask):
             "gallery_size",
         ),
         brief=("true_map_micro", "true_map_macro_by_scene", "precision_at_1"),
+        other_names={
+            "true_map_macro": _BY_SCENE,
+            "true_map_micro_with_zeros": "true_map_micro_including_zeros",
+            "true_map_macro_with_zeros": f"{_BY_SCENE}_including_zeros",
+            "true_map_macro_by_scene_with_zeros": f"{_BY_SCENE}_including_zeros",
+            "legacy_mean_precision": "mean_precision",
+        },
         cite=CITE,
         licence=LICENCE,
     )
     protocols = ("exact", "workbench")
     options = RankingOptions
+    rules = WORKBENCH_RULES
     comparisons: ClassVar = {"exact": compare_exact, "workbench": compare_workbench}
     scorings: ClassVar = {"exact": score_exact, "workbench": score_workbench}
+
+    def facts_of(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
+        """Whether the rows of the method's keypoints correspond, which gives `workbench` legacy precision."""
+        known = comparison == "workbench" and options.keypoint_source != "homography_projection"
+        return {"rows": "corresponding"} if known and rows_correspond(options, meta) else {}
 
     def conventions(self, records: Sequence[Records]) -> list[StepTable]:
         """`true_map_micro` from all answers, failures as misses, to one answer and the tool's tie rule."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...metrics import average_precision_from_counts, chance_average_precision
+from ...metrics.experiment import METADATA, metadata_string, scene_pairs
 from ...metrics.ranking.first_hit import (
     all_blocks,
     chance_first,
@@ -112,7 +113,25 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
     scores += _precision_scores(records, tables, scenes, kinds)
     scores += _count_scores(pairs, ap, tables, scenes, kinds)
     scores += _gallery_scores(records, int(ap.count.sum()), scenes, kinds)
+    excluded = np.array([sum(p["not_redetected"] + p["out_of_view"] for p in ps) for ps in pairs], float)
+    scores.append(_metadata(scores, ap, zeros, excluded))
     return with_protocol(scores, "exact")
+
+
+def _metadata(scores: Sequence[Score], ap: Sums, zeros: Sums, excluded: Floats) -> Score:
+    """What was measured as one text of ``key=value;``, under the names of the older tool."""
+    known = {s.metric: s.value for s in scores if s.group == "all" and np.isfinite(s.value)}
+    pairs: dict[str, object] = {"success": "true"}
+    for name in METADATA:
+        if name in known:
+            pairs[name] = int(known[name]) if name.startswith("total_") else float(known[name])
+    queries = float(ap.count.sum() + excluded.sum())
+    if queries:
+        pairs["r0_rate"] = float(excluded.sum()) / queries
+    for scene, total, n, seen, left in zip(ap.scenes, ap.total, ap.count, zeros.count, excluded, strict=True):
+        if n:
+            pairs |= scene_pairs(scene, total / n, n, total / seen, left)
+    return Score("metadata", "all", float("nan"), len(ap.scenes), note=metadata_string(pairs))
 
 
 def _map_scores(ap: Sums, zeros: Sums) -> list[Score]:

@@ -3,12 +3,12 @@
 
 Squared L2 on the raw numbers for every descriptor type (packed bits too); one right answer, the nearest
 keypoint within tau; a query with an all-zero descriptor is left out before its ground truth is looked up;
-NaN distances compare as False; ties are worth half a place each, rounded up.
+NaN distances compare as False; ties are worth half a place each, rounded up, or nothing (`tie`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,10 @@ from .opened import ImageFeatures, OpenKeypoints, image_features
 
 Ints = NDArray[np.int64]
 
+_NO_ROWS = (
+    "needs keypoints whose rows correspond in all images: a set made with mode=projected, or "
+    "keypoint_source=homography_projection"
+)
 MAX_BOUND_PX = 2000.0
 """Images of points beyond this coordinate count as lost, whatever the size of the target image."""
 
@@ -46,6 +50,7 @@ def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> 
     first, *others = sequences.images(scene)
     source = image_features(features, f"{scene}/{first}")
     queries = raw_values(source)
+    corresponding = rows_correspond(options, features.meta)
     zero = ~np.any(queries != 0, axis=1) if len(source) else np.zeros(0, bool)
     columns: dict[str, list[Any]] = {name: [] for name in ("image", "query", "lt", "eq", "candidates")}
     pairs = []
@@ -71,11 +76,27 @@ def compare_workbench(opened: OpenKeypoints, scene: str, features: Features) -> 
         columns["lt"].append(better.astype(np.int32))
         columns["eq"].append(ties.astype(np.int32))
         columns["candidates"].append(np.full(len(asked), len(target), np.int32))
-        if options.keypoint_source == "homography_projection":
+        if corresponding:
             pair |= legacy_precision(queries, pool)
     table = {name: np.concatenate([*parts, np.empty(0, np.int32)]) for name, parts in columns.items()}
     meta = {"scene": scene, "tau_px": options.tau_px, "reference_keypoints": len(source), "pairs": pairs}
+    if options.tie != "protocol":
+        meta["tie"] = options.tie
     return Records("rank", table, meta)
+
+
+def rows_correspond(options: Any, meta: Mapping[str, Any]) -> bool:
+    """Whether row i is the same point in all images: said by an option, or known of a projected set."""
+    made = (meta.get("keypoint_set") or {}).get("generation_method")
+    source = options.keypoint_source
+    return source == "homography_projection" or (made == "projected" and source != "database")
+
+
+def ranks_of(record: Records) -> Ints:
+    """Rank of the right answer of every query, by the rule for ties that the records name."""
+    if record.meta.get("tie") == "optimistic":
+        return np.asarray(1 + record["lt"].astype(np.int64))
+    return half_tie_rank(record["lt"], record["eq"])
 
 
 def _float32(xy: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -127,7 +148,7 @@ def experiment_metrics(records: Sequence[Records]) -> ExperimentMetrics:
     metrics = ExperimentMetrics()
     for record in sorted(records, key=lambda r: str(r.meta["scene"])):
         scene = str(record.meta["scene"])
-        ranks = half_tie_rank(record["lt"], record["eq"]).tolist()
+        ranks = ranks_of(record).tolist()
         for number, pair in enumerate(record.meta["pairs"]):
             for i in np.flatnonzero(record["image"] == number):
                 metrics.add_query_ap(scene, QueryAPResult(1.0 / ranks[i], ranks[i], 1, True))
@@ -193,7 +214,7 @@ def _harmonic(n: NDArray[Any]) -> NDArray[np.float64]:
 
 def _at_k(records: Sequence[Records], scenes: tuple[str, ...], kinds: tuple[str, ...]) -> list[Score]:
     by = {str(r.meta["scene"]): r for r in records}
-    ranks = [half_tie_rank(by[s]["lt"], by[s]["eq"]) for s in scenes]
+    ranks = [ranks_of(by[s]) for s in scenes]
     count = np.array([len(r) for r in ranks], float)
     scores = []
     for k in (1, 5, 10):
@@ -208,7 +229,7 @@ def _legacy(m: ExperimentMetrics, scenes: tuple[str, ...], kinds: tuple[str, ...
     lists = [m.per_scene_precisions.get(s, []) for s in scenes]
     total = np.array([mean_of(values) * len(values) for values in lists])
     sums = Sums(scenes, kinds, total, np.array([len(values) for values in lists], float))
-    note = None if m.precisions_per_image else "needs keypoint_source=homography_projection"
+    note = None if m.precisions_per_image else _NO_ROWS
     return [
         micro("mean_precision", sums, note=note),
         macro("legacy_macro_precision_by_scene", sums, note=note),

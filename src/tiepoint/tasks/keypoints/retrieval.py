@@ -37,6 +37,7 @@ from .distractors import (
     DistractorTask,
     bojanic_images,
     by_image,
+    named_by_kind,
     other_images,
     query_sample,
 )
@@ -179,6 +180,7 @@ def _chances(record: Records, relevant: NDArray[np.int64]) -> dict[int, float]:
 
 def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
     scores = grouped(records, lambda chosen, group: _map(chosen, ties, group))
+    scores += named_by_kind(scores, "map", "retrieval")
     right = sum(int((r["right"] > 0).sum()) for r in records)
     scores.append(count_score("retrieval_num_true_positives", right))
     scores.append(count_score("retrieval_num_hard_negatives", 0, note="label 0 is not in the lists"))
@@ -211,9 +213,9 @@ class Retrieval(DistractorTask):
                 "scenes"
             ),
             "ap": MetricInfo(f"{AP_OF_PAIRS}, per scene"),
-            "keypoint_retrieval_ap": MetricInfo("ap under the older tool's name"),
-            "retrieval_viewpoint_ap": MetricInfo("ap of the viewpoint scenes"),
-            "retrieval_illumination_ap": MetricInfo("ap of the illumination scenes"),
+            "keypoint_retrieval_ap": MetricInfo("map, under workbench ap, by the older tool's name"),
+            "retrieval_viewpoint_ap": MetricInfo("map, under workbench ap, of the viewpoint scenes"),
+            "retrieval_illumination_ap": MetricInfo("map, under workbench ap, of the illumination scenes"),
             "queries_unanswered": count("number of queries that no image re-detects"),
             "retrieval_num_true_positives": count("number of correct pairs"),
             "retrieval_num_hard_negatives": count("number of incorrect pairs within a scene"),

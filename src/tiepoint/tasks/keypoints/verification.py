@@ -28,7 +28,14 @@ from ..info import AP_OF_PAIRS, count
 from ..pooled_bins import pooled_bins
 from ..scene_means import count_score, grouped, with_protocol
 from .bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of, searched_rows
-from .distractors import DistractorTask, bojanic_images, by_image, other_images, query_sample
+from .distractors import (
+    DistractorTask,
+    bojanic_images,
+    by_image,
+    named_by_kind,
+    other_images,
+    query_sample,
+)
 from .location_table import answered_targets, least, location_table, nearest_distance, right_table
 from .opened import CITE, LICENCE, Growing, OpenKeypoints
 from .workbench_pooled import compare_verification, score_verification
@@ -156,6 +163,7 @@ def _bins(records: Sequence[Records]) -> PooledBins | None:
 
 def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
     scores = grouped(records, lambda chosen, group: _pooled(chosen, ties, group))
+    scores += named_by_kind(scores, "ap", "verification")
     positives = sum(float(r["right"].sum()) for r in records)
     scores.append(count_score("total_true_positives", positives))
     scores.append(count_score("total_negatives", sum(len(r) for r in records) - positives))

@@ -17,6 +17,7 @@ from ....model.errors import FormatError, InputError, ProblemsError
 from ....model.hashing import hash_file
 from ....model.keypoints import Keypoints
 from ....model.units import Item
+from ..spec import first_side
 
 _IMAGES = ("ppm", "png", "jpg", "jpeg", "pgm", "bmp", "tif", "tiff")
 
@@ -76,6 +77,8 @@ class FolderOfImages:
 class KeypointFiles(FolderOfImages):
     """``files:DIR``: keypoints from ``DIR/SCENE/IMAGE.csv``, in the order of the file."""
 
+    given_keypoints = True
+
     def __init__(self, path: str) -> None:
         super().__init__(path, ".csv")
         self.config: dict[str, Any] = {}
@@ -93,7 +96,7 @@ def set_folder(name: str) -> Path:
     """The folder of a keypoint set: a path, or a name in the store of this place (``TIEPOINT_STORE``)."""
     store = Path(os.environ.get("TIEPOINT_STORE", "tiepoint-store"))
     known = sets_below(store)
-    for folder in (Path(name), known.get(name)):
+    for folder in (Path(name), known.get(first_side(name, known))):
         if folder is not None and (folder / "set.json").is_file():
             return folder
     offer = f"known there: {', '.join(known)}" if known else "there is none yet; make it first"
@@ -102,6 +105,8 @@ def set_folder(name: str) -> Path:
 
 class KeypointSetPlaces:
     """``set:NAME``: the keypoints of a stored set, in its order."""
+
+    given_keypoints = True
 
     def __init__(self, path: str) -> None:
         self.set = read_keypoint_set(set_folder(path))
