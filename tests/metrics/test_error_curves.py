@@ -114,3 +114,34 @@ def test_a_threshold_must_be_positive():
         curves.auc_exact([1.0], 0)
     with pytest.raises(InputError, match="multiples of 5"):
         curves.map_roma([1.0], 7)
+
+
+SUMMARY = golden().get("relative_pose_summary (pairs without _mnn)", {})
+
+
+@needs_golden
+@pytest.mark.parametrize("key", [k for k in SUMMARY if not k.startswith("exact")])
+def test_recorded_areas_of_ten_pairs(key):
+    """All repeats of all pairs pooled, the larger of the two angles."""
+    cases = {n: c["out"] for n, c in golden()["relative_pose"].items() if not n.endswith("_mnn")}
+    errors = []
+    for case in cases.values():
+        recorded = case[key]["err"] if isinstance(case[key], dict) else case[key]
+        errors += numbers(recorded).reshape(-1, 2).max(axis=1).tolist()
+    record = SUMMARY[key]
+    assert (len(cases), len(errors)) == (record["pairs"], record["errors"])
+    assert_close([curves.auc_trapezoid(errors, t) for t in T], record["auc_trapezoid_5_10_20"], 1e-12)
+    assert_close([curves.auc_exact(errors, t) for t in T], record["auc_exact_5_10_20"], 1e-12)
+    assert_close([curves.accuracy(errors, t) for t in T], record["accuracy_5_10_20"], 1e-12)
+
+
+@needs_golden
+@pytest.mark.parametrize(("estimator", "key"), [("poselib", "PoseLib"), ("opencv", "OpenCV USAC")])
+def test_recorded_mean_over_seeds_of_the_exact_area(estimator, key):
+    record = SUMMARY[f"exact: {key} 1 px at 1000, seeds 0..4"]
+    cases = {n: c[estimator] for n, c in golden()["relative_pose_exact"].items() if not n.endswith("_mnn")}
+    rows = np.array([c["1.0"] if estimator == "poselib" else c for c in cases.values()], float)
+    areas = np.array([[curves.auc_exact(rows[:, s, :2].max(axis=1), t) for t in T] for s in range(5)])
+    assert_close(areas, record["per_seed"], 1e-12)
+    assert_close(areas.mean(axis=0), record["auc_exact_5_10_20"], 1e-12)
+    assert_close(areas.std(axis=0, ddof=1), record["sd_over_seeds"], 1e-12)

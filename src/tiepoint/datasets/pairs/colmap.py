@@ -67,9 +67,9 @@ def model_drafts(root: Path, findings: Findings) -> list[Draft] | None:
     return paired(pairs, views, findings, scene=scene, facts=shared)
 
 
-def _cameras(path: Path, findings: Findings) -> dict[str, tuple[Matrix | None, Size]]:
+def _cameras(path: Path, findings: Findings) -> dict[str, tuple[Matrix | None, Size | None]]:
     """K and size by the number of the camera."""
-    cameras: dict[str, tuple[Matrix | None, Size]] = {}
+    cameras: dict[str, tuple[Matrix | None, Size | None]] = {}
     for number, line in enumerate(read_lines(path), start=1):
         fields, where = line.split(), f"{path.name}, line {number}"
         if not fields or line.startswith("#"):
@@ -80,12 +80,12 @@ def _cameras(path: Path, findings: Findings) -> dict[str, tuple[Matrix | None, S
                 findings.problems.append(f"{where}: expected number, MODEL, width, height, parameters")
             continue
         K = camera_matrix(fields[1], values[2:], f"{where} (camera {fields[0]})", findings)
-        cameras[fields[0]] = (K, (int(values[0]), int(values[1])))
+        cameras[fields[0]] = (K, findings.whole_size(values[:2], where))
     return cameras
 
 
 def _views(
-    path: Path, cameras: Mapping[str, tuple[Matrix | None, Size]], findings: Findings
+    path: Path, cameras: Mapping[str, tuple[Matrix | None, Size | None]], findings: Findings
 ) -> Iterator[View]:
     """Images: a line with number, quaternion, t, camera, name; then a line of x, y, point (may be empty)."""
     lines = [(n, line) for n, line in enumerate(read_lines(path), start=1) if not line.startswith("#")]

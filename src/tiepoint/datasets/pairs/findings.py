@@ -52,10 +52,13 @@ class Findings:
             return K
         return None
 
-    def pose(self, value: Any, where: str) -> Matrix | None:
-        """A 4x4 pose from nested or flat numbers, 3x4 completed; None after a problem was noted."""
-        flat = np.size(np.asarray(value, dtype=object)) if not _nested(value) else 0
-        shape = (3, 4) if flat == 12 or (_nested(value) and len(value) == 3) else (4, 4)
+    def pose(self, value: Any, where: str, *, moved: bool = True) -> Matrix | None:
+        """A 4x4 pose from nested or flat numbers, 3x4 completed; None after a problem was noted.
+
+        With `moved`, t = 0 is a problem too: it has no direction that could be compared.
+        """
+        count = len(value) if isinstance(value, list | tuple | np.ndarray) else 0
+        shape = (3, 4) if count in (3, 12) else (4, 4)
         T = self.numbers(value, shape, where)
         if T is None:
             return None
@@ -70,7 +73,7 @@ class Findings:
             reason = f"R^T R differs from the identity by {off:.2g}" if off > ORTHONORMAL else "it mirrors"
             self.problems.append(f"{where}: R is not a rotation, {reason}; expected x1 = R x0 + t")
             return None
-        if not T[:3, 3].any():
+        if moved and not T[:3, 3].any():
             self.problems.append(f"{where}: t is 0, so it has no direction; leave the pair out")
             return None
         return T
@@ -94,6 +97,16 @@ class Findings:
             self.problems.append(f"{where}: a number is not finite")
             return None
         return np.ascontiguousarray(array)
+
+    def whole_size(self, value: Any, where: str) -> Size | None:
+        """(width, height) as two whole numbers above 0; None after a problem was noted."""
+        size = self.numbers(value, (2,), where)
+        if size is None:
+            return None
+        if not (np.equal(size, np.rint(size)).all() and (size > 0).all() and (size < 1 << 31).all()):
+            self.problems.append(f"{where}: expected [width, height] in pixels, found {list(value)}")
+            return None
+        return int(size[0]), int(size[1])
 
     def image(self, name: str) -> Path:
         """Where the image of a name is: the first folder that has it, else the first folder.
@@ -196,10 +209,6 @@ def listed(names: Sequence[str], shown: int = 3) -> str:
     'a, b, c, …'
     """
     return ", ".join(names[:shown]) + (", …" if len(names) > shown else "")
-
-
-def _nested(value: Any) -> bool:
-    return isinstance(value, list | tuple | np.ndarray) and len(value) > 0 and np.ndim(value[0]) > 0
 
 
 def _kind(value: Any) -> str:

@@ -113,13 +113,7 @@ def _size(entry: Mapping[str, Any], side: int, where: str, findings: Findings) -
         stated = np.rint(hw[::-1] * scale).tolist()
     if stated is None:
         return None
-    size = findings.numbers(stated, (2,), f"{where}, size{side}")
-    if size is None:
-        return None
-    if not (np.equal(size, np.rint(size)).all() and (size > 0).all()):
-        findings.problems.append(f"{where}, size{side}: expected [width, height] in pixels, found {stated}")
-        return None
-    return int(size[0]), int(size[1])
+    return findings.whole_size(stated, f"{where}, size{side}")
 
 
 def _centre(value: Any, where: str, findings: Findings) -> float:

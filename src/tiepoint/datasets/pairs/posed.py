@@ -28,7 +28,7 @@ class View:
 
     name: str
     K: Matrix | None
-    size: Size
+    size: Size | None
     pose: Matrix | None
     points: frozenset[int] = field(default_factory=frozenset)
 
@@ -59,9 +59,9 @@ def view_drafts(root: Path, findings: Findings) -> list[Draft] | None:
         if fields[0] in views:
             findings.problems.append(f"{where}: the name {fields[0]} is there twice")
         K = camera_matrix(fields[13], values[14:], where, findings)
-        views[fields[0]] = View(
-            fields[0], K, (int(values[12]), int(values[13])), posed_matrix(values[:9], values[9:12])
-        )
+        size = findings.whole_size(values[12:14], where)
+        pose = findings.pose(posed_matrix(values[:9], values[9:12]), where, moved=False)
+        views[fields[0]] = View(fields[0], K, size, pose)
     listed = file.with_name(PAIRS)
     if not listed.is_file():
         raise FormatError(listed, f"is not there; it names the pairs of {file.name}, two names a line")
@@ -110,7 +110,7 @@ def paired(
             findings.problems.append(f"{where} names {' and '.join(absent)}, which has no pose")
             continue
         v0, v1 = views[a], views[b]
-        if v0.K is None or v1.K is None or v0.pose is None or v1.pose is None:
+        if v0.pose is None or v1.pose is None or None in (v0.size, v1.size) or v0.K is None or v1.K is None:
             continue  # its problem is noted already
         drafts.append(
             Draft(

@@ -11,6 +11,7 @@ from ...model.errors import FormatError, InputError
 from .draft import Draft
 from .findings import Findings
 from .own_json import read_json
+from .pair import Size
 
 SPLITS = ("trn", "val", "test")
 FACTS = ("category", "viewpoint_variation", "scale_variation", "truncation", "occlusion", "mirror")
@@ -57,19 +58,23 @@ def _published(file: Path, entry: Mapping[str, Any], split: str, findings: Findi
     truth |= {"box0": entry["src_bndbox"], "box1": entry["trg_bndbox"]}
     if "kps_ids" in entry:
         truth["ids"] = entry["kps_ids"]
+    sizes = [_size(entry.get(key), f"{file.name}, {key}", findings) for key in ("src_imsize", "trg_imsize")]
     return Draft(
         file.name,
         (f"{category}/{names[0]}", f"{category}/{names[1]}"),
         name=file.stem,
         dataset="spair",
-        sizes=(_size(entry.get("src_imsize")), _size(entry.get("trg_imsize"))),
+        sizes=(sizes[0], sizes[1]),
         truth=truth,
         facts={**{key: entry[key] for key in FACTS if key in entry}, "split": split},
     )
 
 
-def _size(value: Any) -> tuple[int, int] | None:
-    return (int(value[0]), int(value[1])) if isinstance(value, list) and len(value) >= 2 else None
+def _size(value: Any, where: str, findings: Findings) -> Size | None:
+    """(width, height) of [width, height] or [width, height, channels]; None where nothing is stated."""
+    if value is None:
+        return None
+    return findings.whole_size(value[:2] if isinstance(value, list) else value, where)
 
 
 def is_listed(value: Any) -> bool:
@@ -88,12 +93,13 @@ def listed_drafts(value: Any, findings: Findings) -> list[Draft]:
             continue
         keys = {"points0": "source_points", "points1": "target_points"}
         keys |= {"box0": "source_bounding_box", "box1": "target_bounding_box", "ids": "ids"}
+        sizes = [_size(entry.get(k), f"{where}, {k}", findings) for k in ("source_size", "target_size")]
         drafts.append(
             Draft(
                 where,
                 (str(entry["source_path"]), str(entry["target_path"])),
                 dataset="spair",
-                sizes=(_size(entry.get("source_size")), _size(entry.get("target_size"))),
+                sizes=(sizes[0], sizes[1]),
                 truth={ours: entry[theirs] for ours, theirs in keys.items() if theirs in entry},
                 facts={key: entry[key] for key in FACTS if key in entry},
             )

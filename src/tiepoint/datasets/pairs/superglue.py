@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from .draft import Draft
@@ -51,9 +52,13 @@ def turned_drafts(lines: Sequence[str], findings: Findings) -> list[Draft]:
 
 
 def floats(words: Sequence[str], where: str, findings: Findings) -> list[float] | None:
-    """Words as numbers; None after a problem was noted."""
+    """Words as finite numbers; None after a problem was noted."""
     try:
-        return [float(word) for word in words]
+        values = [float(word) for word in words]
     except ValueError as e:
         findings.problems.append(f"{where}: {e}")
         return None
+    if not all(math.isfinite(value) for value in values):
+        findings.problems.append(f"{where}: a number is not finite")
+        return None
+    return values

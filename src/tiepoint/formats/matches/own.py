@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,10 @@ from .source import float16_remarks
 
 NAMES = ("points0", "points1", "confidence", "keypoints0", "keypoints1", "flow", "flow_confidence", "answers")
 """Arrays that are read, as features of a pair have them."""
+_DAMAGED = (
+    ValueError, OSError, EOFError, KeyError, RuntimeError, SyntaxError, MemoryError, zipfile.BadZipFile,
+    zlib.error,
+)  # fmt: skip
 
 
 def read_npz(path: str | Path) -> dict[str, NDArray[Any]]:
@@ -30,7 +35,7 @@ def read_npz(path: str | Path) -> dict[str, NDArray[Any]]:
             return {name: found[name] for name in found.files}
     except FileNotFoundError:
         raise FormatError(path, "the file is missing") from None
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as e:
+    except _DAMAGED as e:
         if "pickle" in str(e).lower():
             raise FormatError(
                 path,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Relative pose from matches: one function for the estimators of all protocols, and its repetitions.
+"""Relative pose from matches: one function for the estimators of all protocols, and orders to repeat it in.
 
 Matches and intrinsics must be in the same frame of pixels, the one in which `threshold_px` is meant
 (`scaling.in_frame`).
@@ -7,7 +7,7 @@ Matches and intrinsics must be in the same frame of pixels, the one in which `th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,8 +24,6 @@ __all__ = [
     "Estimate",
     "Estimator",
     "estimate",
-    "estimate_seeds",
-    "estimate_shuffled",
     "estimator_versions",
     "shuffles",
 ]
@@ -52,21 +50,6 @@ def estimate(
     if len(a) < est.fewest:
         return none(f"{len(a)} matches, {est.fewest} are needed")
     return _KINDS[est.kind](est, a, b, intrinsics(K0), intrinsics(K1), seed or 0)
-
-
-def estimate_seeds(
-    est: Estimator, x0: ArrayLike, x1: ArrayLike, K0: ArrayLike, K1: ArrayLike, seeds: Sequence[int]
-) -> list[Estimate]:
-    """One estimate for every seed, from the same matches."""
-    return [estimate(est, x0, x1, K0, K1, seed) for seed in seeds]
-
-
-def estimate_shuffled(
-    est: Estimator, x0: ArrayLike, x1: ArrayLike, K0: ArrayLike, K1: ArrayLike, repeats: int, seed: int = 0
-) -> list[Estimate]:
-    """One estimate for every order of `shuffles`, for estimators whose result depends on the order."""
-    a, b = np.asarray(x0, np.float64), np.asarray(x1, np.float64)
-    return [estimate(est, a[order], b[order], K0, K1) for order in shuffles(len(a), repeats, seed)]
 
 
 def shuffles(n: int, repeats: int, seed: int | np.random.RandomState = 0) -> Iterator[NDArray[np.int64]]:

@@ -148,11 +148,6 @@ def turned_pose(T: ArrayLike, turns0: int = 0, turns1: int = 0) -> Floats:
     return np.asarray(_about_z(turns1) @ np.asarray(T, np.float64) @ _about_z(turns0).T + 0.0)
 
 
-def turned_size(size: Size, turns: int) -> Size:
-    """Size after quarter turns: swapped when their number is odd."""
-    return (size[1], size[0]) if turns % 2 else size
-
-
 def _about_z(turns: int) -> Floats:
     c, s = _QUARTERS[turns % 4]
     z = np.eye(4)
