@@ -136,6 +136,8 @@ def old_keys(config: Mapping[str, Any], of_item: Sequence[Any]) -> list[str]:
 
     >>> old_keys({"class": "Mine"}, [])
     []
+    >>> old_keys({"revision": 1, "base": {"revision": 1, "method": "sift"}, "matcher": "mnn"}, [])
+    []
     """
     version = library_versions(["cv2"]).get("cv2", "")
     try:
@@ -151,6 +153,8 @@ def _old_config(config: Mapping[str, Any], opencv: str) -> dict[str, Any]:
         raise KeyError("revision")
     if "base" in config:
         source = _known().normalise if "fitted" in config else _known().transforms
+        if "transform" not in config:  # a keypoint method with a matcher, which there was not
+            raise KeyError("transform")
         kept = {k: config[k] for k in ("transform", "fitted") if k in config}
         return {"base": _old_config(config["base"], opencv), "source": source, **kept}
     was = _known().classes[config["method"]]
