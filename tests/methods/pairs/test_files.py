@@ -122,6 +122,8 @@ def test_options_are_part_of_the_name_and_of_the_key(tmp_path):
     plain, shifted = method(tmp_path / "own"), method(tmp_path / "own", "?offset=-0.5")
     assert (plain.name, shifted.name) == ("files:own", "files:own?offset=-0.5")
     assert plain.key(w.items()[0]) != shifted.key(w.items()[0])
+    dump = w.write_superglue(tmp_path / "sg", w.world())
+    assert method(dump, "?resize=none&top=9").name == "files:sg?top=9&resize=none"
 
 
 def test_the_key_of_a_pair_changes_with_its_file_alone(tmp_path):

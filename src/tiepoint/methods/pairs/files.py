@@ -55,7 +55,9 @@ class MatchFiles:
             )
         if not found.resized and self.resize is not None:
             raise InputError(f"files:{path} holds {found.what} in original pixels; leave out `resize`")
-        self.name = f"files:{self.root.name}"
+        said = {"offset": self.offset or None, "top": top, "resize": resize_words(self.resize)}
+        query = "&".join(f"{k}={v}" for k, v in said.items() if v is not None)
+        self.name = f"files:{self.root.name}" + (f"?{query}" if query else "")
         self.warnings: list[str] = []
         self.config: dict[str, Any] = {
             "layout": found.what, "offset": self.offset, "top": top, "resize": self.resize
@@ -161,6 +163,15 @@ def parsed_resize(given: str | int | None) -> tuple[int, ...] | None:
     if found is None or int(found["w"]) == 0:
         raise InputError(f"`resize` is {given!r}; expected 640x480, 1600 (the longer side) or none")
     return (int(found["w"]),) if found["h"] is None else (int(found["w"]), int(found["h"]))
+
+
+def resize_words(resize: tuple[int, ...] | None) -> str | None:
+    """`resize` as it is written.
+
+    >>> resize_words((640, 480)), resize_words((-1,))
+    ('640x480', 'none')
+    """
+    return None if resize is None else "none" if resize == (-1,) else "x".join(map(str, resize))
 
 
 def turned_around(arrays: Arrays, where: str) -> dict[str, NDArray[Any]]:

@@ -17,7 +17,7 @@ from ...datasets.pairs.read import read_pairs
 from ...model.errors import InputError, UnknownNameError
 from ...model.hashing import hash_json
 from ...model.records import Records
-from ...model.units import Arrays, Features, Item, Unit
+from ...model.units import Arrays, Features, ImageFacts, Item, Unit
 from ..base import OpenTask, Task
 from ..options import Names, TaskOptions
 
@@ -117,8 +117,11 @@ class OpenPairs(OpenTask):
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """One per pair."""
-        return tuple(Item(name, self.task.content(pair)) for name, pair in self.pairs.items())
+        """One per pair, with the names and sizes of its images, by which match files are found and read."""
+        return tuple(
+            Item(name, self.task.content(pair), images=_images(pair), truth=pair.definition())
+            for name, pair in self.pairs.items()
+        )
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
@@ -154,6 +157,14 @@ class OpenPairs(OpenTask):
         return self.task.compare_pair(
             self.pairs[unit.key], features.arrays(unit.items[0]), self.options, comparison
         )
+
+
+def _images(pair: ImagePair) -> tuple[ImageFacts, ...]:
+    paths = (pair.image0, pair.image1)
+    return tuple(
+        ImageFacts(f"{pair.name}/{side}" if path is None else path.as_posix(), size)
+        for side, (path, size) in enumerate(zip(paths, pair.sizes(), strict=True))
+    )
 
 
 class PairsTask(Task):
