@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 
 from ...model.errors import InputError
@@ -13,7 +14,7 @@ POSELIB_SERIES = "2.0."
 _MISSING = {
     "cv2": "this estimator needs OpenCV: pip install 'tiepoint[opencv]'",
     "poselib": "this estimator needs PoseLib 2.0: pip install 'tiepoint[pose]'",
-    "pydegensac": "this estimator needs pydegensac (not repeatable: it has no seed): pip install pydegensac",
+    "pydegensac": "this estimator needs pydegensac (it draws anew at every call): pip install pydegensac",
 }
 
 
@@ -32,18 +33,18 @@ def library(name: str) -> Any:
     return module
 
 
-def check_poselib(version: str) -> None:
+def check_poselib(found: str) -> None:
     """Refuse a PoseLib that is not of series 2.0.
 
     >>> check_poselib("2.0.5")
     """
-    if not version.startswith(POSELIB_SERIES):
+    if not found.startswith(POSELIB_SERIES):
         raise InputError(
-            f"PoseLib {version} names its options differently and would ignore ours; "
+            f"PoseLib {found} names its options differently and would ignore ours; "
             "install a 2.0 release: pip install 'tiepoint[pose]'"
         )
 
 
 def library_versions(*names: str) -> dict[str, str]:
     """Versions of libraries by name, in the order given: part of what a result depends on."""
-    return {name: str(getattr(library(name), "__version__", "unknown")) for name in names}
+    return {name: str(getattr(library(name), "__version__", None) or version(name)) for name in names}
