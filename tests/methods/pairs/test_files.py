@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import h5py
 import match_world as w
 import numpy as np
@@ -221,6 +223,12 @@ def test_truncated_hdf5(tmp_path):
     whole = (folder / "predictions.h5").read_bytes()
     (folder / "predictions.h5").write_bytes(whole[: len(whole) // 2])
     refused(folder, "predictions.h5: is truncated")
+
+
+def test_without_h5py_its_extra_is_named(tmp_path, monkeypatch):
+    folder = w.write_glue_factory(tmp_path / "g", w.world())
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    refused(folder, r"needs the package 'h5py': pip install 'tiepoint\[hdf5\]'")
 
 
 def test_absent_pairs_are_all_named_at_once(tmp_path):
