@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..methods.legacy_keys import old_keys
+from ..methods.pairs.from_keypoints import MEMO
 from ..model.hashing import hash_json
 from ..model.units import Item
 from ..store.atomic import atomic_file
@@ -103,7 +104,9 @@ def _measure(context: Context, item: Item) -> dict[str, Any]:
     def call() -> object:
         return context.method.extract(item, payload)
 
-    seconds = np.array(repeated(call)) / count
+    with MEMO.paused():
+        seconds = np.array(repeated(call)) / count
+        peak = peak_memory_bytes(call)
     low, median, high = np.percentile(seconds, [25, 50, 75])
     return {
         "per": UNIT[context.method.family],
@@ -111,6 +114,6 @@ def _measure(context: Context, item: Item) -> dict[str, Any]:
         "time_quartiles_s": [float(low), float(high)],
         "repeats": len(seconds),
         "batch": count,
-        "peak_memory_bytes": peak_memory_bytes(call),
+        "peak_memory_bytes": peak,
         "machine": about.machine(),
     }

@@ -110,6 +110,16 @@ def test_an_image_is_described_once_however_many_pairs_it_is_in():
     assert thing.calls == 3
 
 
+def test_what_takes_the_time_of_a_method_finds_nothing_kept():
+    thing = Drawn()
+    method = resolve(thing, family="pairs")
+    method.extract(item(), tuple(IMAGES[:2]))
+    with MEMO.paused():
+        method.extract(item(), tuple(IMAGES[:2]))
+    method.extract(item(), tuple(IMAGES[:2]))
+    assert thing.calls == 4
+
+
 def test_the_memo_is_bounded():
     memo, made = Memo(1000), []
     for key in "abcabc":
