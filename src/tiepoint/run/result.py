@@ -119,7 +119,7 @@ class Run:
         return pd.DataFrame(rows, columns=[*SCORE_ORDER, *extra])
 
     def value(self, metric: str, group: str = "all", protocol: str = "exact") -> float:
-        """One score, by the name of its metric or another that the task knows; a KeyError says what there is."""
+        """One score, by a name of its metric that the task knows; a KeyError says what there is."""
         found = {(s["metric"], s["group"], s["protocol"]): s["value"] for s in self.stored.scores}
         for name in (metric, stored_task(self.task).info.other_names.get(metric)):
             if (name, group, protocol) in found:
