@@ -316,3 +316,42 @@ def test_killed_at_random_moments_the_next_start_resumes(data: Path, tmp_path: P
     fresh = subprocess.run(clean, capture_output=True, text=True, check=True)
     assert scores(finished.stdout) == scores(fresh.stdout)
     assert not list(store.rglob("*.parquet.tmp"))
+
+
+def test_what_is_printed_first_and_the_form_of_files_change_no_run(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rows(*more: object) -> list[dict[str, object]]:
+        task = ("--task", "hpatches-v1/matching", "--benchmark", "all_easy_illum", "--data", data)
+        text = out(capsys, "run", "pixels", *task, "--store", tmp_path / "s", *more, "--json")
+        found: list[dict[str, object]] = json.loads(text)["scores"]
+        return found
+
+    plain = rows()
+    first = rows("-o", "mean_over=reference_patches")
+    written = rows("--write-results", tmp_path / "r", "--results-form", "document", "-o", "neighbours=3")
+    assert plain[0]["metric"] == "ap"
+    assert first[0]["metric"] == "map_query"
+    assert sorted(map(str, first)) == sorted(map(str, plain))  # the same values of the same run
+    assert written == plain
+    assert [p.relative_to(tmp_path / "r").as_posix() for p in (tmp_path / "r").rglob("*.results")] == [
+        "matching/pixels/all_easy_illum.results"
+    ]
+    stored = json.loads(out(capsys, "list", "runs", "--store", tmp_path / "s", "--json"))
+    assert len(stored) == 1
+    assert "neighbours" not in out(capsys, "show", stored[0]["run"], "--store", tmp_path / "s")
+
+
+def test_an_imbalanced_roc_area_is_marked_in_every_report(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = ("--task", "hpatches-v1/classification", "--benchmark", "all_diffseq_easy", "--data", data)
+    store = ("--store", tmp_path / "s")
+    out(capsys, "run", "pixels", *task, "--protocol", "hbench-2016", *store)
+    for form, mark in (("md", r" \***"), ("latex", " *}"), ("html", " *<span")):
+        path = tmp_path / f"report.{form}"
+        out(capsys, "report", "--out", path, "--format", form, *store)
+        text = path.read_text()
+        assert mark in text
+        assert "auc balance=balanced" in text
+        assert "* ROC area (auc) of an imbalanced list" in text

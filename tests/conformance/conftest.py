@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures of the conformance tests: the program, called in an empty folder; and which promises are open.
-
-`not_yet.txt` lists the tests of what the documents promise and the program does not do yet. They are not run;
-whoever builds one of these takes its line away.
-"""
+"""Fixtures of the conformance tests: the program, called in an empty folder."""
 
 from __future__ import annotations
 
@@ -23,12 +19,3 @@ def tiepoint(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TIEPOINT_STORE", raising=False)
     return Program(capsys)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of open promises."""
-    here = Path(__file__).parent
-    listed = set((here / "not_yet.txt").read_text().splitlines())
-    mine = {f"{i.path.name}::{i.name}": i for i in items if here in i.path.parents}
-    for name in listed & set(mine):
-        mine[name].add_marker(pytest.mark.xfail(reason="an open promise, see docs/conformance.md", run=False))

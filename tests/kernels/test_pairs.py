@@ -213,3 +213,11 @@ def test_wrong_input_is_explained(change, message):
 def test_masked_l1_needs_an_even_number_of_columns():
     with pytest.raises(InputError, match="side by side"):
         pair_distances(np.ones((2, 3)), np.ones((2, 3)), [0], [0], distance="masked_l1")
+
+
+def test_functions_that_compiled_code_calls_have_names_of_their_own():
+    """Code kept on disk knows what it calls by name: closures of one name were taken for each other."""
+    from tiepoint.kernels import _lanes
+
+    sums = (_lanes.sum_squares, _lanes.sum_squares_single, _lanes.sum_absolute)
+    assert [f.py_func.__qualname__ for f in sums] == ["sum_squares", "sum_squares_single", "sum_absolute"]

@@ -118,53 +118,76 @@ def popcount(typingctx: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
+# Every function below has a name of its own: compiled code that is kept on disk refers to what it calls by
+# name, and two functions of one name (closures of a factory) would be taken for each other.
+
+
 @njit(nogil=True, error_model="numpy")
 def _squared(a: Any, i: int, b: Any, j: int, k: int) -> float:
-    return (np.float64(a[i, k]) - np.float64(b[j, k])) ** 2
+    return (np.float64(a[i, k]) - np.float64(b[j, k])) ** 2 if k < a.shape[1] else 0.0
 
 
 @njit(nogil=True, error_model="numpy")
 def _squared_single(a: Any, i: int, b: Any, j: int, k: int) -> float:
-    return np.float64(np.float32(a[i, k]) - np.float32(b[j, k])) ** 2
+    return np.float64(np.float32(a[i, k]) - np.float32(b[j, k])) ** 2 if k < a.shape[1] else 0.0
 
 
 @njit(nogil=True, error_model="numpy")
 def _magnitude(a: Any, i: int, b: Any, j: int, k: int) -> float:
-    return abs(np.float64(a[i, k]) - np.float64(b[j, k]))
+    return abs(np.float64(a[i, k]) - np.float64(b[j, k])) if k < a.shape[1] else 0.0
 
 
-def _summed(lanes: Any, term: Any) -> Any:
-    """A sum over the columns of two rows: whole vectors by `lanes`, the rest by `term`.
-
-    Coordinate k goes to lane k mod 8. Past the end of the row 0 is added, which leaves a lane's bits alone.
-    """
-
-    @njit(nogil=True, error_model="numpy")
-    def at(a: Any, i: int, b: Any, j: int, k: int) -> float:
-        return term(a, i, b, j, k) if k < a.shape[1] else 0.0
-
-    @njit(nogil=True, error_model="numpy")
-    def total(a: Any, i: int, b: Any, j: int) -> float:
-        s = lanes(a, i, b, j)
-        d = a.shape[1]
-        k = d & -8
-        if k == d:
-            return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
-        s0, s1 = s[0] + at(a, i, b, j, k), s[1] + at(a, i, b, j, k + 1)
-        s2, s3 = s[2] + at(a, i, b, j, k + 2), s[3] + at(a, i, b, j, k + 3)
-        s4, s5 = s[4] + at(a, i, b, j, k + 4), s[5] + at(a, i, b, j, k + 5)
-        s6 = s[6] + at(a, i, b, j, k + 6)
-        return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s[7]))
-
-    return total
+@njit(nogil=True, error_model="numpy")
+def _whole(s: Any) -> float:
+    return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
 
 
-sum_squares = _summed(_square_lanes, _squared)
-"""Reference value of l2: the sum over k of (a[i,k] - b[j,k])^2."""
-sum_squares_single = _summed(_single_lanes, _squared_single)
-"""The same of float32 rows with differences rounded to float32, as NumPy subtracts them."""
-sum_absolute = _summed(_absolute_lanes, _magnitude)
-"""Reference value of l1: the sum over k of |a[i,k] - b[j,k]|."""
+@njit(nogil=True, error_model="numpy")
+def _with_rest(s: Any, r0: float, r1: float, r2: float, r3: float, r4: float, r5: float, r6: float) -> float:
+    """The lanes with the columns behind the last whole vector: k goes to lane k mod 8, 0 past the end."""
+    s0, s1, s2, s3 = s[0] + r0, s[1] + r1, s[2] + r2, s[3] + r3
+    return ((s0 + s1) + (s2 + s3)) + (((s[4] + r4) + (s[5] + r5)) + ((s[6] + r6) + s[7]))
+
+
+@njit(nogil=True, error_model="numpy")
+def sum_squares(a: Any, i: int, b: Any, j: int) -> float:
+    """Reference value of l2: the sum over k of (a[i,k] - b[j,k])^2."""
+    s, k = _square_lanes(a, i, b, j), a.shape[1] & -8
+    if k == a.shape[1]:
+        return _whole(s)
+    r0, r1, r2 = _squared(a, i, b, j, k), _squared(a, i, b, j, k + 1), _squared(a, i, b, j, k + 2)
+    r3, r4, r5 = _squared(a, i, b, j, k + 3), _squared(a, i, b, j, k + 4), _squared(a, i, b, j, k + 5)
+    return _with_rest(s, r0, r1, r2, r3, r4, r5, _squared(a, i, b, j, k + 6))
+
+
+@njit(nogil=True, error_model="numpy")
+def sum_squares_single(a: Any, i: int, b: Any, j: int) -> float:
+    """The same of float32 rows with differences rounded to float32, as NumPy subtracts them."""
+    s, k = _single_lanes(a, i, b, j), a.shape[1] & -8
+    if k == a.shape[1]:
+        return _whole(s)
+    r0, r1, r2 = (
+        _squared_single(a, i, b, j, k),
+        _squared_single(a, i, b, j, k + 1),
+        _squared_single(a, i, b, j, k + 2),
+    )
+    r3, r4, r5 = (
+        _squared_single(a, i, b, j, k + 3),
+        _squared_single(a, i, b, j, k + 4),
+        _squared_single(a, i, b, j, k + 5),
+    )
+    return _with_rest(s, r0, r1, r2, r3, r4, r5, _squared_single(a, i, b, j, k + 6))
+
+
+@njit(nogil=True, error_model="numpy")
+def sum_absolute(a: Any, i: int, b: Any, j: int) -> float:
+    """Reference value of l1: the sum over k of |a[i,k] - b[j,k]|."""
+    s, k = _absolute_lanes(a, i, b, j), a.shape[1] & -8
+    if k == a.shape[1]:
+        return _whole(s)
+    r0, r1, r2 = _magnitude(a, i, b, j, k), _magnitude(a, i, b, j, k + 1), _magnitude(a, i, b, j, k + 2)
+    r3, r4, r5 = _magnitude(a, i, b, j, k + 3), _magnitude(a, i, b, j, k + 4), _magnitude(a, i, b, j, k + 5)
+    return _with_rest(s, r0, r1, r2, r3, r4, r5, _magnitude(a, i, b, j, k + 6))
 
 
 @njit(nogil=True)

@@ -83,7 +83,8 @@ def _markdown(section: Section) -> str:
     for row in table.rows:
         cells = []
         for c in row.cells:
-            value = f"**{c.value}**" if c.best else c.value
+            text = c.value.replace("*", r"\*")
+            value = f"**{text}**" if c.best else text
             cells.append(f"{value} [{c.interval}]" if c.interval else value)
         lines.append("| " + " | ".join([markdown_text(row.name), row.letters, *cells]) + " |")
     if any(table.chance):

@@ -14,6 +14,7 @@ from ..store.manifest import Manifest
 from ..store.runs import StoredRun
 from ..store.store import Store
 from ..store.values import Table, ValueStore
+from ..tasks import stored_task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,10 +119,12 @@ class Run:
         return pd.DataFrame(rows, columns=[*SCORE_ORDER, *extra])
 
     def value(self, metric: str, group: str = "all", protocol: str = "exact") -> float:
-        """One score; a KeyError names what there is."""
-        for s in self.stored.scores:
-            if (s["metric"], s["group"], s["protocol"]) == (metric, group, protocol):
-                return float("nan") if s["value"] is None else float(s["value"])
+        """One score, by a name of its metric that the task knows; a KeyError says what there is."""
+        found = {(s["metric"], s["group"], s["protocol"]): s["value"] for s in self.stored.scores}
+        for name in (metric, stored_task(self.task).info.other_names.get(metric)):
+            if (name, group, protocol) in found:
+                value = found[name, group, protocol]
+                return float("nan") if value is None else float(value)
         known = sorted({(s["metric"], s["group"], s["protocol"]) for s in self.stored.scores})[:20]
         raise KeyError(f"no score {metric!r} for {group!r} under {protocol!r}; there are {known}")
 

@@ -269,7 +269,7 @@ def test_zero_rows_that_are_kept_are_ordinary_vectors(world, tmp_path, distance)
     expected = np.mean(list(tool.retrieval_matlab(plain, *where, None, distance).values()))
     assert close(retrieval.value("map", "all", "hpatches-matlab"), expected)
     missed = scores("matching", on_bad="miss")
-    assert missed.value("map", "all", "hpatches-matlab") < matching.value("map", "all", "hpatches-matlab")
+    assert missed.value("map", "all", "hpatches-matlab") != matching.value("map", "all", "hpatches-matlab")
     assert np.isnan(missed.value("map", "all", "hpatches-python"))
     assert any(
         w.startswith("hpatches-python: no number exists") and "keep-zeros" in w for w in missed.warnings

@@ -227,6 +227,7 @@ def test_nan_of_a_method_reaches_the_tools_comparison(tmp_path, transform):
 
         assert value("true_map_micro", "exact") == 0.5  # the first query is a miss
         assert value("true_map_micro", "workbench") == 1
+        assert value("true_map_macro", "workbench") == value("true_map_macro_by_scene", "workbench") == 1
         assert value("total_queries_processed", "workbench") == 2
         for task in ("verification", "retrieval", "images", "matching"):
             for protocol in TASKS.load(f"keypoints/{task}").protocols:

@@ -127,7 +127,7 @@ def with_better(task: Task, columns: Sequence[Column], scores: Iterable[Mapping[
     found: list[Column] = []
     for column in columns:
         better = task.instead(column) if column in marked else None
-        found += [column] if better is None else [better, column]
+        found += [column] if better is None or better in marked else [better, column]
     return list(dict.fromkeys(found))
 
 

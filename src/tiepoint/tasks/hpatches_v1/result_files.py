@@ -17,7 +17,7 @@ from ...model.records import Records
 from ...model.units import Features
 from .matching_compare import listed_neighbours
 from .opened import WRITTEN, GetArrays
-from .protocols import PROTOCOLS, printed_classification, printed_matching, rules_of
+from .protocols import PROTOCOLS, as_distance, printed_classification, printed_matching, rules_of
 
 
 def printed(records: Records) -> NDArray[np.float64]:
@@ -67,10 +67,9 @@ def _recorded(records: Records, wanted: int) -> Iterator[Neighbours]:
 
 
 def _found_again(records: Records, arrays: GetArrays, wanted: int | None) -> Iterator[Neighbours]:
-    """As many neighbours as wanted or as there are, from the features."""
+    """As many neighbours as wanted or as there are, from the features; writing rounds them to six digits."""
     rules = rules_of("hbench-2016")
     features = Features(arrays, str(records.meta["distance"]))
     for a, b in records.meta["pairs"]:
         index, distance = listed_neighbours(features, a, b, wanted)
-        printed = [printed_matching(records, row, rules) for row in distance]
-        yield Neighbours(a, b, index, np.stack(printed))
+        yield Neighbours(a, b, index, as_distance(records, distance, rules))
