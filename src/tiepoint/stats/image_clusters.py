@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 RESAMPLES = 2000
 FEWEST_IMAGES = 6
+_AT_ONCE = 4_000_000
 
 
 def image_interval(
@@ -18,6 +19,7 @@ def image_interval(
     images: Sequence[tuple[str, str]],
     weights: NDArray[np.float64],
     *,
+    classes: Sequence[str] | None = None,
     level: float = 0.95,
     resamples: int = RESAMPLES,
 ) -> tuple[float, float] | None:
@@ -25,12 +27,14 @@ def image_interval(
 
     In a resample an image that was drawn k times has weight k, and a pair the product of its two images'
     weights and its own. The interval speaks of other images **of the same scenes**, never of new scenes.
-    Draws without any pair are drawn again. None below 6 images.
+    Draws without any pair are drawn again. With `classes` as many images of each class are drawn as it has.
+    None below 6 images, or below 6 images of a class.
 
     Args:
         values: (n,) value of each pair; NaN is left out.
         images: the two images of each pair.
         weights: (n,) of the pairs.
+        classes: the class of each pair, whose images are drawn by themselves.
         level: coverage aimed at.
         resamples: number of draws, seeded by the names of the images.
 
@@ -40,7 +44,8 @@ def image_interval(
     True
     """
     names = sorted({name for pair in images for name in pair})
-    if len(names) < FEWEST_IMAGES:
+    strata = _strata(names, images, classes or [""] * len(images))
+    if min(map(len, strata), default=0) < FEWEST_IMAGES:
         return None
     place = {name: i for i, name in enumerate(names)}
     known = np.isfinite(values)
@@ -50,10 +55,26 @@ def image_interval(
     rng = np.random.Generator(np.random.PCG64(seed))
     drawn: list[NDArray[np.float64]] = []
     while sum(map(len, drawn)) < resamples:
-        counts = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=resamples)
-        weight = counts[:, first] * counts[:, second] * weights[known]
-        total = weight.sum(axis=1)
-        drawn.append((weight @ values[known])[total > 0] / total[total > 0])
+        counts = np.zeros((resamples, len(names)))
+        for members in strata:
+            n = len(members)
+            counts[:, members] += rng.multinomial(n, np.full(n, 1 / n), size=resamples)
+        for some in np.array_split(counts, max(1, resamples * len(first) // _AT_ONCE)):
+            weight = some[:, first] * some[:, second] * weights[known]
+            total = weight.sum(axis=1)
+            drawn.append((weight @ values[known])[total > 0] / total[total > 0])
     means = np.concatenate(drawn)[:resamples]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def _strata(
+    names: Sequence[str], images: Sequence[tuple[str, str]], classes: Sequence[str]
+) -> list[NDArray[np.int64]]:
+    """Places of the images of each class; an image of several classes is of the first."""
+    own: dict[str, str] = {}
+    for pair, label in zip(images, classes, strict=True):
+        for name in pair:
+            own.setdefault(name, label)
+    labels = np.array([own[name] for name in names])
+    return [np.flatnonzero(labels == label).astype(np.int64) for label in sorted(set(labels.tolist()))]

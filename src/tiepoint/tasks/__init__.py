@@ -48,7 +48,14 @@ for _family, _room, _names in (
             family=_family,
         )
 TASKS.add("tss", "tiepoint.tasks.dense.tss:TASK", family="dense")
-TASKS.add("pose/relative", "tiepoint.tasks.pairs.relative:TASK", family="pairs")
+for _name, _target in (
+    ("pose/relative", "relative:TASK"),
+    ("wxbs/fundamental", "wxbs:FUNDAMENTAL"),
+    ("wxbs/points", "wxbs:POINTS"),
+    ("evd/homography", "evd:TASK"),
+    ("semantic/pck", "semantic:TASK"),
+):
+    TASKS.add(_name, f"tiepoint.tasks.pairs.{_target}", family="pairs")
 
 
 def stored_task(name: str) -> Task:

@@ -54,6 +54,25 @@ PROPOSAL_FLOW = """@inproceedings{ham2016proposal,
   year      = {2016}
 }"""
 
+WXBS = """@inproceedings{mishkin2015wxbs,
+  author    = {Dmytro Mishkin and Jiri Matas and Michal Perdoch and Karel Lenc},
+  title     = {{WxBS}: Wide Baseline Stereo Generalizations},
+  booktitle = {British Machine Vision Conference (BMVC)},
+  year      = {2015}
+}"""
+EVD = """@article{mishkin2015mods,
+  author  = {Dmytro Mishkin and Jiri Matas and Michal Perdoch},
+  title   = {{MODS}: Fast and Robust Method for Two-View Matching},
+  journal = {Computer Vision and Image Understanding},
+  year    = {2015}
+}"""
+SPAIR = """@article{min2019spair,
+  author  = {Juhong Min and Jongmin Lee and Jean Ponce and Minsu Cho},
+  title   = {{SPair-71k}: A Large-scale Benchmark for Semantic Correspondence},
+  journal = {arXiv:1908.10543},
+  year    = {2019}
+}"""
+
 
 @dataclass(frozen=True)
 class MetricInfo:

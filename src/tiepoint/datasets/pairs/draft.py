@@ -32,6 +32,8 @@ _SHAPES = {
     "ids": (-1,),
     "box0": (4,),
     "box1": (4,),
+    "visible0": (-1,),
+    "visible1": (-1,),
     "crossval": (-1,),
 }
 

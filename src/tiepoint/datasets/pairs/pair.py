@@ -41,7 +41,8 @@ class ImagePair:
     `K0`, `K1` are in pixels of the original images, the centre of the first pixel at (`centre`, `centre`);
     x1 = R x0 + t with `T_0to1` = [R | t]. `turns` counts the quarter turns (counter-clockwise, as `np.rot90`)
     that `images()` applies; K, T, sizes and truth are those of the turned images. `truth` may have "corrs"
-    (n, 4), "H" (3, 3), "points0", "points1" (n, 2) with "ids" (n,), "box0", "box1" (4,) as x1 y1 x2 y2, all
+    (n, 4), "H" (3, 3), "points0", "points1" (n, 2) with "ids" (n,), "visible0", "visible1" (ids of
+    all keypoints of each image, also of those the other lacks), "box0", "box1" (4,) as x1 y1 x2 y2, all
     in original pixels whose first centre is (0, 0). An image that is named and absent is allowed where
     its size is given: its matches may come from files.
     """

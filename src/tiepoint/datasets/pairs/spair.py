@@ -31,7 +31,8 @@ def spair_drafts(root: Path, findings: Findings) -> list[Draft] | None:
         raise InputError(f"{split} does not exist; give the folder of another split of {root}")
     base = split.parent.parent
     findings.folders = (base / "JPEGImages", *findings.folders)
-    drafts = []
+    drafts: list[Draft] = []
+    seen: dict[Path, list[int] | None] = {}
     for file in sorted(split.glob("*.json")):
         try:
             entry = read_json(file)
@@ -42,11 +43,17 @@ def spair_drafts(root: Path, findings: Findings) -> list[Draft] | None:
         if lacking:
             findings.problems.append(f"{file.name} lacks {', '.join(lacking)}")
             continue
-        drafts.append(_published(file, entry, split.name, findings))
+        drafts.append(_published(file, entry, split.name, seen, findings))
     return drafts
 
 
-def _published(file: Path, entry: Mapping[str, Any], split: str, findings: Findings) -> Draft:
+def _published(
+    file: Path,
+    entry: Mapping[str, Any],
+    split: str,
+    seen: dict[Path, list[int] | None],
+    findings: Findings,
+) -> Draft:
     category = str(entry["category"])
     stems = file.stem.partition(":")[0].split("-")
     names = [entry.get("src_imname"), entry.get("trg_imname")]
@@ -58,6 +65,12 @@ def _published(file: Path, entry: Mapping[str, Any], split: str, findings: Findi
     truth |= {"box0": entry["src_bndbox"], "box1": entry["trg_bndbox"]}
     if "kps_ids" in entry:
         truth["ids"] = entry["kps_ids"]
+        for side, name in enumerate(names):
+            own = file.parents[2] / "ImageAnnotation" / category / f"{Path(name or '').stem}.json"
+            if own not in seen:
+                seen[own] = _visible(own, findings)
+            if seen[own] is not None:
+                truth[f"visible{side}"] = seen[own]
     sizes = [_size(entry.get(key), f"{file.name}, {key}", findings) for key in ("src_imsize", "trg_imsize")]
     return Draft(
         file.name,
@@ -68,6 +81,17 @@ def _published(file: Path, entry: Mapping[str, Any], split: str, findings: Findi
         truth=truth,
         facts={**{key: entry[key] for key in FACTS if key in entry}, "split": split},
     )
+
+
+def _visible(file: Path, findings: Findings) -> list[int] | None:
+    """Numbers of all keypoints that an image has; None without its own annotation."""
+    if not file.is_file():
+        return None
+    keypoints = read_json(file).get("kps")
+    if not isinstance(keypoints, dict):
+        findings.problems.append(f"{file.name}: expected `kps` with a number and [x, y] or null each")
+        return None
+    return sorted(int(number) for number, place in keypoints.items() if place is not None)
 
 
 def _size(value: Any, where: str, findings: Findings) -> Size | None:

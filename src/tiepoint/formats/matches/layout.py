@@ -12,7 +12,7 @@ from .answers import AnswerFiles
 from .glue_factory import GlueFactoryFiles
 from .hloc import HlocFiles
 from .loftr import NAME, LoftrFiles
-from .own import OwnFiles, read_npz
+from .own import ALONE, OwnFiles, read_npz
 from .source import Source
 from .superglue import ENDING, SuperGlueFiles
 from .table import MatchTables, is_match_table
@@ -56,7 +56,7 @@ def recognise(root: Path) -> Source | None:
 
 def _is_own(path: Path) -> bool:
     names = set(read_npz(path))
-    return {"points0", "points1"} <= names or bool({"flow", "answers"} & names)
+    return {"points0", "points1"} <= names or bool(ALONE & names)
 
 
 def _hdf5(paths: list[Path]) -> list[Source]:

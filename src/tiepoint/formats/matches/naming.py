@@ -18,6 +18,8 @@ T = TypeVar("T")
 TWO = "|"
 """Between two names that a file keeps apart."""
 JOINTS = ("--", "_", "-", TWO)
+BACK = "-back"
+"""Ends the name of a pair that is asked about from image 1 to image 0."""
 
 
 class Wanted(NamedTuple):
@@ -71,8 +73,8 @@ def find(known: Mapping[str, T], wanted: Wanted) -> tuple[T, bool] | None:
     `known` has texts as `flat` and `pair_text` make them. The name of the pair is tried first, then those of
     its images.
 
-    >>> find({"b_a": 1}, Wanted("x", ("s/a.png", "s/b.png")))
-    (1, True)
+    >>> find({"b_a": 1}, Wanted("x", ("s/a.png", "s/b.png"))), find({"s-x": 2}, Wanted("s/x-back"))
+    ((1, True), (2, True))
     """
     for text in (flat(wanted.name), flat(wanted.name).replace("--", TWO)):
         if text in known:
@@ -83,6 +85,9 @@ def find(known: Mapping[str, T], wanted: Wanted) -> tuple[T, bool] | None:
             for text, flipped in _joined(sides[0][i], sides[1][j]):
                 if text in known:
                     return known[text], flipped
+    forward = flat(wanted.name).removesuffix(BACK)
+    if forward != flat(wanted.name) and forward in known:
+        return known[forward], True
     turned = "--".join(reversed(flat(wanted.name).split("--")))
     return (known[turned], True) if "--" in wanted.name and turned in known else None
 

@@ -18,8 +18,13 @@ from ...model.units import Arrays
 from .naming import flat
 from .source import float16_remarks
 
-NAMES = ("points0", "points1", "confidence", "keypoints0", "keypoints1", "flow", "flow_confidence", "answers")
+NAMES = (
+    "points0", "points1", "confidence", "keypoints0", "keypoints1", "flow", "flow_confidence",
+    "answers", "F", "H",
+)  # fmt: skip
 """Arrays that are read, as features of a pair have them."""
+ALONE = frozenset({"flow", "answers", "F", "H"})
+"""Each of them says enough about a pair."""
 _DAMAGED = (
     ValueError, OSError, EOFError, KeyError, RuntimeError, SyntaxError, MemoryError, zipfile.BadZipFile,
     zlib.error,
@@ -45,10 +50,13 @@ def read_npz(path: str | Path) -> dict[str, NDArray[Any]]:
 
 
 def read_matches(path: str | Path) -> Arrays:
-    """Features of a pair from our ``.npz``: `points0` and `points1` (n, 2), or `flow`, or `answers`."""
+    """Features of a pair from our ``.npz``: `points0` and `points1` (n, 2), `flow`, `answers`, `F` or `H`."""
     arrays = {name: a for name, a in read_npz(path).items() if name in NAMES}
-    if not ({"points0", "points1"} <= set(arrays) or {"flow", "answers"} & set(arrays)):
-        raise FormatError(path, "has no points0 and points1 (n, 2), no flow (h, w, 2) and no answers (q, 2)")
+    if not ({"points0", "points1"} <= set(arrays) or ALONE & set(arrays)):
+        raise FormatError(
+            path,
+            "has no points0 and points1 (n, 2), no flow (h, w, 2), no answers (q, 2) and no F or H (3, 3)",
+        )
     return arrays
 
 

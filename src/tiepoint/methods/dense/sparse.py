@@ -26,14 +26,30 @@ def interpolated_flow(points1: Points, points2: Points, size: tuple[int, ...]) -
     >>> interpolated_flow(np.array([[0.0, 0.0]]), np.array([[2.0, 1.0]]), (1, 2)).tolist()
     [[[2.0, 1.0], [2.0, 1.0]]]
     """
+    if len(points1) == 0:
+        return np.full((*size, 2), 1e10, np.float32)
+    y, x = np.mgrid[: size[0], : size[1]]
+    return np.asarray(_displacements(points1, points2, x, y), np.float32)
+
+
+def interpolated_points(points1: Points, points2: Points, queries: Points) -> Points:
+    """Where queries (q, 2) end up by matches (n, 2), by the rule of `interpolated_flow`; NaN with no match.
+
+    >>> interpolated_points(np.zeros((1, 2)), np.ones((1, 2)), np.array([[5.0, 2.0]])).tolist()
+    [[6.0, 3.0]]
+    """
+    if len(points1) == 0 or len(queries) == 0:
+        return np.full((len(queries), 2), np.nan)
+    moved = _displacements(points1, points2, queries[:, 0], queries[:, 1])
+    return np.asarray(queries + moved, np.float64)
+
+
+def _displacements(points1: Points, points2: Points, x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
     from scipy.spatial import QhullError
 
-    if len(points1) == 0:
-        return np.full((*size, 2), 1e10, np.float32)
     _, first = np.unique(points1, axis=0, return_index=True)
     start, moved = points1[np.sort(first)], (points2 - points1)[np.sort(first)]
-    y, x = np.mgrid[: size[0], : size[1]]
     flow = NearestNDInterpolator(start, moved)(x, y)
     if len(start) >= 4:
         try:
@@ -41,7 +57,7 @@ def interpolated_flow(points1: Points, points2: Points, size: tuple[int, ...]) -
         except QhullError:  # all matches on one line: no triangles
             inside = np.full_like(flow, np.nan)
         flow = np.where(np.isnan(inside), flow, inside)
-    return np.asarray(flow, np.float32)
+    return np.asarray(flow)
 
 
 class MatchedFeatures:

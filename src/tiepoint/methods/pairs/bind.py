@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...formats.image.read import to_grey
 from ...model.errors import InputError, TiepointError, UnitError
 from ...model.units import Arrays, Item
-from .forms import as_array, check_kind, flow_arrays, form_of, match_arrays, point_array
+from .forms import as_array, check_kind, flow_arrays, form_of, match_arrays, matrix_array, point_array
 
 Image = NDArray[np.uint8]
 Sizes = list[tuple[int, int] | None]
@@ -37,7 +37,8 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     Images are uint8 (h, w, 3) RGB, or (h, w) where the object says ``colour = "grey"``. The payload of an
     item is (image0, image1), with `queries` and `truth` where it has them. The features are `points0`,
     `points1` and, where given, `confidence`, `keypoints0` and `keypoints1` (numbers of keypoints, (1,)); or
-    `flow` float32 with `flow_confidence`; or `answers` (q, 2), NaN where a point has none. `distance` has no
+    `flow` float32 with `flow_confidence`; or `answers` (q, 2), NaN where a point has none; or a matrix `F` or
+    `H` (3, 3) from image 1 to image 2, NaN where there is none. `distance` has no
     meaning here. An `on_bad` other than ``error`` would have no effect and is refused.
     """
     if on_bad != "error":
@@ -147,9 +148,13 @@ def _named(made: Mapping[str, Any], kind: str | None, sizes: Sizes, count: int |
         for side in ("keypoints0", "keypoints1"):
             if made.get(side) is not None:
                 out[side] = as_array(made[side], where).reshape(-1)[:1].astype(np.int64)
+    for matrix in ("F", "H"):
+        if made.get(matrix) is not None:
+            out[matrix] = matrix_array(made[matrix], where, matrix)
     if not out:
         raise InputError(
-            f"{where}: expected points0 and points1, a flow, or answers; found {', '.join(made) or 'nothing'}"
+            f"{where}: expected points0 and points1, a flow, answers, F or H; "
+            f"found {', '.join(made) or 'nothing'}"
         )
     return out
 

@@ -176,9 +176,9 @@ def resize_words(resize: tuple[int, ...] | None) -> str | None:
 
 def turned_around(arrays: Arrays, where: str) -> dict[str, NDArray[Any]]:
     """Matches of the reversed pair; a flow or answers have no reverse."""
-    if not {"points0", "points1"} <= set(arrays):
+    if {"flow", "answers"} & set(arrays):
         raise InputError(
-            f"{where} is there in the other direction only, and only matches can be turned around"
+            f"{where} is there in the other direction only, and a flow or answers cannot be turned around"
         )
     swapped = {
         "points0": "points1",
@@ -186,7 +186,12 @@ def turned_around(arrays: Arrays, where: str) -> dict[str, NDArray[Any]]:
         "keypoints0": "keypoints1",
         "keypoints1": "keypoints0",
     }
-    return {swapped.get(name, name): value for name, value in arrays.items()}
+    made = {swapped.get(name, name): value for name, value in arrays.items()}
+    if "F" in made:
+        made["F"] = np.asarray(made["F"]).T
+    if "H" in made and np.isfinite(made["H"]).all():
+        made["H"] = np.linalg.inv(np.asarray(made["H"], np.float64))
+    return made
 
 
 def _same_images(item: Item, key: str, items: Sequence[Item]) -> bool:

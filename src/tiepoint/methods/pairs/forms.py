@@ -99,6 +99,17 @@ def point_array(given: Any, where: str, what: str, count: int | None = None) -> 
     return points
 
 
+def matrix_array(given: Any, where: str, what: str) -> NDArray[np.float64]:
+    """A fundamental matrix or homography (3, 3) as float64; all NaN stands for none."""
+    made = as_array(given, where)
+    if made.shape != (3, 3):
+        raise InputError(f"{where}: {what} has shape {made.shape}, not (3, 3)")
+    matrix = made.astype(np.float64)
+    if not np.isfinite(matrix).all() and not np.isnan(matrix).all():
+        raise InputError(f"{where}: {what} is not finite; where there is none, let all of it be NaN")
+    return matrix
+
+
 def match_arrays(
     parts: Parts, sizes: Sequence[tuple[int, int] | None], where: str
 ) -> dict[str, NDArray[Any]]:

@@ -118,10 +118,11 @@ class OpenPairs(OpenTask):
     @cached_property
     def items(self) -> tuple[Item, ...]:
         """One per pair, with the names and sizes of its images, by which match files are found and read."""
-        return tuple(
-            Item(name, self.task.content(pair), images=_images(pair), truth=pair.definition())
-            for name, pair in self.pairs.items()
-        )
+        return tuple(self.item(pair) for pair in self.pairs.values())
+
+    def item(self, pair: ImagePair) -> Item:
+        """A pair as what a method is run on."""
+        return Item(pair.name, self.task.content(pair), images=_images(pair), truth=pair.definition())
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
@@ -129,11 +130,12 @@ class OpenPairs(OpenTask):
         chosen = self.options.model_dump(
             mode="json", exclude={"scenes", "images", *self.task.scoring_options}
         )
+        same = [self.task.name, chosen, self.task.versions(self.options)]
         return tuple(
             Unit(
                 name,
                 (name,),
-                hash_json([self.task.name, pair.definition(), chosen, self.task.versions(self.options)]),
+                hash_json([*same, name, pair.scene, dict(pair.facts), pair.definition()]),
             )
             for name, pair in self.pairs.items()
         )
@@ -173,13 +175,19 @@ class PairsTask(Task):
     family = "pairs"
     needs: ClassVar[str]
     options: type[PairsOptions] = PairsOptions
+    opened: ClassVar[type[OpenPairs]] = OpenPairs
     scoring_options: ClassVar[frozenset[str]] = frozenset()
     """Options that no comparison depends on."""
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenPairs:
         """Bind to a file or folder of pairs; everything wrong with it is told at once."""
         chosen = self.options.read(self.name, options)
-        return OpenPairs(self, read_pairs(Path(data), needs=self.needs, images=chosen.images), chosen)
+        found = read_pairs(Path(data), needs=self.needs, images=chosen.images)
+        return self.opened(self, self.selected(found, chosen), chosen)
+
+    def selected(self, data: PairSet, options: Any) -> PairSet:
+        """The pairs that the options leave, all by default."""
+        return data
 
     def content(self, pair: ImagePair) -> str:
         """Hash of what a method is given for a pair."""

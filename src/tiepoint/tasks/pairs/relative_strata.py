@@ -51,7 +51,5 @@ def _bins(
 
 def _number(record: Records, name: str) -> float:
     """The value of a pair, NaN where it is not known."""
-    if name == "matches":
-        return float(record.meta["matches"])
-    found = record.meta["strata"].get(name)
+    found = record.meta["matches"] if name == "matches" else record.meta["strata"].get(name)
     return float("nan") if found is None else float(found)
