@@ -177,7 +177,8 @@ class Recipe:
         opened = task.open(Path(self.data), self.options)
         root = Path(self.root)
         fit = Fitting(opened, root, fit_on=None if self.fit_on is None else Path(self.fit_on))
-        method = resolve(self.method, family=task.family, fit=fit, **self.method_options)
+        method = resolve(self.method, family=task.family_for(self.method), fit=fit, **self.method_options)
+        opened = opened.for_family(method.family)
         return Context(task, opened, method, FeatureCache(root / "features"), RecordStore(root / "records"))
 
 

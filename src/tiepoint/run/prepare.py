@@ -175,9 +175,10 @@ class _Desk:
         if task is None:
             return
         with self.checks.noting():
-            ready = self.shared.get(f"{task.family} {own}") or self._ready(request, task, opened)
+            family = task.family_for(request.method)
+            ready = self.shared.get(f"{family} {own}") or self._ready(request, task, opened)
             if not ready.fit.log:
-                self.shared[f"{task.family} {own}"] = ready
+                self.shared[f"{family} {own}"] = ready
             self.ready[key, own] = ready
             ready.items.update({i.key: i for i in self._items(request, task, opened, ready.method)})
 
@@ -213,7 +214,7 @@ class _Desk:
         if method.check is None:
             return ()
         if opened is not None:
-            return opened.items
+            return opened.for_family(method.family).items
         if method.has is None or task.family != "patches":
             return ()
         return [item for item in self._dataset(request.data) if method.has(item)]
@@ -247,7 +248,8 @@ class _Desk:
         protocols = checked_protocols(task, request.protocols)
         seconds = self.seconds.pop(key, 0.0)
         method = _named(ready.method, request)
-        return Prepared(request, task, protocols, self.opened[key], method, ready.fit, seconds)
+        opened = self.opened[key].for_family(method.family)
+        return Prepared(request, task, protocols, opened, method, ready.fit, seconds)
 
 
 def _named(method: Method, request: Request) -> Method:
@@ -260,7 +262,8 @@ def _resolve(request: Request, task: Task, root: Path, fit: Callable[..., Any]) 
     from ..methods.resolve import resolve
 
     spec = located(request.method, root)
-    method: Method = resolve(spec, family=task.family, fit=fit, **request.method_options)
+    family = task.family_for(request.method)
+    method: Method = resolve(spec, family=family, fit=fit, **request.method_options)
     return method
 
 

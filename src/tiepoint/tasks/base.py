@@ -82,6 +82,10 @@ class OpenTask:
             "name a dataset to fit it on with `fit_on`"
         )
 
+    def for_family(self, family: str) -> OpenTask:
+        """The task as methods of a family see it: itself, unless it takes several families."""
+        return self
+
     def notices(self, protocols: Sequence[str]) -> Sequence[str]:
         """What the user should know about this data under these protocols; by default `warnings`."""
         return self.warnings
@@ -129,6 +133,10 @@ class Task:
     def rule_of_comparison(self, comparison: str) -> int:
         """The highest number among the protocols that score a comparison: its records are of that age."""
         return max((n for p, n in self.rules.items() if self.comparison(p) == comparison), default=1)
+
+    def family_for(self, method: Any) -> str:
+        """Family in which a method is looked up, given its specification or object: that of the task."""
+        return self.family
 
     def metric(self, name: str) -> MetricInfo:
         """Facts of a metric; of one that the task does not declare, that it is a fraction."""

@@ -15,7 +15,8 @@ from tiepoint.metrics.homography import homography_accuracy, homography_auc
 from tiepoint.model.errors import InputError
 from tiepoint.model.units import Features
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.keypoints.geometry import TASK, estimate_homography
+from tiepoint.tasks.keypoints.geometry import TASK
+from tiepoint.tasks.keypoints.geometry_exact import estimate_homography
 from tiepoint.tasks.keypoints.matchers import neighbours, select
 from tiepoint.tasks.keypoints.opened import ImageFeatures
 

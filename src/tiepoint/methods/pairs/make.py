@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ...model.errors import InputError, UnknownNameError
 from ...model.registry import PLUGGED
+from ..base import Method
+from ..keypoints.detect.features import holds_features
 from ..keypoints.spec import split_detector
 from ..names import METHODS
-from ..spec import Spec
+from ..spec import FilesSpec, Spec, parse_spec
+from ..user_code import load_from_file
 from .bind import EDGES
 
 KEYPOINT_EDGES = ("extract", "extract_item", "detect", "lookup")
@@ -71,3 +75,54 @@ def choose(thing: Any) -> str:
     if any(hasattr(thing, edge) for edge in EDGES):
         return "pairs"
     return "keypoints" if any(hasattr(thing, edge) for edge in KEYPOINT_EDGES) else "pairs"
+
+
+def family_of_geometry(method: Any) -> str:
+    """Whether a method for image sequences finds ``keypoints`` in each image or sees ``pairs`` of them.
+
+    A keypoint method stays one unless its specification names a matcher. Pairs are the matchers, flows and
+    match files, and classes and objects that have ``match`` and find no keypoints.
+
+    >>> [family_of_geometry(m) for m in ("sift", "sift?matcher=mnn", "dis", "constant")]
+    ['keypoints', 'pairs', 'pairs', 'keypoints']
+    """
+    if isinstance(method, Method):
+        return method.family
+    if isinstance(method, tuple):
+        return "keypoints"
+    if not isinstance(method, str):
+        return _sees_pairs(method)
+    if not isinstance(method, FilesSpec) and split_matcher(method)[1]:
+        return "pairs"
+    parsed = parse_spec(method)
+    if parsed.is_python_file:
+        made = load_from_file(parsed.base.name, str(parsed.base.argument)).made_of
+        return _sees_pairs(made)
+    if parsed.base.name == "files":
+        return _of_files(str(parsed.base.argument))
+    name = parsed.base.name
+    if split_detector(str(parsed.base)).detector is not None or f"keypoints/{name}" in METHODS:
+        return "keypoints"
+    if any(f"{family}/{name}" in METHODS for family in ("pairs", "dense")):
+        return "pairs"
+    return _sees_pairs(METHODS.load(name)) if f"{PLUGGED}/{name}" in METHODS else "keypoints"
+
+
+def _sees_pairs(thing: Any) -> str:
+    """By what a class or object has; ``lookup_item`` alone tells nothing."""
+    edges = set(EDGES) - {"lookup_item"}
+    finds = any(hasattr(thing, edge) for edge in KEYPOINT_EDGES)
+    return "pairs" if not finds and any(hasattr(thing, edge) for edge in edges) else "keypoints"
+
+
+def _of_files(path: str) -> str:
+    """Matches of pairs and flows are ``pairs``; a folder of anything else is left to keypoints."""
+    from ...formats.matches.answers import AnswerFiles
+    from ...formats.matches.layout import recognise
+
+    root = Path(path).expanduser()
+    found = recognise(root) if root.is_dir() else None
+    if found is not None and not isinstance(found, AnswerFiles):
+        return "pairs"
+    flows = root.is_dir() and not holds_features(root) and next(root.rglob("flow1.flo"), None) is not None
+    return "pairs" if flows else "keypoints"

@@ -4,33 +4,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field, computed_field
+from pydantic import BeforeValidator, Field, computed_field
 
-from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
-from ...geometry.covisibility import centre, covisible
-from ...geometry.homography import corner_error, inverse, project
-from ...metrics.repeatability import matching_accuracy
-from ...model.errors import InputError
+from ...datasets.sequences import ImageSequences
+from ...methods.pairs.make import family_of_geometry
+from ...methods.sources import library_versions
 from ...model.records import Records
 from ...model.units import Features
-from ..base import MetricInfo, TaskInfo
-from .geometry_scores import OWN_MATCHER, THRESHOLDS_PX, score_exact
-from .matchers import MATCHERS, matcher_hash, neighbours, select, user_matches
-from .opened import CITE, LICENCE, ImageFeatures, KeypointTask, OpenKeypoints
+from ..base import Column, MetricInfo, StepTable, TaskInfo
+from ..options import ascending
+from .geometry_exact import compare_exact
+from .geometry_opened import OpenGeometry
+from .geometry_scores import GIVEN, limits_under, score_exact, whole
+from .homography.compare import homography_records
+from .homography.d2net import NAME as D2NET
+from .homography.d2net import d2net_records, score_d2net
+from .homography.frames import parse_frame
+from .homography.protocols import LEFT_OUT, PROTOCOLS, protocol_under
+from .homography.scores import score_homographies
+from .homography.steps import ARROW, chain, d2net_steps, step_tables
+from .matchers import matcher_hash
+from .opened import CITE, LICENCE, KeypointTask
 from .options import SceneOptions
 
-ESTIMATORS = ("magsac", "ransac")
-CONFIDENCE = 0.9999
-_FEWEST = 4
-Row = dict[str, Any]
+NEWER: Mapping[str, Any] = {
+    "tau_px": [], "sequences": None, "frame": None, "permutation_seed": 0, "top_keypoints": None
+}  # fmt: skip
+"""Options that the first version did not have, with their defaults: these leave identities as they were."""
+
+
+def _thresholds(value: Any) -> tuple[float, ...]:
+    if value == () or value == []:
+        return ()
+    try:
+        return tuple(whole(px) for px in ascending(value))
+    except ValueError as e:
+        raise ValueError(f"tau_px: {e}") from None
+
+
+def _frame(value: Any) -> str:
+    return str(parse_frame(str(value)))
 
 
 class GeometryOptions(SceneOptions):
-    """Options of `keypoints/geometry`; thresholds are fixed (1 to 10 px), so there is no tolerance to set."""
+    """Options of `keypoints/geometry`."""
 
     seed: int = 0
     """Seed of the random order that breaks ties between equally near neighbours."""
@@ -48,116 +70,43 @@ class GeometryOptions(SceneOptions):
     """A matcher of yours beside ours, ``my.py:Class`` with ``match(features1, features2)``: group
     ``matcher=own``."""
 
+    tau_px: Annotated[tuple[float, ...], BeforeValidator(_thresholds)] = ()
+    """Thresholds in pixels beside those that a protocol has, such as 0.5,10."""
+
+    sequences: Annotated[Literal["108", "116"], BeforeValidator(str)] | None = None
+    """HPatches without the eight sequences of large images that many papers leave out (108), or with them
+    (116), under every protocol; by default each protocol counts its own."""
+
+    frame: Annotated[str, BeforeValidator(_frame)] | None = None
+    """Pixels of the papers' homography protocols instead of their own: original; short:SIDE or long:SIDE,
+    with :round or :trunc behind it for whole sides; unit:SIDE for original images whose pixels are
+    min(w2, h2)/SIDE, or divided:SIDE for errors alone."""
+
+    permutation_seed: int = 0
+    """Seed of the orders of matches under `dad`, which shuffles them."""
+
+    top_keypoints: Annotated[int, Field(ge=1)] | None = None
+    """Keypoints of highest response that `d2net` matches; all by default."""
+
     @computed_field
     def matcher_source(self) -> str | None:
         """Hash of the source of that matcher."""
         return matcher_hash(self.matcher)
 
-
-def estimate_homography(
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
-    *,
-    estimator: str,
-    threshold_px: float,
-    max_iterations: int,
-) -> tuple[NDArray[np.float64] | None, int]:
-    """Homography from points (m, 2) of the first image to those of the second, and its number of inliers.
-
-    None and 0 where fewer than four matches exist or the estimator gives up. The threshold is part of the
-    protocol and the same for every method.
-    """
-    try:
-        import cv2
-    except ImportError as e:
-        raise InputError("keypoints/geometry needs OpenCV: pip install 'tiepoint[opencv]'") from e
-    if len(first) < _FEWEST:
-        return None, 0
-    flag = cv2.USAC_MAGSAC if estimator == "magsac" else cv2.RANSAC
-    cv2.setRNGSeed(0)  # RANSAC and USAC start from here; without it a second call may differ
-    matrix, inliers = cv2.findHomography(
-        np.ascontiguousarray(first, np.float64).reshape(-1, 1, 2),
-        np.ascontiguousarray(second, np.float64).reshape(-1, 1, 2),
-        flag,
-        threshold_px,
-        maxIters=max_iterations,
-        confidence=CONFIDENCE,
-    )
-    if matrix is None or not np.isfinite(matrix).all():
-        return None, 0
-    return np.asarray(matrix, np.float64), int(np.asarray(inliers).sum())
+    def settings(self) -> dict[str, Any]:
+        """The options that decide about records; `NEWER` ones only where they are set."""
+        plain = super().settings()
+        return {name: value for name, value in plain.items() if name not in NEWER or value != NEWER[name]}
 
 
-def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
-    """Records of a scene: one row per image pair with all its counts and errors."""
-    sequences = opened.sequences
-    first, *others = sequences.images(scene)
-    source = opened.features_of(features, scene, first)
-    rows = []
-    for k in others:
-        target = opened.features_of(features, scene, k)
-        h, sizes = sequences.homography(scene, k), (sequences.size(scene, first), sequences.size(scene, k))
-        row = _detections(source, target, h, sizes)
-        rows.append(row | _matches(source, target, h, sizes, opened.options, features.distance, row))
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+def _compare(comparison: str, opened: OpenGeometry, scene: str, features: Features) -> Records:
+    """Homographies of a scene under a protocol, or on the way from one to `exact`."""
     options = opened.options.settings()
-    meta = {"scene": scene, "kind": sequences.kind(scene), "images": others, "options": options}
-    return Records("pair", columns, meta)
-
-
-def _detections(source: ImageFeatures, target: ImageFeatures, h: NDArray[np.float64], sizes: Any) -> Row:
-    """Shared view and one-to-one correspondences of the locations, at every threshold."""
-    here, there = locations(source.xy).xy, locations(target.xy).xy
-    found = answers(
-        h, here, there, source_size=sizes[0], target_size=sizes[1], tau_px=max(THRESHOLDS_PX), policy="mutual"
-    )
-    back = covisible(inverse(h), there, sizes[1], sizes[0])
-    within = found.error_px[:, None] <= np.array(THRESHOLDS_PX)[None]
-    return {
-        "visible_first": int((found.status != OUT_OF_VIEW).sum()),
-        "visible_second": int(back.visible.sum()),
-        "corresponding": within.sum(axis=0),
-        "error_sum_px": (within * found.error_px[:, None]).sum(axis=0),
-    }
-
-
-def _matches(
-    source: ImageFeatures, target: ImageFeatures, h: Any, sizes: Any, options: Any, distance: str, row: Row
-) -> Row:
-    """Matches of every matcher, their errors, and the homographies estimated from them."""
-    found = neighbours(source, target, distance=distance, seed=options.seed)
-    places, spots = locations(source.xy).of, locations(target.xy).of
-    out: Row = {}
-    for matcher in MATCHERS if options.matcher is None else (*MATCHERS, OWN_MATCHER):
-        if matcher == OWN_MATCHER:
-            matches = user_matches(options.matcher, source, target, distance=distance)
-        else:
-            matches = select(found, matcher, ratio=options.ratio)
-        a, b = source.xy[matches.first], target.xy[matches.second]
-        shown = project(h, a, reference=centre(sizes[0]))
-        error = np.nan_to_num(np.linalg.norm(shown - b, axis=1), nan=np.inf)
-        limits = np.array(THRESHOLDS_PX)
-        out[f"putative_{matcher}"] = len(a)
-        out[f"accuracy_{matcher}"] = matching_accuracy(error, limits)
-        # A location counts once, whichever of its orientations matched.
-        out[f"placed_{matcher}"] = np.array(
-            [
-                min(len(np.unique(places[matches.first[ok]])), len(np.unique(spots[matches.second[ok]])))
-                for ok in (error <= limit for limit in limits)
-            ]
-        )
-        for estimator in ESTIMATORS:
-            matrix, inliers = estimate_homography(
-                a,
-                b,
-                estimator=estimator,
-                threshold_px=options.ransac_px,
-                max_iterations=options.max_iterations,
-            )
-            name = f"{matcher}_{estimator}"
-            out[f"inliers_{name}"] = inliers
-            out[f"corner_px_{name}"] = np.inf if matrix is None else corner_error(matrix, h, sizes[0])
-    return out
+    if comparison.endswith(ARROW):
+        protocol = chain(comparison.removesuffix(ARROW), options)
+    else:
+        protocol = protocol_under(comparison, options)
+    return homography_records(opened, scene, features, protocol, comparison)
 
 
 def _tau(at: Mapping[str, str]) -> str:
@@ -201,8 +150,22 @@ class Geometry(KeypointTask):
                 )
             ),
             "homography_auc": MetricInfo(
-                lambda at: f"mean over image pairs of max(0, 1 - corner error / {_tau(at)})"
+                lambda at: (
+                    f"area under the recall curve of corner errors up to {_tau(at)}; under `exact` the mean "
+                    f"over image pairs of max(0, 1 - corner error / {_tau(at)})"
+                )
             ),
+            "mma_of_pairs": MetricInfo(
+                lambda at: (
+                    f"share of the matches whose error is at most {_tau(at)}, mean over the pairs there are"
+                )
+            ),
+            "match_precision": MetricInfo(
+                lambda at: (
+                    f"share of the matches whose mean transfer error is below {_tau(at)}, median of pairs"
+                )
+            ),
+            "failures": MetricInfo("estimator calls without a homography", unit="count", better="lower"),
             "putative_matches": MetricInfo("mean number of matches per image pair", unit="count"),
             "inliers": MetricInfo(
                 "mean number of matches per image pair that fit its homography", unit="count"
@@ -213,6 +176,7 @@ class Geometry(KeypointTask):
             "localisation_error_px",
             "matching_score",
             "mma",
+            "mma_of_pairs",
             "homography_accuracy",
             "homography_auc",
         ),
@@ -221,15 +185,84 @@ class Geometry(KeypointTask):
         licence=LICENCE,
     )
     options = GeometryOptions
-    comparisons: ClassVar = {"exact": compare_exact}
-    scorings: ClassVar = {"exact": score_exact}
+    protocols = ("exact", *PROTOCOLS, D2NET)
+    comparisons: ClassVar[Mapping[str, Any]] = {
+        "exact": compare_exact,
+        D2NET: d2net_records,
+        f"{D2NET}{ARROW}": partial(d2net_records, exact=True),
+        **{name: partial(_compare, name) for p in PROTOCOLS for name in (p, f"{p}{ARROW}")},
+    }
+    scorings: ClassVar = {
+        "exact": score_exact,
+        D2NET: score_d2net,
+        **{name: partial(score_homographies, name=name) for name in PROTOCOLS},
+    }
+
+    def table_columns(self, columns: Sequence[Column]) -> list[Column]:
+        """Under the papers' homography protocols the areas that they print."""
+        areas: list[Column] = [("homography_auc", f"tau_px={px}") for px in (1, 3, 5, 10)]
+        found = [column for column in areas if column in columns]
+        if not found or ("mma", "all") in columns:
+            return super().table_columns(columns)
+        return [*found, *(c for c in (("inliers", "all"), ("failures", "all")) if c in columns)]
+
+    def family_for(self, method: Any) -> str:
+        """Keypoint methods, and methods that see two images."""
+        return family_of_geometry(method)
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenGeometry:
+        """Bind to a folder of sequences; bad data and unknown options are errors."""
+        chosen = self.options.read(self.name, options)
+        sequences = ImageSequences(data, chosen.scenes)
+        if chosen.sequences == "108" and LEFT_OUT & set(sequences.scenes):
+            sequences = ImageSequences(data, [s for s in sequences.scenes if s not in LEFT_OUT])
+        return OpenGeometry(self, sequences, chosen)
+
+    def comparison(self, protocol: str) -> str:
+        """The estimator calls of a protocol; `roma` scores those of `dkm`."""
+        own = super().comparison(protocol)
+        return (PROTOCOLS[own].comparison if own in PROTOCOLS else "") or own
+
+    def facts_of(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
+        """Versions of the libraries that estimate, for all but `exact`, whose keys are older."""
+        if comparison in ("exact", D2NET):
+            return {}
+        return {"versions": library_versions(("cv2", "poselib", "pydegensac"))}
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """Matches without the confidence that a protocol goes by."""
+        told = super().warnings(records)
+        name = str(records[0].meta.get("protocol", "")) if records else ""
+        if name in ("loftr", "glue-factory") and not all(all(r.meta["scored"]) for r in records):
+            told.append(f"{name} goes by the confidence of matches, and there is none: all count the same")
+        return told
+
+    def between(self, protocols: Sequence[str]) -> tuple[str, ...]:
+        """One way to `exact` a protocol."""
+        if "exact" not in protocols:
+            return ()
+        return tuple(f"{p}{ARROW}" for p in protocols if p != "exact")
+
+    def conventions_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
+        """Homography areas and MMA after each step from a protocol to `exact`."""
+        tables: list[StepTable] = []
+        for comparison, walked in records.items():
+            if not comparison.endswith(ARROW) or not walked:
+                continue
+            name = comparison.removesuffix(ARROW)
+            if name == D2NET:
+                tables += d2net_steps(records[D2NET], walked, records["exact"])
+            else:
+                tables += step_tables(name, records[self.comparison(name)], walked)
+        return tables
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """Mean matching accuracy over the threshold, overall and by scene."""
         groups = [("all", list(records)), *((f"scene={r.meta['scene']}", [r]) for r in records)]
         for group, chosen in groups:
-            rows = np.concatenate([r["accuracy_mutual"] for r in chosen])
-            yield group, "mma", THRESHOLDS_PX, rows.mean(axis=0)
+            column = f"accuracy_{GIVEN}" if f"accuracy_{GIVEN}" in chosen[0].columns else "accuracy_mutual"
+            rows = np.concatenate([r[column] for r in chosen])
+            yield group, "mma", limits_under(chosen[0].meta.get("options", {})), rows.mean(axis=0)
 
 
 TASK = Geometry()
