@@ -32,7 +32,8 @@ def further_records(
         )
     if not known.dataset.path or not Path(known.dataset.path).exists():
         raise InputError(f"the dataset of run {run.id} is not at {known.dataset.path} any more; {again}")
-    request = Request(known.method.spec, known.task, Path(known.dataset.path), options=known.options)
+    data, protocols = Path(known.dataset.path), known.protocols
+    request = Request(known.method.spec, known.task, data, protocols, known.options)
     prepared = prepare(request, store.root)
     if prepared.opened.data_hash != known.dataset.hash:
         raise InputError(f"the dataset at {known.dataset.path} has changed since run {run.id}; {again}")

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
 from ...datasets.pairs.pair import ImagePair
+from ...geometry.two_view.estimators import estimator_versions
 from ...methods.sources import library_versions
+from ...model.errors import InputError
 from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Arrays
@@ -20,10 +22,21 @@ from ..options import several
 from .frames import Frame, parse_frame
 from .opened import OpenPairs, PairsOptions, PairsTask, matches_of
 from .relative_compare import pose_records
+from .relative_errors import Poses, row_errors
 from .relative_protocols import PROTOCOLS, PoseProtocol, exact_protocol
 from .relative_scores import HEADLINE_DEG, headline_rows, pair_shares, protocol_of, scores_of
-from .relative_steps import ARROW, chain, step_tables
+from .relative_steps import ARROW, chain, step_tables, walk_name
 
+CITE = (
+    "@inproceedings{sarlin2020superglue, title={{SuperGlue}: Learning Feature Matching with Graph Neural "
+    "Networks}, author={Sarlin, Paul-Edouard and DeTone, Daniel and Malisiewicz, Tomasz and Rabinovich, "
+    "Andrew}, booktitle={CVPR}, year={2020}}",
+    "@inproceedings{dai2017scannet, title={{ScanNet}: Richly-annotated {3D} Reconstructions of Indoor "
+    "Scenes}, author={Dai, Angela and Chang, Angel X. and Savva, Manolis and Halber, Maciej and Funkhouser, "
+    "Thomas and Nie{\\ss}ner, Matthias}, booktitle={CVPR}, year={2017}}",
+    "@inproceedings{li2018megadepth, title={{MegaDepth}: Learning Single-View Depth Prediction from Internet "
+    "Photos}, author={Li, Zhengqi and Snavely, Noah}, booktitle={CVPR}, year={2018}}",
+)
 _DEGREES = "share of the area under the recall curve of pose errors up to {} degrees"
 
 
@@ -68,6 +81,28 @@ class RelativeOptions(PairsOptions):
 
     cluster: Literal["scene", "image"] = "scene"
     """What intervals resample: scenes, or where there are few of them their images, labelled as such."""
+
+    only_under: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("estimator", "threshold_px", "side_px", "seeds", "cluster"), "exact"
+    )
+
+    @classmethod
+    def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
+        """Refuse options without effect, and protocols whose estimator is not installed: none is replaced."""
+        super().check_protocols(task, given, protocols)
+        chosen = cls.read(task, given)
+        if chosen.frame is not None and set(protocols) <= {"exact"}:
+            raise InputError(
+                f"option frame of {task} has no effect under exact, whose frame is `side_px`; ask for "
+                "another protocol too, or leave the option out"
+            )
+        for name in protocols:
+            made = exact_protocol(**_exact_options(chosen)) if name == "exact" else PROTOCOLS[name]
+            for setting in made.settings:
+                try:
+                    estimator_versions(setting.estimator)
+                except InputError as e:
+                    raise InputError(f"protocol {name} of {task}: {e}") from e
 
 
 def _at(words: str) -> Any:
@@ -115,6 +150,7 @@ class RelativePose(PairsTask):
         },
         columns=("auc", "accuracy", "precision", "matches", "inliers", "failures"),
         table_note="auc is the area up to 5, 10 and 20 degrees",
+        cite=CITE,
         licence="ScanNet: terms of use on request; MegaDepth: images under their own licences",
     )
 
@@ -159,7 +195,7 @@ class RelativePose(PairsTask):
     def compare_pair(self, pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> Records:
         """Estimated poses of one pair under every setting of a protocol."""
         matches = matches_of(arrays, pair.name)
-        budgets = (0, *options.budget)
+        budgets = (0,) if comparison.endswith(ARROW) else (0, *options.budget)
         chosen = [matches if b == 0 else matches.best(b, pair.name) for b in budgets]
         protocol = self.settings(comparison, options, pair.dataset)
         meta = {
@@ -195,29 +231,29 @@ class RelativePose(PairsTask):
         return told
 
     def between(self, protocols: Sequence[str]) -> tuple[str, ...]:
-        """One chain a protocol that shares no comparison with another before it."""
+        """A walk from each protocol to `exact`; protocols that share a comparison share it."""
         if "exact" not in protocols:
             return ()
-        return tuple(f"{p}{ARROW}" for p in protocols if p not in ("exact", "imc"))
+        return tuple(dict.fromkeys(walk_name(p) for p in protocols if p != "exact"))
 
     def conventions_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
         """Areas after each step from a protocol to `exact`."""
-        exact = protocol_of(records["exact"], "exact")
+        last = records["exact"]
+        exact = protocol_of(last, "exact")
         tables: list[StepTable] = []
-        for comparison, walked in records.items():
-            if comparison.endswith(ARROW) and walked:
-                name = comparison.removesuffix(ARROW)
-                tables += step_tables(name, records[self.comparison(name)], walked, exact)
+        for name in self.protocols[1:]:
+            own, walked = records.get(self.comparison(name)), records.get(walk_name(name))
+            if own and walked:
+                tables += step_tables(name, own, walked, last, exact)
         return tables
 
     def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """Share of the area up to 10 degrees of each pair, for galleries."""
-        from .relative_errors import Poses
-
         if not records or records[0].meta["protocol"] != "exact":
             return
         poses, protocol = Poses(records), protocol_of(records, "exact")
-        table = pair_shares(poses, protocol, headline_rows(poses, protocol), HEADLINE_DEG)
+        errors = row_errors(poses, protocol)[2]
+        table = pair_shares(poses, errors, headline_rows(poses, protocol), HEADLINE_DEG)
         for record, value in zip(records, table.mean(axis=0), strict=True):
             yield str(record.meta["pair"]), float(value)
 

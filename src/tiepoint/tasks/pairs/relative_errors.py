@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +34,16 @@ class Poses:
         """Place of the record of each row."""
         return np.repeat(np.arange(len(self.records)), [len(r) for r in self.records])
 
-    def __getitem__(self, column: str) -> NDArray[np.generic]:
-        return np.concatenate([r[column] for r in self.records]) if self.records else np.empty(0)
+    @cached_property
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        return {}
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        """A column of all rows; joined once."""
+        if column not in self._columns:
+            parts = [r[column] for r in self.records]
+            self._columns[column] = np.concatenate(parts) if parts else np.empty(0)
+        return self._columns[column]
 
     @cached_property
     def truth(self) -> Floats:
@@ -63,6 +72,7 @@ class Poses:
             e_t = np.where(has_baseline(true[:, :3, 3]), e_t, 0.0)
         return e_t, e_R
 
+    @cached_property
     def failed(self) -> Rows:
         """Rows without a usable pose: no model, a number that is not finite, or no translation."""
         R, t = self.moved
@@ -132,7 +142,7 @@ def row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Floats, Fl
         own = setting == number
         failed, value = ~ok, one.failure
         if scoring.failure is not None:
-            failed, value = poses.failed(), scoring.failure
+            failed, value = poses.failed, scoring.failure
         elif one.success == "eloftr":
             failed = eloftr_failed(R, t)
         if value is not None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -142,7 +142,7 @@ def _areas(
     made.append(one("rotation_error_deg", float(np.median(e_R))))
     made.append(one("translation_error_deg", float(np.median(e_t))))
     made.append(one("inliers", float(np.mean(np.asarray(poses["inliers"])[order]))))
-    failed = poses.failed()[order]
+    failed = poses.failed[order]
     made.append(one("failures", float(len(np.unique(poses.pair[order][failed])))))
     return made
 
@@ -167,7 +167,7 @@ def _once(
 def _maa_by_scene(poses: Poses, order: NDArray[np.int64], e: Floats) -> float:
     """Mean over scenes of the mean over repeats of the area in whole degrees."""
     scenes = np.array([str(r.meta["scene"]) for r in poses.records])[poses.pair[order]]
-    repeat = np.asarray(poses["repeat"])[order]
+    repeat = poses["repeat"][order]
     rows = [
         np.mean([maa(e[(scenes == s) & (repeat == k)], MAA_DEG) for k in np.unique(repeat[scenes == s])])
         for s in np.unique(scenes)
@@ -208,13 +208,17 @@ def _matching(record: Records) -> float:
 # `exact`.
 
 
-def pair_shares(poses: Poses, protocol: PoseProtocol, rows: Rows, threshold: float) -> Floats:
-    """(seeds, pairs): share of the area that each pair contributes under a seed, NaN where there is none."""
-    errors = row_errors(poses, protocol)[2]
-    seeds = int(np.asarray(poses["repeat"]).max(initial=0)) + 1
+def by_seed(poses: Poses, rows: Rows, values: Floats) -> Floats:
+    """(seeds, pairs): the value of each pair under a seed, NaN where there is none."""
+    seeds = int(poses["repeat"].max(initial=0)) + 1
     table = np.full((seeds, len(poses.records)), np.nan)
-    table[np.asarray(poses["repeat"])[rows], poses.pair[rows]] = auc_shares(errors[rows], threshold)
+    table[poses["repeat"][rows], poses.pair[rows]] = values[rows]
     return table
+
+
+def pair_shares(poses: Poses, errors: Floats, rows: Rows, threshold: float) -> Floats:
+    """(seeds, pairs): share of the area that each pair contributes under a seed."""
+    return by_seed(poses, rows, auc_shares(errors, threshold))
 
 
 def pair_weights(records: Sequence[Records]) -> Floats:
@@ -227,67 +231,72 @@ def pair_weights(records: Sequence[Records]) -> Floats:
 
 def _sums(records: Sequence[Records], values: Floats, weights: Floats, chance: float | None = None) -> Sums:
     """Weighted sums over the pairs of each scene."""
-    names = sorted({str(r.meta["scene"]) for r in records})
+    names, of = np.unique([str(r.meta["scene"]) for r in records], return_inverse=True)
     kind = {str(r.meta["scene"]): str(r.meta["dataset"]) or "other" for r in records}
-    of = np.array([names.index(str(r.meta["scene"])) for r in records])
     known = np.isfinite(values)
     total = np.bincount(of[known], weights=(values * weights)[known], minlength=len(names))
     count = np.bincount(of[known], weights=weights[known], minlength=len(names))
     sums = None if chance is None else np.asarray(chance * count, np.float64)
     counted = np.asarray(count, np.float64)
-    return Sums(tuple(names), tuple(kind[s] for s in names), np.asarray(total, np.float64), counted, sums)
+    scenes = tuple(map(str, names))
+    return Sums(scenes, tuple(kind[s] for s in scenes), np.asarray(total, np.float64), counted, sums)
 
 
 def _exact(poses: Poses, protocol: PoseProtocol) -> list[Score]:
     records, weights = poses.records, pair_weights(poses.records)
+    errors = row_errors(poses, protocol)
     made: list[Score] = []
     for budget in budgets_of(records):
         extra: dict[str, Any] = {"budget": budget} if budget else {}
         head = headline_rows(poses, protocol, budget)
-        made += _exact_group(poses, protocol, head, weights, extra, main=not budget)
+        made += _exact_group(poses, errors, head, weights, extra, main=not budget)
         for setting in protocol.settings:
             rows = rows_with(poses, protocol, setting.parts, budget)
-            made += _exact_group(poses, protocol, rows, weights, {**setting.parts, **extra}, main=False)
+            made += _exact_group(poses, errors, rows, weights, {**setting.parts, **extra}, main=False)
     made += _exact_matches(records, weights)
     return made
 
 
 def _exact_group(
-    poses: Poses, protocol: PoseProtocol, rows: Rows, weights: Floats, parts: Mapping[str, Any], *, main: bool
+    poses: Poses,
+    errors: tuple[Floats, Floats, Floats],
+    rows: Rows,
+    weights: Floats,
+    parts: Mapping[str, Any],
+    *,
+    main: bool,
 ) -> list[Score]:
     records = poses.records
     note = _note(records)
+    e_t, e_R, e = errors
     made: list[Score] = []
     for t in THRESHOLDS_DEG:
-        table = pair_shares(poses, protocol, rows, t)
-        sums = _sums(records, table.mean(axis=0), weights, chance=random_pose_auc(t))
+        table = pair_shares(poses, e, rows, t)
+        values = table.mean(axis=0)
+        sums = _sums(records, values, weights, chance=random_pose_auc(t))
         group = group_name(**parts, threshold_deg=t)
-        score = _with_images(micro("auc", sums, group=group, note=note), records, table.mean(axis=0), weights)
+        score = _with_images(micro("auc", sums, group=group, note=note), records, values, weights)
         made.append(score)
         if main and t == HEADLINE_DEG:
             made.insert(0, replace(score, group="all"))
             made += by_scene("auc", sums)
         made += _spread(table, weights, group)
         if main:
-            made += _by_strata(records, table.mean(axis=0), weights, t)
-        errors = row_errors(poses, protocol)[2]
-        right = _per_pair(poses, rows, (errors < t).astype(np.float64))
+            made += _by_strata(records, values, weights, t)
+        right = by_seed(poses, rows, (e < t).astype(np.float64)).mean(axis=0)
         made.append(micro("accuracy", _sums(records, right, weights), group=group))
     if not main:
         return made
-    e_t, e_R, e = row_errors(poses, protocol)
-    whole = _per_pair(poses, rows, np.clip(MAA_DEG - np.floor(e), 0, None) / MAA_DEG + 0.1 * (e == MAA_DEG))
-    made.append(micro("maa", _sums(records, whole, weights)))
+
+    def mean(metric: str, values: Floats) -> Score:
+        return micro(metric, _sums(records, by_seed(poses, rows, values).mean(axis=0), weights))
+
+    made.append(mean("maa", np.clip(MAA_DEG - np.floor(e), 0, None) / MAA_DEG + (e == MAA_DEG) / MAA_DEG))
     n = len(records)
-    made.append(
-        Score("rotation_error_deg", "all", _median(_per_pair(poses, rows, e_R, np.median), weights), n)
-    )
-    made.append(
-        Score("translation_error_deg", "all", _median(_per_pair(poses, rows, e_t, np.median), weights), n)
-    )
-    inliers = _per_pair(poses, rows, np.asarray(poses["inliers"], np.float64))
-    made.append(micro("inliers", _sums(records, inliers, weights)))
-    failed = _per_pair(poses, rows, poses.failed().astype(np.float64))
+    for metric, angle in (("rotation_error_deg", e_R), ("translation_error_deg", e_t)):
+        made.append(Score(metric, "all", _median(np.median(by_seed(poses, rows, angle), axis=0), weights), n))
+    made.append(mean("inliers", poses["inliers"].astype(np.float64)))
+    failed = by_seed(poses, rows, poses.failed.astype(np.float64)).max(axis=0)
     made.append(Score("failures", "all", float((failed > 0).sum()), n))
     return made
 
@@ -304,17 +313,6 @@ def _with_images(score: Score, records: Sequence[Records], values: Floats, weigh
     return replace(score, low=found[0], high=found[1], note=said)
 
 
-def _per_pair(poses: Poses, rows: Rows, values: Floats, rule: Callable[[Floats], Any] = np.mean) -> Floats:
-    """The mean (or another rule) over the seeds of each pair, (pairs,)."""
-    out = np.full(len(poses.records), np.nan)
-    place = np.flatnonzero(rows)
-    order = place[np.argsort(poses.pair[place], kind="stable")]
-    owners, starts = np.unique(poses.pair[order], return_index=True)
-    for owner, chosen in zip(owners, np.split(values[order], starts[1:]), strict=True):
-        out[owner] = rule(chosen)
-    return out
-
-
 def _median(values: Floats, weights: Floats) -> float:
     """Weighted median over pairs; the lower of two in the middle."""
     known = np.isfinite(values)
@@ -328,8 +326,8 @@ def _spread(table: Floats, weights: Floats, group: str) -> list[Score]:
     if len(table) < 2 or not np.isfinite(table).any():
         return []
     known = np.isfinite(table).all(axis=0)
-    by_seed = (table[:, known] * weights[known]).sum(axis=1) / weights[known].sum()
-    found = {"sd": by_seed.std(ddof=1), "min": by_seed.min(), "max": by_seed.max()}
+    scores = (table[:, known] * weights[known]).sum(axis=1) / weights[known].sum()
+    found = {"sd": scores.std(ddof=1), "min": scores.min(), "max": scores.max()}
     return [Score(f"auc_seed_{name}", group, float(value), len(table)) for name, value in found.items()]
 
 
