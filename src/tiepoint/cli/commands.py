@@ -14,6 +14,7 @@ from . import (
     import_cmd,
     keypoints_cmd,
     list_cmd,
+    pairs_cmd,
     report_cmd,
     run_cmd,
     score_cmd,
@@ -40,4 +41,5 @@ def mount(app: typer.Typer) -> None:
     app.add_typer(data_cmd.app, name="data")
     app.add_typer(keypoints_cmd.app, name="keypoints")
     app.add_typer(flow.app, name="flow")
+    app.add_typer(pairs_cmd.app, name="pairs")
     app.add_typer(store_cmd.app, name="store")

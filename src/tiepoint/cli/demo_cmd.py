@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from .common import print_json, print_tables, progress_bars, resumable
+from .common import notice, print_json, print_tables, progress_bars, resumable
 
 
 def demo(
@@ -22,15 +22,17 @@ def demo(
     Example: `tiepoint demo`
     """
     from ..report.export import write
-    from ..run.demo import run_demo
+    from ..run.demo import lacking, run_demo
     from ..run.machine import cores
 
+    if (missing := lacking()) is not None:
+        notice(missing)
     with progress_bars(not json_) as progress, resumable():
         runs, store = run_demo(out, jobs=jobs or cores(), progress=progress)
         report = out / "report.html"
         write(runs, report, "html", title="tiepoint demo", progress=progress)
     if json_:
-        print_json([row for r in runs for row in r.rows()], [])
+        print_json([row for r in runs for row in r.rows()], [] if missing is None else [missing])
         return
     print_tables(runs, [])
     print(f"\nstore: {store}\nreport: {report.resolve()}")

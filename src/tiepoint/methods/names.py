@@ -209,5 +209,6 @@ _register(
     ("constant", "canaries:Constant", None, "canary: everything goes to the centre"),
     ("random", "canaries:Random", None, "canary: matches anywhere, seeded by the images"),
     ("oracle", "canaries:Oracle", None, "canary: is told true correspondences"),
+    ("klt", "tracks:Klt", _CV, "corners tracked there and back"),
     ("vismatch", "vismatch:Vismatch", None, "vismatch:NAME, a matcher of that package"),
 )

@@ -10,9 +10,11 @@ from pathlib import Path
 from ..datasets.cut.make import cut_patches
 from ..datasets.cut.sequence import CutOptions
 from ..datasets.demo.make import make_demo
+from ..datasets.demo.stereo import make_stereo
 from ..datasets.hpatches.strips import HPatchesDataset
 from ..datasets.hpatches.task_files_2016 import V1Sizes, write_v1_tasks
-from ..model.errors import UnitError
+from ..geometry.two_view.libraries import library
+from ..model.errors import InputError, UnitError
 from ..store.store import Store
 from .context import limit_threads
 from .engine import evaluate
@@ -30,6 +32,7 @@ V2_TASKS = ("hpatches/verification", "hpatches/matching", "hpatches/retrieval")
 KEYPOINT_METHODS = ("sift", "rootsift", "orb")
 KEYPOINT_TASKS = ("keypoints/ranking", "keypoints/matching", "keypoints/geometry")
 DENSE_METHODS = ("dis", "farneback", "homography", "zero")
+PAIR_METHODS = ("sift?ratio=0.8", "orb?ratio=0.9", "klt")
 MAX_PATCHES = 160
 STREAMS = ("patches", "others")
 
@@ -53,12 +56,13 @@ def run_demo(out: Path, *, jobs: int = 1, progress: Progress = silent) -> tuple[
 
 
 def requests(out: Path, stream: str) -> list[Request]:
-    """What the demo runs: `patches`, or keypoints and dense pairs (`others`)."""
+    """What the demo runs: `patches`, or keypoints, dense pairs and poses (`others`)."""
     if stream == "others":
         sequences, dense = out / "sequences", out / "dense"
         keypoints = [(m, t) for t in KEYPOINT_TASKS for m in KEYPOINT_METHODS]
         found = [Request(m, t, sequences, _protocols(t)) for m, t in keypoints]
-        return found + [Request(m, "tss", dense, ("exact", "tss-cpp")) for m in DENSE_METHODS]
+        found += [Request(m, "tss", dense, ("exact", "tss-cpp")) for m in DENSE_METHODS]
+        return found + _pose_requests(out / "pose" / "pairs.json")
     miss = {"on_bad": "miss"}
     patches, v1 = out / "patches", {"tasks": str(out / "benchmarks")}
     # The published recipe calls some equal patches different; the clean lists do not.
@@ -68,6 +72,21 @@ def requests(out: Path, stream: str) -> list[Request]:
         *(Request(m, t, patches, old, v1, miss) for t in V1_TASKS for m in PATCH_METHODS),
         *(Request(m, t, patches, new, v2[t], miss) for t in V2_TASKS for m in PATCH_METHODS),
     ]
+
+
+def _pose_requests(pairs: Path) -> list[Request]:
+    """Relative poses; without PoseLib, OpenCV estimates them under `exact`."""
+    options = {} if lacking() is None else {"estimator": "opencv"}
+    return [Request(m, "pose/relative", pairs, ("exact", "superglue"), options) for m in PAIR_METHODS]
+
+
+def lacking() -> str | None:
+    """What the demo does without, and how to get it; None where everything is there."""
+    try:
+        library("poselib")
+    except InputError as e:
+        return f"{e}; the demo estimates poses by OpenCV instead"
+    return None
 
 
 def _run_streams(out: Path, progress: Progress) -> None:
@@ -106,14 +125,15 @@ def _protocols(task: str) -> tuple[str, ...]:
 
 def _make(out: Path, jobs: int, progress: Progress) -> None:
     """The data, unless an earlier demo left them whole."""
-    if (out / "made").exists():
-        return
-    progress("demo data", 0, 3)
-    made = make_demo(out)
-    progress("demo data", 1, 3)
-    cut_patches(made.sequences, out / "patches", options=CutOptions(max_patches=MAX_PATCHES), jobs=jobs)
-    progress("demo data", 2, 3)
-    sizes = V1Sizes(pools=((5, 1),))
-    write_v1_tasks(HPatchesDataset(out / "patches"), out / "benchmarks", sizes=sizes)
-    progress("demo data", 3, 3)
-    (out / "made").write_text("complete\n")
+    if not (out / "made").exists():
+        progress("demo data", 0, 3)
+        made = make_demo(out)
+        progress("demo data", 1, 3)
+        cut_patches(made.sequences, out / "patches", options=CutOptions(max_patches=MAX_PATCHES), jobs=jobs)
+        progress("demo data", 2, 3)
+        sizes = V1Sizes(pools=((5, 1),))
+        write_v1_tasks(HPatchesDataset(out / "patches"), out / "benchmarks", sizes=sizes)
+        progress("demo data", 3, 3)
+        (out / "made").write_text("complete\n")
+    if not (out / "pose" / "pairs.json").exists():  # written last
+        make_stereo(out / "pose")

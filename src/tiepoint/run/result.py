@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model.records import Records
@@ -52,7 +53,8 @@ class Run:
     """One method on one task.
 
     `scores` and `records` are pandas frames; `manifest` says how the numbers were made. `values` are the
-    scene values behind the scores, by protocol. `remarks` say what the scores that stand first are.
+    scene values behind the scores, by protocol. `remarks` say what the scores that stand first are. `root` is
+    the folder of the store that has its features.
     """
 
     stored: StoredRun
@@ -60,6 +62,7 @@ class Run:
     warnings: Sequence[str] = ()
     values: Mapping[str, Tables] = field(default_factory=dict, repr=False)
     remarks: Sequence[str] = ()
+    root: Path | None = field(default=None, repr=False)
 
     @classmethod
     def kept(
@@ -80,7 +83,9 @@ class Run:
             scores.sort(key=lambda s: (list(protocols).index(s["protocol"]), s["metric"] != first[0]))
         values = StoredTables(stored.manifest.values, store.values)
         remarks = () if first is None else (first[1],)
-        return cls(replace(stored, scores=scores), records, stored.manifest.warnings, values, remarks)
+        return cls(
+            replace(stored, scores=scores), records, stored.manifest.warnings, values, remarks, store.root
+        )
 
     @property
     def id(self) -> str:

@@ -15,6 +15,7 @@ from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Arrays, Features, Item, Unit
 from .info import Column, MetricInfo, TaskInfo
+from .matched import MatchedPair
 from .options import TaskOptions
 
 __all__ = ["Column", "MetricInfo", "OpenTask", "Size", "StepTable", "Task", "TaskInfo"]
@@ -101,6 +102,14 @@ class OpenTask:
     def true_flow(self, item: str) -> Any:
         """True flow on image 1 of a pair for the pictures of a report, None where there is none."""
         return None
+
+    def matched_pairs(self) -> Sequence[str]:
+        """Names of the pairs of images whose matches can be drawn; none by default."""
+        return ()
+
+    def matched(self, name: str, features: Features) -> MatchedPair:
+        """The matches of such a pair beside its truth."""
+        raise NotImplementedError
 
 
 class Task:
@@ -226,6 +235,10 @@ class Task:
     def rights(self, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
         """Share right of each pair of images: (item, share), an item once or in both directions."""
         return ()
+
+    def about_pair(self, records: Sequence[Records], pair: str) -> str:
+        """What the records of `exact` say about one pair of images, in words for the caption of a picture."""
+        return ""
 
     reads_results: ClassVar[bool] = False
     """Whether `records_from_results` reads result files; otherwise such files are a method `files:DIR`."""

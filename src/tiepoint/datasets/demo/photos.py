@@ -21,6 +21,7 @@ PHOTOS = {
     "coins": "coins.png",
     "gravel": "gravel.png",
     "motorcycle": "motorcycle_left.png",
+    "motorcycle-right": "motorcycle_right.png",
     "rocket": "rocket.jpg",
 }
 """Photograph -> file name in ``skimage/data``; all are part of the wheel itself, none is downloaded."""

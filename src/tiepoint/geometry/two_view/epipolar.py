@@ -101,7 +101,18 @@ def pixel_distances(x0: ArrayLike, x1: ArrayLike, K0: ArrayLike, K1: ArrayLike, 
     >>> pixel_distances([[0, 0]], [[30, 10]], K, K, np.hstack([np.eye(3), [[1], [0], [0]]])).round(9).tolist()
     [10.0]
     """
-    r, l, m = _lines(x0, x1, fundamental(K0, K1, T))
+    return line_distances(x0, x1, fundamental(K0, K1, T))
+
+
+def line_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
+    """`pixel_distances` by F: |r| (1/sqrt(l1^2+l2^2) + 1/sqrt(m1^2+m2^2))/2 in pixels, (n,).
+
+    Infinite where a line has l1 = l2 = 0.
+
+    >>> line_distances([[0, 0]], [[30, 10]], [[0, 0, 0], [0, 0, -1], [0, 1, 0]]).tolist()
+    [10.0]
+    """
+    r, l, m = _lines(x0, x1, F)
     with np.errstate(all="ignore"):
         return _at_infinity(np.abs(r) * (1 / np.sqrt(l) + 1 / np.sqrt(m)) / 2, l, m)
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import base64
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -147,16 +148,31 @@ EASY = 0.9
 """Pairs with at least this mean score are missed by nobody in particular."""
 
 
-def pair_gallery(section: Section) -> dict[str, Any] | None:
-    """The pairs that the methods get right least, the mean over methods; None for tasks without pairs.
+@dataclass(frozen=True)
+class Worst:
+    """The pairs that the methods of a section get right least, worst first.
+
+    `shares` have the share right of every method by its name, for all pairs that every method has.
+    """
+
+    names: tuple[str, ...]
+    shares: Mapping[str, Mapping[str, float]]
+    note: str
+
+    def caption(self, name: str) -> str:
+        """A pair with what each method got, best first."""
+        order = sorted(self.shares[name].items(), key=lambda p: (-p[1], p[0]))
+        words = f"{name}: " + ", ".join(f"{method} {100 * value:.1f} %" for method, value in order[:8])
+        return words + (", …" if len(order) > 8 else "")
+
+
+def worst_pairs(section: Section, most: int) -> Worst | None:
+    """At most `most` of them, by the mean over methods; None for tasks without pairs.
 
     A task names its pairs through ``rights(records)``: tuples (item, share right) under the headline rule,
-    an item once or in both directions. Pictures are the two images and the true flow, if there is one.
+    an item once or in both directions.
     """
-    task = stored_task(section.task)
-    runs = section.methods
-    if not runs:
-        return None
+    task, runs = stored_task(section.task), section.methods
     found: dict[str, dict[str, list[float]]] = {}
     for run in runs:
         for item, share in task.rights(records_of(run, task, "exact")):
@@ -165,28 +181,37 @@ def pair_gallery(section: Section) -> dict[str, Any] | None:
     # A pair that one method lacks would stand above or below others for that alone.
     full = {i: by for i, by in means.items() if len(by) == len(runs)}
     missed = {i: by for i, by in full.items() if np.mean(list(by.values())) < EASY}
-    opened = next((there for run in runs if (there := opened_again(run)) is not None), None)
-    if not missed or opened is None:
+    if not missed:
         return None
-    worst = sorted(missed, key=lambda item: (np.mean(list(full[item].values())), item))[:PAIRS_SHOWN]
-    shown = []
-    for item in worst:
-        try:
-            pictures = _pair_pictures(opened, item)
-        except (TiepointError, OSError):
-            return None  # the dataset changed since: the report then has no gallery
-        order = sorted(full[item].items(), key=lambda p: (-p[1], p[0]))
-        caption = f"{item}: " + ", ".join(f"{name} {100 * value:.1f} %" for name, value in order[:8])
-        shown.append({"pictures": pictures, "caption": caption + (", …" if len(order) > 8 else "")})
+    worst = sorted(missed, key=lambda item: (np.mean(list(full[item].values())), item))[:most]
     note = (
         f"The {len(worst)} of {len(full)} pairs with the lowest headline score, averaged over {len(runs)} "
         f"methods, lowest first; pairs above {100 * EASY:.0f} % are left out."
     )
-    return {"task": section.title, "note": note, "misses": shown, "pairs": True}
+    return Worst(tuple(worst), full, note)
+
+
+def pair_gallery(section: Section) -> dict[str, Any] | None:
+    """The pairs that the methods get right least: both images and the true flow, if there is one.
+
+    None for tasks without pairs, and where no dataset is there any more.
+    """
+    worst = worst_pairs(section, PAIRS_SHOWN)
+    opened = next((there for run in section.methods if (there := opened_again(run)) is not None), None)
+    if worst is None or opened is None:
+        return None
+    shown = []
+    for item in worst.names:
+        try:
+            pictures = _pair_pictures(opened, item)
+        except (TiepointError, OSError):
+            return None  # the dataset changed since: the report then has no gallery
+        shown.append({"pictures": pictures, "caption": worst.caption(item)})
+    return {"task": section.title, "note": worst.note, "misses": shown, "pairs": True}
 
 
 def _pair_pictures(opened: OpenTask, item: str) -> list[dict[str, str]]:
-    one, two = opened.read(item)
+    one, two = opened.read(item)[:2]
     pictures = [("image 1", one), ("image 2", two)]
     flow = opened.true_flow(item)
     if flow is not None:

@@ -22,6 +22,7 @@ from ..runs.sections import Section, sections
 from ..tables.conventions import conventions
 from ..tables.leaderboard import Leaderboard, cell, heading, leaderboard
 from .gallery import gallery, pair_gallery
+from .match_gallery import match_gallery
 
 Progress = Callable[[str, int, int], None]
 SHOWN_FIGURES = 6
@@ -47,7 +48,8 @@ def render(runs: Sequence[Run], *, title: str, progress: Progress | None = None)
             continue
         if tables := conventions(section):
             explained.append({"task": section.title, "tables": tables})
-        if (misses := gallery(section) or pair_gallery(section)) is not None:
+        misses = gallery(section) or match_gallery(section) or pair_gallery(section)
+        if misses is not None:
             missed.append(misses)
     if progress:
         progress("report", len(found), len(found))

@@ -65,7 +65,7 @@ def run_of(stored: StoredRun, store: Store, kept: Kept | None = None) -> Run:
     stored = marked(stored)
     m, kept = stored.manifest, kept or Kept(store.records)
     records = {unit: LazyRecords(by, kept) for unit, by in m.units.items()}
-    return Run(stored, records, m.warnings, StoredTables(m.values, store.values))
+    return Run(stored, records, m.warnings, StoredTables(m.values, store.values), root=store.root)
 
 
 def tables_of(run: Run, protocol: str) -> Tables | None:

@@ -19,7 +19,9 @@ from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.units import Arrays, Features, ImageFacts, Item, Unit
 from ..base import OpenTask, Task
+from ..matched import MatchedPair
 from ..options import Names, TaskOptions
+from .matched import matched_pair
 
 Floats = NDArray[np.float64]
 FLOW_STEP_PX = 8
@@ -153,6 +155,15 @@ class OpenPairs(OpenTask):
         """(height, width) of both images."""
         first, second = self.pairs[item].sizes()
         return first[::-1], second[::-1]
+
+    def matched_pairs(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(self.pairs)
+
+    def matched(self, name: str, features: Features) -> MatchedPair:
+        """The matches of a pair and how far they are from its truth."""
+        found = matches_of(features.arrays(name), name)
+        return matched_pair(self.pairs[name], found.points0, found.points1)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """The records of one pair."""

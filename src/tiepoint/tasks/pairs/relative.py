@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import BeforeValidator, Field
 
 from ...datasets.pairs.pair import ImagePair
@@ -256,6 +257,23 @@ class RelativePose(PairsTask):
         table = pair_shares(poses, errors, headline_rows(poses, protocol), HEADLINE_DEG)
         for record, value in zip(records, table.mean(axis=0), strict=True):
             yield str(record.meta["pair"]), float(value)
+
+    def about_pair(self, records: Sequence[Records], pair: str) -> str:
+        """Medians over seeds of both angles, under `exact`."""
+        from .relative_errors import Poses, row_errors
+
+        own = [r for r in records if r.meta["pair"] == pair and r.meta["protocol"] == "exact"]
+        if not own:
+            return ""
+        poses, protocol = Poses(own), protocol_of(own, "exact")
+        rows = headline_rows(poses, protocol)
+        failed = int(poses.failed()[rows].sum())
+        if failed == rows.sum():
+            return "no pose"
+        e_t, e_R, e = (float(np.median(angles[rows])) for angles in row_errors(poses, protocol))
+        parts = f"rotation {e_R:.2f}°" + ("" if own[0].meta["still"] else f", translation {e_t:.2f}°")
+        some = f", no pose under {failed} of {rows.sum()} seeds" if failed else ""
+        return f"pose error {e:.2f}° ({parts}){some}"
 
 
 def _exact_options(options: RelativeOptions) -> dict[str, Any]:

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How far the matches of a pair are from its truth: epipolar lines of its cameras, or its homography."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...datasets.pairs.pair import ImagePair
+from ...formats.image.read import read_image
+from ...geometry.homography import project
+from ...geometry.two_view.angles import has_baseline
+from ...geometry.two_view.eight_point import FEWEST, eight_point
+from ...geometry.two_view.epipolar import fundamental, line_distances
+from ..matched import MatchedPair
+
+Floats = NDArray[np.float64]
+LINES = "mean distance to the true epipolar lines of both images"
+PLACES = "distance to the true place in image 1"
+
+
+def matched_pair(pair: ImagePair, points0: Floats, points1: Floats) -> MatchedPair:
+    """The matches of a pair with their errors.
+
+    By K and T the mean of both distances to the epipolar lines, in pixels of each image, or where the cameras
+    share their centre the distance to the place that the rotation gives; by clicked correspondences the same
+    distance under the F that fits these best (at least eight are needed); by H the distance |H x0 - x1|.
+    """
+    F, H, measure = _truth(pair)
+    errors: Floats | None = None
+    if F is not None:
+        errors = np.asarray(line_distances(points0, points1, F), np.float64)
+    elif H is not None:
+        width, height = pair.sizes()[0]
+        there = project(H, points0, reference=((width - 1) / 2, (height - 1) / 2))
+        errors = np.nan_to_num(np.linalg.norm(there - points1, axis=1), nan=np.inf)
+    return MatchedPair(pair.name, _images(pair), pair.sizes(), points0, points1, errors, measure, F, H)
+
+
+def _truth(pair: ImagePair) -> tuple[Floats | None, Floats | None, str]:
+    """F and H for points whose first centre is (0, 0), at most one of them, and what an error is."""
+    if pair.K0 is not None and pair.K1 is not None and pair.T_0to1 is not None:
+        T = np.asarray(pair.T_0to1, np.float64)
+        shift = np.array([[1, 0, pair.centre], [0, 1, pair.centre], [0, 0, 1]])
+        if has_baseline(T[:3, 3]):
+            return shift.T @ fundamental(pair.K0, pair.K1, T) @ shift, None, LINES
+        H = np.linalg.inv(shift) @ pair.K1 @ T[:3, :3] @ np.linalg.inv(pair.K0) @ shift
+        return None, np.asarray(H / H[2, 2], np.float64), f"{PLACES}, as the cameras share their centre"
+    if "H" in pair.truth:
+        return None, np.asarray(pair.truth["H"], np.float64), PLACES
+    clicked = np.asarray(pair.truth.get("corrs", np.empty((0, 4))), np.float64)
+    if len(clicked) < FEWEST:
+        return None, None, ""
+    fitted = f"{LINES}, of an F fitted to {len(clicked)} clicked correspondences"
+    return eight_point(clicked[:, :2], clicked[:, 2:]), None, fitted
+
+
+def _images(pair: ImagePair) -> tuple[NDArray[np.uint8] | None, NDArray[np.uint8] | None]:
+    found = [
+        np.ascontiguousarray(np.rot90(read_image(path), turns))
+        if path is not None and path.is_file()
+        else None
+        for path, turns in zip((pair.image0, pair.image1), pair.turns, strict=True)
+    ]
+    return found[0], found[1]

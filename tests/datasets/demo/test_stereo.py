@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The stereo pair of the demo: its cameras are those of the photographs, turned or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tiepoint.datasets.demo.photos import photo_path
+from tiepoint.datasets.demo.stereo import BASELINE_M, FOCAL_PX, LEFT, RIGHT, TURNS, VIEW, make_stereo
+from tiepoint.datasets.pairs.pair import PairSet
+from tiepoint.datasets.pairs.read import read_pairs
+from tiepoint.formats.image.read import read_image, to_grey
+from tiepoint.geometry.covisibility import centre
+from tiepoint.geometry.homography import corners, project
+from tiepoint.geometry.two_view.epipolar import pixel_distances
+
+pytest.importorskip("skimage", reason="the photographs lie in scikit-image")
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> PairSet:
+    return read_pairs(make_stereo(tmp_path_factory.mktemp("stereo")))
+
+
+def test_every_pair_is_whole(pairs: PairSet) -> None:
+    assert [p.name for p in pairs.pairs] == ["left--right", *(f"left--{t}" for t in TURNS)]
+    for pair in pairs.pairs:
+        assert pair.T_0to1 is not None
+        R = pair.T_0to1[:3, :3]
+        assert np.allclose(R @ R.T, np.eye(3), atol=1e-12)
+        assert np.allclose(R.T @ pair.T_0to1[:3, 3], [-BASELINE_M, 0, 0], atol=1e-12)
+        assert pair.images().image0.shape == (500, 741, 3)
+
+
+def test_turned_views_show_the_photograph_only(pairs: PairSet) -> None:
+    for pair in pairs.pairs[1:]:
+        assert pair.K1 is not None
+        assert pair.T_0to1 is not None
+        right = np.array([[FOCAL_PX, 0, RIGHT[0]], [0, FOCAL_PX, RIGHT[1]], [0, 0, 1]])
+        to_photo = right @ pair.T_0to1[:3, :3].T @ np.linalg.inv(pair.K1)
+        around = project(to_photo, corners((VIEW[0] + 1, VIEW[1] + 1)) - 0.5, reference=centre(VIEW))
+        assert (around >= 0).all(), pair.name
+        assert (around <= [740, 499]).all(), pair.name
+
+
+def test_true_points_of_the_disparity_map_lie_on_the_lines_and_look_alike(pairs: PairSet) -> None:
+    """Points of known disparity are seen where K, R, t and their depth say, in every turned view."""
+    disparity = np.load(Path(photo_path("motorcycle")).with_name("motorcycle_disp.npz"))["arr_0"]
+    y, x = np.mgrid[150:350:5, 200:500:5]
+    d = disparity[y, x].ravel()
+    known = np.isfinite(d) & (d > 0)
+    points = np.column_stack([x.ravel(), y.ravel()])[known].astype(float)
+    depth = BASELINE_M * FOCAL_PX / (d[known] + RIGHT[0] - LEFT[0])
+    left = to_grey(read_image(photo_path("motorcycle"))).astype(float)
+    for pair in pairs.pairs:
+        assert pair.K0 is not None
+        assert pair.K1 is not None
+        assert pair.T_0to1 is not None
+        rays = np.column_stack([points, np.ones(len(points))]) @ np.linalg.inv(pair.K0).T
+        there = (rays * depth[:, None]) @ pair.T_0to1[:3, :3].T + pair.T_0to1[:3, 3]
+        seen = (there @ pair.K1.T)[:, :2] / there[:, 2:]
+        assert pixel_distances(points, seen, pair.K0, pair.K1, pair.T_0to1).max() < 1e-6
+        image = to_grey(pair.images().image1).astype(float)
+        place = np.rint(seen).astype(int)
+        inside = ((place >= 0) & (place < image.shape[::-1])).all(axis=1)
+        assert inside.sum() > 500, pair.name
+        here = left[points[inside, 1].astype(int), points[inside, 0].astype(int)]
+        there_grey = image[place[inside, 1], place[inside, 0]]
+        assert np.corrcoef(here, there_grey)[0, 1] > 0.75, pair.name
+
+
+def test_the_right_photograph_is_as_shipped(pairs: PairSet) -> None:
+    shipped = read_image(photo_path("motorcycle-right"))
+    assert np.array_equal(pairs.pairs[0].images().image1, shipped)
