@@ -16,6 +16,8 @@ from ...model.errors import InputError
 from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.units import Features, ImageFacts, Item, Unit
+from ..matched import MatchedPair
+from ..pairs.matched import matched_pair
 from ..pairs.opened import PairMatches, matches_of
 from .homography.d2net import dot_product_matches
 from .matchers import neighbours, user_matches
@@ -32,6 +34,36 @@ class OpenGeometry(OpenKeypoints):
     def for_family(self, family: str) -> OpenGeometry:
         """With pairs of images as items for methods that see two images."""
         return OpenGeometryPairs(self.task, self.sequences, self.options) if family == "pairs" else self
+
+    @cached_property
+    def pairs(self) -> Mapping[str, ImagePair]:
+        """Pairs of the reference with every other image of its sequence, by name."""
+        s = self.sequences
+        found = {}
+        for scene in s.scenes:
+            first, *others = s.images(scene)
+            for k in others:
+                found[f"{scene}/{first}-{k}"] = ImagePair(
+                    f"{scene}/{first}-{k}",
+                    scene,
+                    image0=s.path(scene, first),
+                    image1=s.path(scene, k),
+                    size0=s.size(scene, first),
+                    size1=s.size(scene, k),
+                    truth={"H": s.homography(scene, k)},
+                )
+        return found
+
+    def matched_pairs(self) -> tuple[str, ...]:
+        """The reference with every other image of its sequence."""
+        return tuple(self.pairs)
+
+    def matched(self, name: str, features: Features) -> MatchedPair:
+        """Mutual neighbours, or the matches of the method, and how far they are from the homography."""
+        pair = self.pairs[name]
+        k = name.removeprefix(f"{pair.scene}/{self.sequences.images(pair.scene)[0]}-")
+        found = self.matches(features, pair.scene, k)
+        return matched_pair(pair, found.points0, found.points1)
 
     def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
         """Matches of the reference image and image k: mutual neighbours, or those of the user's matcher.
@@ -89,25 +121,6 @@ class OpenGeometryPairs(OpenGeometry):
                 f"option {given[0]} of {task.name} is about keypoints, and this method gives matches; leave "
                 "it out"
             )
-
-    @cached_property
-    def pairs(self) -> Mapping[str, ImagePair]:
-        """Pairs of the reference with every other image of its sequence, by name."""
-        s = self.sequences
-        found = {}
-        for scene in s.scenes:
-            first, *others = s.images(scene)
-            for k in others:
-                found[f"{scene}/{first}-{k}"] = ImagePair(
-                    f"{scene}/{first}-{k}",
-                    scene,
-                    image0=s.path(scene, first),
-                    image1=s.path(scene, k),
-                    size0=s.size(scene, first),
-                    size1=s.size(scene, k),
-                    truth={"H": s.homography(scene, k)},
-                )
-        return found
 
     @cached_property
     def items(self) -> tuple[Item, ...]:

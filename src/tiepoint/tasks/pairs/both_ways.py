@@ -16,6 +16,8 @@ from ...model.errors import InputError
 from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.units import Arrays, Features, Item, Unit
+from ..matched import MatchedPair
+from .matched import carried_pair
 from .opened import OpenPairs, PairsTask
 
 Points = NDArray[np.float64]
@@ -82,6 +84,15 @@ class OpenBothWays(OpenPairs):
         """(height, width) of both images."""
         first, second = self.by_name[item].sizes()
         return first[::-1], second[::-1]
+
+    def matched(self, name: str, features: Features) -> MatchedPair:
+        """The points that were asked about and where they were carried, without those that got no answer."""
+        pair = self.pairs[name]
+        asked, true = pair.queries(), pair.true_points()
+        if asked is None or true is None:
+            return super().matched(name, features)
+        answers = answers_of(features.arrays(name), asked, name)
+        return carried_pair(pair, asked, answers, true[:, 2:])
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """The records of one pair."""

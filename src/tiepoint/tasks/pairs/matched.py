@@ -37,6 +37,19 @@ def matched_pair(pair: ImagePair, points0: Floats, points1: Floats) -> MatchedPa
     return MatchedPair(pair.name, _images(pair), pair.sizes(), points0, points1, errors, measure, F, H)
 
 
+def carried_pair(pair: ImagePair, asked: Floats, answers: Floats, true: Floats) -> MatchedPair:
+    """Points (q, 2) of image 0 and their answers, with the distance to where they belong.
+
+    Points without a finite answer are left out, which the words about the error say.
+    """
+    known = np.isfinite(answers).all(axis=1)
+    missing = int((~known).sum())
+    some = f"; {missing} of {len(known)} points have no answer" if missing else ""
+    errors = np.linalg.norm(answers[known] - true[known], axis=1)
+    images, sizes = _images(pair), pair.sizes()
+    return MatchedPair(pair.name, images, sizes, asked[known], answers[known], errors, f"{PLACES}{some}")
+
+
 def _truth(pair: ImagePair) -> tuple[Floats | None, Floats | None, str]:
     """F and H for points whose first centre is (0, 0), at most one of them, and what an error is."""
     if pair.K0 is not None and pair.K1 is not None and pair.T_0to1 is not None:
