@@ -42,7 +42,7 @@ def carried_pair(pair: ImagePair, asked: Floats, answers: Floats, true: Floats) 
 
     Points without a finite answer are left out, which the words about the error say.
     """
-    known = np.isfinite(answers).all(axis=1)
+    known = np.asarray(np.isfinite(answers).all(axis=1), bool)
     missing = int((~known).sum())
     some = f"; {missing} of {len(known)} points have no answer" if missing else ""
     errors = np.linalg.norm(answers[known] - true[known], axis=1)
