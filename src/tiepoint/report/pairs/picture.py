@@ -169,11 +169,12 @@ def _ring(draw: Any, at: Floats, colour: tuple[int, int, int]) -> None:
 
 
 def _number(draw: Any, at: Floats, words: str, colour: tuple[int, int, int]) -> None:
-    r = 3 * DOT * FINE
-    x, y = at[0] + r, at[1] - r - TEXT * FINE
-    draw.text(
-        (x, y), words, fill=(*colour, 255), font=_font(FINE), stroke_width=FINE, stroke_fill=(*INK, 255)
-    )
+    """Above a point to its right, or as near to that as the picture allows."""
+    r, font = 3 * DOT * FINE, _font(FINE)
+    width, height = draw.im.size
+    x = min(at[0] + r, width - font.getlength(words) - 2 * FINE)
+    y = min(max(at[1] - r - TEXT * FINE, FINE), height - 1.5 * TEXT * FINE)
+    draw.text((x, y), words, fill=(*colour, 255), font=font, stroke_width=FINE, stroke_fill=(*INK, 255))
 
 
 def _truth(draw: Any, matched: MatchedPair, panels: Panels, row: int, side: int, colour: Any) -> None:
