@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> tuple[dict[str, list[Any]], dict[tuple[str, str, str], Any]]:
-    """One run of stored matches under every protocol: its records by comparison, and its scores."""
+def stored(tmp_path_factory) -> Any:
+    """One run of stored matches under every protocol, and its store."""
     if not same_versions(library_versions("cv2", "poselib")):
         pytest.skip("OpenCV or PoseLib differ from those of the record")
     folder = tmp_path_factory.mktemp("matches")
@@ -47,6 +48,13 @@ def run(tmp_path_factory) -> tuple[dict[str, list[Any]], dict[tuple[str, str, st
     protocols = ["--protocol", ",".join(TASK.protocols), "-o", "tau_px=10"]
     assert tiepoint([*command, *protocols, "--store", str(store.root), "--jobs", "1"]) == 0
     (made,) = load_runs(store)
+    return made, store
+
+
+@pytest.fixture(scope="module")
+def run(stored) -> tuple[dict[str, list[Any]], dict[tuple[str, str, str], Any]]:
+    """The records of the run by comparison, and its scores."""
+    made, store = stored
     records = {
         c: [store.records.get(by[c]) for by in made.manifest.units.values()]
         for c in {TASK.comparison(p) for p in TASK.protocols}
@@ -156,6 +164,18 @@ def test_table_of_areas_at_3_px(run):
     }
     found = {key: round(100 * scores[key[0], "homography_auc", key[1]], 1) for key in expected}
     assert found == expected
+
+
+def test_the_gap_is_taken_apart_step_by_step(stored, run, capsys):
+    made, store = stored
+    capsys.readouterr()
+    assert tiepoint(["show", made.id, "--conventions", "--json", "--store", str(store.root)]) == 0
+    tables = json.loads(capsys.readouterr().out)["conventions"]["steps"]
+    assert len(tables) == 21
+    for table in tables:
+        tau = table["title"].rpartition(", ")[2]
+        metric = "mma" if "d2net" in table["title"] else "homography_auc"
+        assert table["steps"][-1]["value"] == pytest.approx(run[1]["exact", metric, tau], abs=1e-12)
 
 
 def test_d2net_by_the_recorded_recipe():

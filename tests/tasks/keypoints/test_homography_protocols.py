@@ -287,6 +287,10 @@ def test_pair_matchers_files_and_matched_keypoints_run(tmp_path, root):
     assert best.value("homography_auc", protocol="loftr") > 0.99
     grid = tp.evaluate(f"{tmp_path}/my.py:Grid", **{**want, "protocol": "exact"})
     assert 0 <= grid.value("mma") < 1
+    oracle = tp.evaluate("oracle", **{**want, "protocol": ("exact", "dad", "d2net")})
+    assert oracle.value("homography_auc") > 0.999
+    assert oracle.value("homography_auc", protocol="dad") > 0.999
+    assert oracle.value("mma_of_pairs", protocol="d2net") == 1
     sift = tp.evaluate("sift?matcher=mnn&ratio=0.8", **want)
     assert sift.method.endswith("matcher=mnn&ratio=0.8")
     assert tp.evaluate("sift", **want).method == "sift"

@@ -83,8 +83,8 @@ def family_of_geometry(method: Any) -> str:
     A keypoint method stays one unless its specification names a matcher. Pairs are the matchers, flows and
     match files, and classes and objects that have ``match`` and find no keypoints.
 
-    >>> [family_of_geometry(m) for m in ("sift", "sift?matcher=mnn", "dis", "constant")]
-    ['keypoints', 'pairs', 'pairs', 'keypoints']
+    >>> [family_of_geometry(m) for m in ("sift", "sift?matcher=mnn", "dis", "constant", "oracle")]
+    ['keypoints', 'pairs', 'pairs', 'keypoints', 'pairs']
     """
     if isinstance(method, Method):
         return method.family
@@ -101,7 +101,12 @@ def family_of_geometry(method: Any) -> str:
     if parsed.base.name == "files":
         return _of_files(str(parsed.base.argument))
     name = parsed.base.name
-    if split_detector(str(parsed.base)).detector is not None or f"keypoints/{name}" in METHODS:
+    if split_detector(str(parsed.base)).detector is not None:
+        return "keypoints"
+    both = all(f"{family}/{name}" in METHODS for family in ("keypoints", "pairs"))
+    if both and not any(hasattr(METHODS.load(name, family="keypoints"), edge) for edge in KEYPOINT_EDGES):
+        return "pairs"  # a descriptor alone finds nothing
+    if f"keypoints/{name}" in METHODS:
         return "keypoints"
     if any(f"{family}/{name}" in METHODS for family in ("pairs", "dense")):
         return "pairs"
