@@ -12,8 +12,8 @@ import numpy as np
 from pydantic import BeforeValidator, Field, computed_field
 
 from ...datasets.sequences import ImageSequences
+from ...geometry.two_view.homographies import homography_versions
 from ...methods.pairs.make import family_of_geometry
-from ...methods.sources import library_versions
 from ...model.records import Records
 from ...model.units import Features
 from ..base import Column, MetricInfo, StepTable, TaskInfo
@@ -21,11 +21,11 @@ from ..options import ascending
 from .geometry_exact import compare_exact
 from .geometry_opened import OpenGeometry
 from .geometry_scores import GIVEN, limits_under, score_exact, whole
-from .homography.compare import homography_records
+from .homography.compare import homography_records, is_installed
 from .homography.d2net import NAME as D2NET
 from .homography.d2net import d2net_records, score_d2net
 from .homography.frames import parse_frame
-from .homography.protocols import LEFT_OUT, PROTOCOLS, protocol_under
+from .homography.protocols import LEFT_OUT, PROTOCOLS, HomographyProtocol, protocol_under
 from .homography.scores import score_homographies
 from .homography.steps import ARROW, chain, d2net_steps, step_tables
 from .matchers import matcher_hash
@@ -101,12 +101,14 @@ class GeometryOptions(SceneOptions):
 
 def _compare(comparison: str, opened: OpenGeometry, scene: str, features: Features) -> Records:
     """Homographies of a scene under a protocol, or on the way from one to `exact`."""
-    options = opened.options.settings()
-    if comparison.endswith(ARROW):
-        protocol = chain(comparison.removesuffix(ARROW), options)
-    else:
-        protocol = protocol_under(comparison, options)
+    protocol = _protocol(comparison, opened.options.settings())
     return homography_records(opened, scene, features, protocol, comparison)
+
+
+def _protocol(comparison: str, options: Mapping[str, Any]) -> HomographyProtocol:
+    if comparison.endswith(ARROW):
+        return chain(comparison.removesuffix(ARROW), options)
+    return protocol_under(comparison, options)
 
 
 def _tau(at: Mapping[str, str]) -> str:
@@ -225,9 +227,10 @@ class Geometry(KeypointTask):
 
     def facts_of(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
         """Versions of the libraries that estimate, for all but `exact`, whose keys are older."""
-        if comparison in ("exact", D2NET):
+        if comparison in ("exact", D2NET, f"{D2NET}{ARROW}"):
             return {}
-        return {"versions": library_versions(("cv2", "poselib", "pydegensac"))}
+        called = [s.estimator for s in _protocol(comparison, options.settings()).settings if is_installed(s)]
+        return {"versions": {name: v for e in called for name, v in homography_versions(e).items()}}
 
     def warnings(self, records: Sequence[Records]) -> list[str]:
         """Matches without the confidence that a protocol goes by."""
