@@ -267,7 +267,7 @@ class RelativePose(PairsTask):
             return ""
         poses, protocol = Poses(own), protocol_of(own, "exact")
         rows = headline_rows(poses, protocol)
-        failed = int(poses.failed()[rows].sum())
+        failed = int(poses.failed[rows].sum())
         if failed == rows.sum():
             return "no pose"
         e_t, e_R, e = (float(np.median(angles[rows])) for angles in row_errors(poses, protocol))
