@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The poses of the demo, with and without PoseLib."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tiepoint.cli.main import run as command
+from tiepoint.model.errors import InputError
+from tiepoint.run import demo
+
+MISSING = "this estimator needs PoseLib 2.0: pip install 'tiepoint[pose]'"
+
+
+def pose_requests() -> list[demo.Request]:
+    return [r for r in demo.requests(Path("x"), "others") if r.task == "pose/relative"]
+
+
+def without_poselib(name: str) -> None:
+    raise InputError(MISSING)
+
+
+def test_two_keypoint_methods_and_a_matcher_of_pairs_run_on_the_stereo_pair() -> None:
+    pytest.importorskip("poselib", reason="poses are estimated by PoseLib")
+    asked = pose_requests()
+    assert [str(r.method).partition("?")[0] for r in asked] == ["sift", "orb", "klt"]
+    assert all(r.protocols[0] == "exact" and not r.options for r in asked)
+    assert demo.lacking() is None
+
+
+def test_without_poselib_the_extra_is_named_and_the_demo_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(demo, "library", without_poselib)
+    assert [r.options for r in pose_requests()] == [{"estimator": "opencv"}] * 3
+    gone_on = []
+
+    def stand_in(out: Path, **_more: object) -> tuple[list[object], Path]:
+        gone_on.append(out)
+        raise InputError("this is where the stand-in ends")
+
+    monkeypatch.setattr(demo, "run_demo", stand_in)
+    assert command(["demo", "--out", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert f"warning: {MISSING}; the demo estimates poses by OpenCV instead" in told
+    assert gone_on == [tmp_path]
