@@ -97,8 +97,7 @@ def test_a_folder_that_cannot_be_written_is_read(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     base = tmp_path_factory.getbasetemp()
-    reached = [p for p in filled.parents if p.is_relative_to(base)]
-    reached += [base.parent] if base.parent.name.startswith("pytest-of-") else []
+    reached = [p for p in filled.parents if p.is_relative_to(base) or "pytest-of-" in str(p)]
     rights = {p: p.stat().st_mode for p in (*reached, filled, *filled.rglob("*"))}
     for path, mode in rights.items():
         path.chmod(mode | 0o555 if path in reached else (mode | 0o555) & ~0o222)
