@@ -97,7 +97,7 @@ class RelativeOptions(PairsOptions):
                 f"option frame of {task} has no effect under exact, whose frame is `side_px`; ask for "
                 "another protocol too, or leave the option out"
             )
-        for name in protocols:
+        for name in (p for p in protocols if p in PROTOCOLS):
             made = exact_protocol(**_exact_options(chosen)) if name == "exact" else PROTOCOLS[name]
             for setting in made.settings:
                 try:
