@@ -132,3 +132,18 @@ def test_the_samples() -> None:
     with pytest.raises(ProblemsError, match="images are not there and their sizes are not stated"):
         read_pairs(DATA / "spair_sample" / "annotations_test_360.json", needs="keypoints")
     assert len(read_pairs(DATA / "pf_willow", needs="keypoints")) == 2 * 90
+
+
+def test_keypoints_that_only_the_target_has_are_known(tmp_path: Path) -> None:
+    spair(tmp_path)
+    folder = tmp_path / "ImageAnnotation" / "cat"
+    folder.mkdir(parents=True)
+    for name, there in (("2008_1", "0 9"), ("2009_2", "0 1 9")):
+        kps = {str(i): [1, 2] if str(i) in there.split() else None for i in range(12)}
+        (folder / f"{name}.json").write_text(json.dumps({"kps": kps}))
+    (pair,) = read_pairs(tmp_path, needs="keypoints").pairs
+    assert pair.truth["visible1"].tolist() == [0, 1, 9]
+    assert pair.reversed().truth["visible1"].tolist() == [0, 9]
+    (folder / "2009_2.json").write_text(json.dumps({"kps": []}))
+    with pytest.raises(ProblemsError, match="expected `kps` with a number"):
+        read_pairs(tmp_path, needs="keypoints")

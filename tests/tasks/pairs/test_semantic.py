@@ -310,6 +310,7 @@ def run(method: Any, root: Path, protocol: str = "exact", **options: Any) -> dic
         made = tp.evaluate(
             method, task="semantic/pck", data=str(root), protocol=protocol, store=store, **options
         )
+    assert set(made.scores.metric) <= set(TASK.info.metrics)
     return {(s["metric"], s["group"]): s for s in made.scores.to_dict("records")}
 
 

@@ -37,6 +37,7 @@ def run(method: Any, task: str, data: Path, store: Path, protocol: str = "exact"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         made = tp.evaluate(method, task=task, data=str(data), protocol=protocol, store=store, **options)
+    assert set(made.scores.metric) <= set(TASKS.load(task).info.metrics)
     return {(s["metric"], s["group"]): s for s in made.scores.to_dict("records")}
 
 

@@ -95,7 +95,9 @@ class SemanticPck(PointsTask):
         """PCK at three alphas per pair, then per point and per class at 0.1."""
         named = [group_name(alpha=a, per="pair") for a in (0.01, 0.05, HEADLINE_ALPHA, 0.15)]
         named += [group_name(alpha=HEADLINE_ALPHA, per=per) for per in ("point", "class")]
-        wanted = [("pck", group) for group in named] + [("unanswered", "all"), ("failures", "all")]
+        wanted = [("pck", group) for group in named]
+        wanted = wanted if set(wanted) & set(columns) else [("pck", "all")]
+        wanted += [("unanswered", "all"), ("failures", "all")]
         return [c for c in wanted if c in columns] or super().table_columns(columns)
 
     def comparison(self, protocol: str) -> str:

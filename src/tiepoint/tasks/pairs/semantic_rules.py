@@ -106,8 +106,8 @@ def errors_of(pair: Framed, rule: PckRule) -> Floats:
 def right(error: Floats, length: float, alpha: float, rule: PckRule) -> NDArray[np.bool_]:
     """Which errors are right. Trap: points on the rim are decided by `strict` and by the precision.
 
-    >>> e = np.array([0.1 * 169])
-    >>> [right(e, 169.0, 0.1, r).tolist() for r in (PROTOCOLS["exact"], PROTOCOLS["geoaware"])]
+    >>> e = np.array([1.0])
+    >>> [right(e, 100.0, 0.01, r).tolist() for r in (PROTOCOLS["exact"], PROTOCOLS["geoaware"])]
     [[True], [False]]
     """
     if rule.compare == "ratio":
