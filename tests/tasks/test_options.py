@@ -12,6 +12,7 @@ from typing import Any
 import hpatches_v1_world
 import hpatches_world
 import numpy as np
+import pairs_world
 import pytest
 from keypoint_world import make_features, make_scenes
 
@@ -37,6 +38,7 @@ DRAWN = {
     "distractor_images": 1, "self_distractor": "yes", "num_distractor_scenes": 1,
     "num_distractors_per_scene": 1, "border_px": 12,
 }  # fmt: skip
+PLANAR = {"scenes": "s1", "images": "nowhere", "threshold_px": "40", "side_px": 20, "seeds": "2"}
 
 FLIPS: dict[str, dict[str, Any]] = {
     "hpatches/verification": {"split": "a", "tasks": None, "lists": "clean"},
@@ -66,6 +68,13 @@ FLIPS: dict[str, dict[str, Any]] = {
     },
     "dense/flow": {"missing": "skip", "kinds": "b", "thresholds_px": "2", "alphas": [0.2]},
     "dense/pck": {"missing": "zero", "kinds": "b", "alphas": "0.2", "scale": "image"},
+    "wxbs/fundamental": {**PLANAR, "split": "val"},
+    "wxbs/points": {"scenes": "s1", "images": "nowhere", "split": "val"},
+    "evd/homography": PLANAR,
+    "semantic/pck": {
+        "scenes": "s1", "images": "nowhere", "alphas": "0.2", "length": "image", "categories": "cat",
+        "back": "yes", "groups": {"cat": [[0, 1]]},
+    },
 }  # fmt: skip
 """By task and option a value that is not the default."""
 
@@ -135,7 +144,16 @@ def dense_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
     return base, lambda options: task.open(tmp_path, options), lambda _: Features(arrays)
 
 
-CASES = {"patches": patch_case, "keypoints": keypoint_case, "dense": dense_case}
+def pairs_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
+    pytest.importorskip("poselib", reason="PoseLib estimates under `exact` (tiepoint[pose])")
+    data = pairs_world.write_pairs(tmp_path)
+    made = pairs_world.small_flow if task.name == "semantic/pck" else pairs_world.noisy_matches
+    # A threshold of 1 px in these small images: estimators soon stop.
+    base = {"side_px": "60", "seeds": 1} if "seeds" in task.options.model_fields else {}
+    return base, lambda options: task.open(data, options), lambda _: Features(made)
+
+
+CASES = {"patches": patch_case, "keypoints": keypoint_case, "dense": dense_case, "pairs": pairs_case}
 
 
 @pytest.fixture(scope="module")
