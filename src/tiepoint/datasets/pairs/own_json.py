@@ -50,8 +50,9 @@ def own_drafts(value: Any, findings: Findings) -> list[Draft]:
     Keys: `image0`, `image1` (paths below the folder of the file, or its folder `images`), `K0`, `K1`,
     `T_0to1`, `scene`, `dataset`, `centre`, `size0`, `size1` as [width, height], `name`, `turns`, and as truth
     `corrs` (or the name of a text file of four columns), `H`, `points0`, `points1`, `ids`, `visible0`,
-    `visible1`, `box0`, `box1`. Further plain values are facts that scores can be grouped by. The twin
-    of MegaDepth-1500 has `pair_names`, `scene_id` and sizes as `size0_hw` (height, width) of a resized image times `scale0`.
+    `visible1`, `box0`, `box1`. Further plain values are facts that scores can be grouped by.
+    The twin of MegaDepth-1500 has `pair_names`, `scene_id` and sizes as `size0_hw` (height, width) of a
+    resized image times `scale0`.
     """
     entries = value["pairs"] if isinstance(value, dict) else value
     drafts = []
