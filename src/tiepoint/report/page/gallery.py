@@ -184,9 +184,10 @@ def worst_pairs(section: Section, most: int) -> Worst | None:
     if not missed:
         return None
     worst = sorted(missed, key=lambda item: (np.mean(list(full[item].values())), item))[:most]
+    mean = f", averaged over {len(runs)} methods" if len(runs) > 1 else ""
     note = (
-        f"The {len(worst)} of {len(full)} pairs with the lowest headline score, averaged over {len(runs)} "
-        f"methods, lowest first; pairs above {100 * EASY:.0f} % are left out."
+        f"The {len(worst)} of {len(full)} pairs with the lowest headline score{mean}, lowest first; pairs "
+        f"above {100 * EASY:.0f} % are left out."
     )
     return Worst(tuple(worst), full, note)
 
