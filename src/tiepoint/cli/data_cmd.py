@@ -32,7 +32,7 @@ def make(
     from ..datasets.demo.make import make_demo
 
     made = make_demo(out, size=(width, height), seed=seed)
-    print(f"image sequences: {made.sequences}\ndense pairs: {made.dense}")
+    print(f"image sequences: {made.sequences}\ndense pairs: {made.dense}\npairs with cameras: {made.pose}")
 
 
 @app.command("cut")

@@ -135,5 +135,5 @@ def _make(out: Path, jobs: int, progress: Progress) -> None:
         write_v1_tasks(HPatchesDataset(out / "patches"), out / "benchmarks", sizes=sizes)
         progress("demo data", 3, 3)
         (out / "made").write_text("complete\n")
-    if not (out / "pose" / "pairs.json").exists():  # written last
+    if not (out / "pose" / "pairs.json").exists():  # a demo of an earlier version; the list is written last
         make_stereo(out / "pose")

@@ -17,6 +17,7 @@ from ...model.hashing import named_generator
 from ...model.scores import kind_of
 from .dense import make_dense
 from .photos import linear_photo, to_srgb
+from .stereo import make_stereo
 from .views import expose, front_view, moved_view, relight, shaken_view
 
 SCENES = (
@@ -36,10 +37,11 @@ IMAGES = 6
 
 @dataclass(frozen=True)
 class DemoSet:
-    """Folders of a demo set: image sequences (HPatches layout) and dense pairs (TSS kit layout)."""
+    """A demo set: image sequences (HPatches layout), dense pairs (TSS kit layout), a list of posed pairs."""
 
     sequences: Path
     dense: Path
+    pose: Path
 
 
 def make_demo(
@@ -53,6 +55,8 @@ def make_demo(
     the first included, is rendered from the photograph by averaging over pixel cells in linear light, then
     gets sensor noise and the sRGB curve. The homographies are those of the cameras: exact, with all digits.
     ``out/dense``: pairs with exact flow and masks, see `tiepoint.datasets.demo.dense`.
+    ``out/pose``: a stereo pair with exact cameras, see `tiepoint.datasets.demo.stereo`; size and seed do not
+    change it.
 
     Args:
         out: folder to write to; files of the same names are replaced.
@@ -70,7 +74,7 @@ def make_demo(
         if kind_of(scene) == "other":
             raise UnknownNameError("demo scene", scene, SCENES)
         _make_scene(root / "sequences" / scene, scene, size, seed)
-    return DemoSet(root / "sequences", make_dense(root / "dense", seed=seed))
+    return DemoSet(root / "sequences", make_dense(root / "dense", seed=seed), make_stereo(root / "pose"))
 
 
 def _make_scene(folder: Path, scene: str, size: Size, seed: int) -> None:

@@ -52,7 +52,6 @@ class Turn(NamedTuple):
 
 
 TURNS = {
-    "roll010": Turn(10),
     "roll020": Turn(20),
     "roll090": Turn(90),
     "roll180": Turn(180),
