@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from ...datasets.pairs.pair import ImagePair
 from ...geometry.two_view.canonical import canonical_order
@@ -21,8 +20,8 @@ from ...model.units import Arrays
 from ..base import MetricInfo, TaskInfo
 from ..info import EVD, count
 from ..scene_means import with_protocol
-from .opened import PairsOptions, PairsTask, matches_of
-from .wide_scores import Curve, count_scores, curve_scores
+from .opened import PairsTask, SeededOptions, matches_of
+from .wide_scores import SEED_SPREAD, Curve, count_scores, curve_scores
 from .wxbs import TOOL, facts_of
 
 Floats = NDArray[np.float64]
@@ -33,17 +32,8 @@ EXAMPLE = HomographyEstimator("opencv", 0.5, 0.999, 100_000, method="USAC_MAGSAC
 """The estimator of the tool's examples."""
 
 
-class EvdOptions(PairsOptions):
+class EvdOptions(SeededOptions):
     """Options of `evd/homography`."""
-
-    threshold_px: Annotated[float, Field(gt=0)] = 1.0
-    """Threshold of the estimator under `exact`, in pixels of images whose longer side is `side_px`."""
-
-    side_px: Annotated[float, Field(gt=0)] = 1000.0
-    """Longer side of both images in the frame of that threshold."""
-
-    seeds: Annotated[int, Field(ge=1)] = 5
-    """Seeds of the estimator under `exact`."""
 
 
 class EvdHomography(PairsTask):
@@ -68,11 +58,7 @@ class EvdHomography(PairsTask):
                 "median over pairs of the mean error in the visible part", unit="px", better="lower"
             ),
             "failures": MetricInfo("pairs without a homography", unit="count", better="lower"),
-            "maa_seed_sd": MetricInfo(
-                "standard deviation of maa over seeds of the estimator", better="lower"
-            ),
-            "maa_seed_min": MetricInfo("smallest maa over seeds of the estimator"),
-            "maa_seed_max": MetricInfo("largest maa over seeds of the estimator"),
+            **SEED_SPREAD,
             "matches": count("matches, mean over pairs"),
             "inliers": count("matches that agree with H, mean over pairs"),
         },

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from ...datasets.pairs.pair import ImagePair, PairSet
 from ...datasets.pairs.read import read_pairs
@@ -36,6 +37,19 @@ class PairsOptions(TaskOptions):
 
     images: str | None = None
     """Folder that the names of images begin at; by default that of the list of pairs."""
+
+
+class SeededOptions(PairsOptions):
+    """What tasks know that estimate a model of two views with several seeds under `exact`."""
+
+    threshold_px: Annotated[float, Field(gt=0)] = 1.0
+    """Threshold of the estimator under `exact`, in pixels of images whose longer side is `side_px`."""
+
+    side_px: Annotated[float, Field(gt=0)] = 1000.0
+    """Longer side of both images in the frame of that threshold."""
+
+    seeds: Annotated[int, Field(ge=1)] = 5
+    """Seeds of the estimator under `exact`."""
 
 
 @dataclass(frozen=True)

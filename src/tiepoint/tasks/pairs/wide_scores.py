@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 
 from ...model.records import Records
 from ...model.scores import Score, group_name
+from ..base import MetricInfo
 from ..scene_means import Sums, micro
 from .relative_strata import strata
 
 Floats = NDArray[np.float64]
+SEED_SPREAD = {
+    "maa_seed_sd": MetricInfo("standard deviation of maa over seeds of the estimator", better="lower"),
+    "maa_seed_min": MetricInfo("smallest maa over seeds of the estimator"),
+    "maa_seed_max": MetricInfo("largest maa over seeds of the estimator"),
+}
+"""Metrics of how far seeds differ."""
 
 
 @dataclass(frozen=True)

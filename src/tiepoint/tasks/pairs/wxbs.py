@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from ...datasets.pairs.pair import ImagePair, PairSet
 from ...geometry.disc import disc_share
@@ -28,8 +27,8 @@ from ..base import MetricInfo, TaskInfo
 from ..info import WXBS, count
 from ..scene_means import with_protocol
 from .both_ways import Asked, PointsTask, answers_of
-from .opened import OpenPairs, PairsOptions, PairsTask, matches_of
-from .wide_scores import Curve, count_scores, curve_scores
+from .opened import OpenPairs, PairsOptions, PairsTask, SeededOptions, matches_of
+from .wide_scores import SEED_SPREAD, Curve, count_scores, curve_scores
 
 Floats = NDArray[np.float64]
 TOOL = "wxbs-benchmark"
@@ -47,17 +46,8 @@ class WxbsOptions(PairsOptions):
     """Part of WxBS; pairs of one's own have none and are all used."""
 
 
-class FundamentalOptions(WxbsOptions):
+class FundamentalOptions(WxbsOptions, SeededOptions):
     """Options of `wxbs/fundamental`."""
-
-    threshold_px: Annotated[float, Field(gt=0)] = 1.0
-    """Threshold of the estimator under `exact`, in pixels of images whose longer side is `side_px`."""
-
-    side_px: Annotated[float, Field(gt=0)] = 1000.0
-    """Longer side of both images in the frame of that threshold."""
-
-    seeds: Annotated[int, Field(ge=1)] = 5
-    """Seeds of the estimator under `exact`."""
 
 
 class WxbsTask(PairsTask):
@@ -115,11 +105,7 @@ class WxbsFundamental(WxbsTask):
         ("maa", "all"),
         {
             **_METRICS,
-            "maa_seed_sd": MetricInfo(
-                "standard deviation of maa over seeds of the estimator", better="lower"
-            ),
-            "maa_seed_min": MetricInfo("smallest maa over seeds of the estimator"),
-            "maa_seed_max": MetricInfo("largest maa over seeds of the estimator"),
+            **SEED_SPREAD,
             "matches": count("matches, mean over pairs"),
             "inliers": count("matches that agree with F, mean over pairs"),
         },
