@@ -35,6 +35,11 @@ def scene_words(c: Comparison) -> str:
     return f"{c.n_scenes} {word}" + (f" ({parts})" if len(kinds) > 1 else "")
 
 
+def these_scenes(c: Comparison) -> str:
+    """The scenes a comparison is of: ``these 115 scenes``, or ``this 1 scene``."""
+    return "this 1 scene" if c.n_scenes == 1 else f"these {c.n_scenes} scenes"
+
+
 def answer(c: Comparison, pair: PairRow) -> str:
     """Whether the first of a pair is better than the second, in one sentence."""
     level = f"{100 * c.level:g} %"
@@ -56,7 +61,7 @@ def answer(c: Comparison, pair: PairRow) -> str:
             floor = f"; no pair could be: the smallest p these scenes allow is {p_value(c.smallest_p)}"
         gap = f"{number(c, pair.difference, signed=True)}{unit}{_signed_bounds(c, pair, level)}"
         return (
-            f"{pair.first} and {pair.second} are not separated by these {c.n_scenes} scenes "
+            f"{pair.first} and {pair.second} are not separated by {these_scenes(c)} "
             f"({level}, family-wise): difference {gap}, {tested}{floor}."
         )
     ahead = (pair.difference > 0) == c.higher_is_better
@@ -113,7 +118,7 @@ def legend(c: Comparison) -> list[str]:
             test = f"studentised sign-flip test ({patterns}), step-down max-T {over}"
         lines.append(f"p: {test}; the smallest possible p is {p_value(c.smallest_p)}.")
         lines.append(
-            f"Methods that share a letter are not separated by these {c.n_scenes} scenes ({level}, "
+            f"Methods that share a letter are not separated by {these_scenes(c)} ({level}, "
             f"family-wise over {c.pairs_size} pairs); rank ranges hold jointly at {level}."
         )
     return lines + [f"Note: {n}." for n in c.notes]

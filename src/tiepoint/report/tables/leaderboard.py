@@ -16,6 +16,7 @@ from ...tasks.base import Column, MetricInfo, Task
 from ..compare.result import Comparison
 from ..compare.runs import compare_runs
 from ..compare.table import rank_range
+from ..compare.words import these_scenes
 from ..runs.sections import Section, is_canary
 
 
@@ -158,7 +159,7 @@ def _wording(comparison: Comparison | None) -> str:
     if comparison is None or not _grouped(comparison):
         return ""
     text = (
-        f"Methods that share a letter are not separated by these {comparison.n_scenes} scenes "
+        f"Methods that share a letter are not separated by {these_scenes(comparison)} "
         f"({100 * comparison.level:g} %, family-wise); rank ranges hold jointly."
     )
     if comparison.smallest_p > 0:
