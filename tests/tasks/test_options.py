@@ -14,6 +14,7 @@ import hpatches_world
 import numpy as np
 import pairs_world
 import pytest
+import relative_world
 from keypoint_world import make_features, make_scenes
 
 from tiepoint.formats.flow.tss_results import PairResult, read_pair_result
@@ -75,6 +76,10 @@ FLIPS: dict[str, dict[str, Any]] = {
         "scenes": "s1", "images": "nowhere", "alphas": "0.2", "length": "image", "categories": "cat",
         "back": "yes", "groups": {"cat": [[0, 1]]},
     },
+    "pose/relative": {
+        "scenes": "s0", "images": "nowhere", "estimator": "opencv", "threshold_px": 4, "side_px": "500",
+        "seeds": 3, "frame": "long:300", "permutation_seed": 1, "budget": "20,30", "cluster": "image",
+    },
 }  # fmt: skip
 """By task and option a value that is not the default."""
 
@@ -85,9 +90,10 @@ def outcome(task: Task, opened: Callable[[], OpenTask], features: Callable[[Any]
         bound = opened()
         made = features(bound)
         found: list[Any] = [[u.key for u in bound.units]]
-        for protocol in task.protocols:
+        for protocol in SOME_PROTOCOLS.get(task.name, task.protocols):
             records = [bound.compare(u, made, task.comparison(protocol)) for u in bound.units]
-            found.append([(s.metric, s.group, repr(s.value)) for s in task.score(records, protocol)])
+            scores = task.score(records, protocol)
+            found.append([(s.metric, s.group, repr(s.value), s.low) for s in scores])
             if task.name == "tss":
                 found.append(any(r.meta["use_prec"] for r in records))
     except InputError as e:
@@ -146,6 +152,8 @@ def dense_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
 
 def pairs_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
     pytest.importorskip("poselib", reason="PoseLib estimates under `exact` (tiepoint[pose])")
+    if task.name == "pose/relative":
+        return posed_case(task, tmp_path)
     data = pairs_world.write_pairs(tmp_path)
     made = pairs_world.small_flow if task.name == "semantic/pck" else pairs_world.noisy_matches
     # A threshold of 1 px in these small images: estimators soon stop.
@@ -153,7 +161,26 @@ def pairs_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
     return base, lambda options: task.open(data, options), lambda _: Features(made)
 
 
+def posed_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
+    given = {}
+    for i in range(4):
+        one = relative_world.pair(f"a{i}--b{i}", f"s{i % 2}", relative_world.motion(5 + 5 * i))
+        given[one.name] = one, relative_world.seen(one, 60, 2.0, wrong=20, seed=i)
+    data, folder = relative_world.write_world(tmp_path / "w", given)
+    (tmp_path / "images").mkdir()
+    for i in range(4):
+        for side in "ab":
+            write_image(tmp_path / "images" / f"{side}{i}.png", np.zeros((480, 640, 3), np.uint8))
+    entries = json.loads(data.read_text())
+    data.write_text(json.dumps([{k: v for k, v in e.items() if not k.startswith("size")} for e in entries]))
+    read = lambda key: dict(np.load(folder / f"{key}.npz"))  # noqa: E731
+    base = {"images": str(tmp_path / "images"), "seeds": 2}
+    return base, lambda options: task.open(data, options), lambda _: Features(read)
+
+
 CASES = {"patches": patch_case, "keypoints": keypoint_case, "dense": dense_case, "pairs": pairs_case}
+SOME_PROTOCOLS = {"pose/relative": ("exact", "eloftr")}
+"""Of tasks with many protocols, those between them that every option changes."""
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +216,7 @@ def test_every_option_has_an_effect(name: str, option: str, worlds: Any, outcome
         base = {**base, "split": "a"}
     elif (name, option) == ("keypoints/geometry", "ratio"):
         features = partial(make_features, style="real")  # equally near neighbours pass no ratio
-    elif option == "permutation_seed":
+    elif option == "permutation_seed" and task.family == "keypoints":
         features = partial(make_features, style="real", count=40)  # enough for an estimator to waver
     elif option == "border_px":
         features = partial(make_features, given=False)
