@@ -12,7 +12,7 @@ from ...model.errors import InputError, UnknownNameError
 from ...model.registry import PLUGGED
 from ..base import Method
 from ..keypoints.detect.features import holds_features
-from ..keypoints.spec import split_detector
+from ..keypoints.spec import HOME, split_detector
 from ..names import METHODS
 from ..spec import FilesSpec, Spec, parse_spec
 from ..user_code import load_from_file
@@ -104,8 +104,8 @@ def family_of_geometry(method: Any) -> str:
     if split_detector(str(parsed.base)).detector is not None:
         return "keypoints"
     both = all(f"{family}/{name}" in METHODS for family in ("keypoints", "pairs"))
-    if both and not any(hasattr(METHODS.load(name, family="keypoints"), edge) for edge in KEYPOINT_EDGES):
-        return "pairs"  # a descriptor alone finds nothing
+    if both and name not in HOME:
+        return "pairs"  # a descriptor without a detector of its own finds nothing
     if f"keypoints/{name}" in METHODS:
         return "keypoints"
     if any(f"{family}/{name}" in METHODS for family in ("pairs", "dense")):
