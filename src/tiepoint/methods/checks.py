@@ -90,13 +90,20 @@ def check_descriptors(
     return {"values": np.where(shown[:, None], values, values.dtype.type(0)), "valid": valid}
 
 
+def from_tensor(given: Any) -> Any:
+    """A torch tensor as an array, wherever it lies; everything else as it is.
+
+    >>> from_tensor([1, 2])
+    [1, 2]
+    """
+    return given.detach().cpu().numpy() if hasattr(given, "detach") else given
+
+
 def _two_dimensional(given: Any, rows: int, where: str) -> Array:
     if given is None:
         raise InputError(f"{where}: the method returned nothing; return an array with one row a patch")
-    if hasattr(given, "detach"):
-        given = given.detach().cpu().numpy()
     try:
-        values = np.asarray(given)
+        values = np.asarray(from_tensor(given))
     except ValueError as e:
         raise InputError(f"{where}: descriptors differ in length; all rows need the same dimension") from e
     if values.dtype == object or values.dtype.kind not in "biuf":

@@ -13,7 +13,7 @@ from ...model.errors import FormatError
 from .draft import Draft
 from .findings import Findings
 from .scenes import dataset_of, known_sizes
-from .superglue import floats
+from .superglue import floats, rows
 
 FIELDS = {32: "names, K0, K1, R, t", 36: "names, K0, K1, T_0to1", 11: "names, H"}
 
@@ -25,17 +25,7 @@ def plain_drafts(lines: Sequence[str], findings: Findings) -> list[Draft]:
     has integer centres.
     """
     drafts = []
-    for number, line in enumerate(lines, start=1):
-        fields, where = line.split(), f"line {number}"
-        if not fields or line.startswith("#"):
-            continue
-        if len(fields) not in FIELDS:
-            known = "; ".join(f"{n} ({what})" for n, what in FIELDS.items())
-            findings.problems.append(f"{where} has {len(fields)} fields; expected {known}")
-            continue
-        values = floats(fields[2:], where, findings)
-        if values is None:
-            continue
+    for where, fields, values in rows(lines, FIELDS, findings):
         names = (fields[0], fields[1])
         if len(values) == 9:
             drafts.append(Draft(where, names, truth={"H": np.reshape(values, (3, 3))}))

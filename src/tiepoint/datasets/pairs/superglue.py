@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from .draft import Draft
 from .findings import Findings
@@ -20,18 +20,7 @@ def turned_drafts(lines: Sequence[str], findings: Findings) -> list[Draft]:
     reads these files turns each image by `np.rot90` and takes K and T along.
     """
     drafts = []
-    for number, line in enumerate(lines, start=1):
-        fields = line.split()
-        if not fields or line.startswith("#"):
-            continue
-        where = f"line {number}"
-        if len(fields) not in FIELDS:
-            known = "; ".join(f"{n} ({what})" for n, what in FIELDS.items())
-            findings.problems.append(f"{where} has {len(fields)} fields; expected {known}")
-            continue
-        values = floats(fields[2:], where, findings)
-        if values is None:
-            continue
+    for where, fields, values in rows(lines, FIELDS, findings):
         turns = tuple(int(v) if v in (0, 1, 2, 3) else -1 for v in values[:2]) or (0, 0)
         if -1 in turns:
             findings.problems.append(f"{where}: fields 3 and 4 are 0 to 3 quarter turns, found {fields[2:4]}")
@@ -49,6 +38,26 @@ def turned_drafts(lines: Sequence[str], findings: Findings) -> list[Draft]:
             )
         )
     return drafts
+
+
+def rows(
+    lines: Sequence[str], known: Mapping[int, str], findings: Findings
+) -> Iterator[tuple[str, list[str], list[float]]]:
+    """Where each pair stands, its fields, and the numbers behind its two names; comments begin with `#`.
+
+    Lines whose number of fields is not `known`, and words that are no numbers, are left with the findings.
+    """
+    for number, line in enumerate(lines, start=1):
+        fields, where = line.split(), f"line {number}"
+        if not fields or line.startswith("#"):
+            continue
+        if len(fields) not in known:
+            expected = "; ".join(f"{n} ({what})" for n, what in known.items())
+            findings.problems.append(f"{where} has {len(fields)} fields; expected {expected}")
+            continue
+        values = floats(fields[2:], where, findings)
+        if values is not None:
+            yield where, fields, values
 
 
 def floats(words: Sequence[str], where: str, findings: Findings) -> list[float] | None:

@@ -13,7 +13,7 @@ from ...geometry.covisibility import in_view
 from ...model.errors import InputError, TiepointError, UnitError
 from ...model.keypoints import COLUMNS, Keypoints
 from ...model.units import Arrays, Item
-from ..checks import check_descriptors
+from ..checks import check_descriptors, from_tensor
 
 Image = NDArray[np.uint8]
 Extract = Callable[[Item, Any], Arrays]
@@ -34,10 +34,8 @@ def as_keypoints(given: Any, where: str) -> Keypoints:
         raise InputError(f"{where}: the detector returned nothing; return keypoints, or an empty list")
     if isinstance(given, list | tuple) and len(given) and hasattr(given[0], "pt"):
         return Keypoints.from_cv(given)
-    if hasattr(given, "detach"):
-        given = given.detach().cpu().numpy()
     try:
-        table = np.asarray(given, dtype=np.float64)
+        table = np.asarray(from_tensor(given), dtype=np.float64)
     except (TypeError, ValueError) as e:
         raise InputError(f"{where}: keypoints must be numbers, (n, 2) or (n, {len(COLUMNS)})") from e
     if table.ndim == 2 and table.shape[1] == 3:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...geometry.covisibility import in_view
 from ...model.errors import InputError
+from ..checks import from_tensor
 
 FORMS = (
     "expected (points0 (n, 2), points1 (n, 2)[, confidence (n,)]) "
@@ -22,10 +23,8 @@ Parts = tuple[Any, ...]
 
 def as_array(given: Any, where: str) -> NDArray[Any]:
     """An array of numbers from what a method gave, tensors included."""
-    if hasattr(given, "detach"):
-        given = given.detach().cpu().numpy()
     try:
-        made = np.asarray(given)
+        made = np.asarray(from_tensor(given))
     except ValueError as e:
         raise InputError(f"{where}: rows differ in length; {FORMS}") from e
     if made.dtype == object or made.dtype.kind not in "biuf":

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...datasets.pairs.pair import ImagePair
-from ...geometry.two_view.canonical import canonical_order
 from ...geometry.two_view.homographies import Homography, HomographyEstimator, estimate_homography
 from ...geometry.two_view.plane_errors import visible_error, visible_error_float32
 from ...methods.sources import library_versions
@@ -20,9 +19,9 @@ from ...model.units import Arrays
 from ..base import MetricInfo, TaskInfo
 from ..info import EVD, count
 from ..scene_means import with_protocol
-from .opened import PairsTask, SeededOptions, matches_of
+from .opened import PairsTask, SeededOptions, framed, matches_of
 from .wide_scores import SEED_SPREAD, Curve, count_scores, curve_scores
-from .wxbs import TOOL, facts_of
+from .wxbs import TOOL, facts_of, model_facts, without_model
 
 Floats = NDArray[np.float64]
 LIMIT_PX = 20.0
@@ -78,7 +77,6 @@ class EvdHomography(PairsTask):
         tool = comparison == TOOL
         rule = visible_error_float32 if tool else visible_error
         models = [h.H if h.ok or not tool else np.eye(3) for h in found]
-        has_points = "points0" in arrays or "flow" in arrays
         columns: dict[str, NDArray[Any]] = {
             "repeat": np.arange(len(found), dtype=np.int16),
             "H": np.array([np.asarray(m).ravel() for m in models], np.float64),
@@ -87,9 +85,7 @@ class EvdHomography(PairsTask):
         }
         meta = {
             **facts_of(pair),
-            "matches": len(matches_of(arrays, pair.name)) if has_points else None,
-            "inliers": [h.inliers for h in found] if has_points and "H" not in arrays else None,
-            "ok": [h.ok for h in found],
+            **model_facts(pair, arrays, found, given="H" in arrays),
         }
         return Records("pair", columns, meta)
 
@@ -109,11 +105,7 @@ class EvdHomography(PairsTask):
 
     def warnings(self, records: Sequence[Records]) -> list[str]:
         """Pairs without H."""
-        failed = [str(r.meta["pair"]) for r in records if not all(r.meta["ok"])]
-        if not failed:
-            return []
-        named = ", ".join(failed[:5]) + (", …" if len(failed) > 5 else "")
-        return [f"{len(failed)} of {len(records)} pairs have no homography under some seed: {named}"]
+        return without_model(records, "homography under some seed")
 
     def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """Mean recall of each pair, for galleries."""
@@ -130,11 +122,8 @@ def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str)
     matches = matches_of(arrays, pair.name)
     if comparison == TOOL:
         return [estimate_homography(EXAMPLE, matches.points0, matches.points1)]
-    order = canonical_order(matches.points0, matches.points1)
-    scales = [options.side_px / max(size) for size in pair.sizes()]
-    x0, x1 = matches.points0[order] * scales[0], matches.points1[order] * scales[1]
+    x0, x1, s0, s1 = framed(pair, matches, options.side_px)
     estimator = HomographyEstimator("poselib", options.threshold_px, 0.9999, 100_000)
-    s0, s1 = (np.diag([s, s, 1.0]) for s in scales)
     found = []
     for seed in range(options.seeds):
         made = estimate_homography(estimator, x0, x1, seed=seed)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from pydantic import Field
 
 from ...datasets.pairs.pair import ImagePair, PairSet
 from ...datasets.pairs.read import read_pairs
+from ...geometry.two_view.canonical import canonical_order
 from ...model.errors import InputError, UnknownNameError
 from ...model.hashing import hash_json
 from ...model.records import Records
@@ -113,6 +114,23 @@ def _of_flow(flow: NDArray[Any], confidence: NDArray[Any] | None) -> PairMatches
     known = (np.isfinite(moved) & (np.abs(moved) < 1e9)).all(axis=1)
     sure = None if confidence is None else np.asarray(confidence, np.float64)[y, x].reshape(-1)[known]
     return PairMatches(points[known], (points + moved)[known], sure)
+
+
+class FramedMatches(NamedTuple):
+    """Matches (n, 2), (n, 2) in a frame, and the matrices (3, 3) that take original pixels there."""
+
+    points0: Floats
+    points1: Floats
+    scale0: Floats
+    scale1: Floats
+
+
+def framed(pair: ImagePair, matches: PairMatches, side_px: float) -> FramedMatches:
+    """Matches in canonical order, with images whose longer side is `side_px`."""
+    order = canonical_order(matches.points0, matches.points1)
+    scales = [side_px / max(size) for size in pair.sizes()]
+    x0, x1 = matches.points0[order] * scales[0], matches.points1[order] * scales[1]
+    return FramedMatches(x0, x1, *(np.diag([s, s, 1.0]) for s in scales))
 
 
 class OpenPairs(OpenTask):

@@ -106,7 +106,7 @@ def _as_printed(poses: Poses, protocol: PoseProtocol, name: str) -> list[Score]:
             if rows.any():
                 made += _areas(poses, protocol, errors, rows, name, {**parts, **extra})
         if name == "roma" and protocol.scoring.again:
-            made += _once(poses, protocol, errors, groups[0][1], extra)
+            made += _once(poses, protocol, errors[2], groups[0][1], extra)
     made += _of_matches(poses.records, protocol, kept_pairs(poses.records, protocol.scoring))
     return made
 
@@ -148,18 +148,12 @@ def _areas(
 
 
 def _once(
-    poses: Poses,
-    protocol: PoseProtocol,
-    errors: tuple[Floats, Floats, Floats],
-    rows: Rows,
-    parts: Mapping[str, Any],
+    poses: Poses, protocol: PoseProtocol, errors: Floats, rows: Rows, parts: Mapping[str, Any]
 ) -> list[Score]:
     """Areas with every repeat counted once, where the tool counts the last one twice."""
-    order = np.flatnonzero(rows)
-    area = AREAS[protocol.scoring.area]
-    n = len(np.unique(poses.pair[order]))
+    area, n = AREAS[protocol.scoring.area], len(np.unique(poses.pair[rows]))
     return [
-        Score("auc", group_name(**parts, repeats="once", threshold_deg=t), area(errors[2][order], t), n)
+        Score("auc", group_name(**parts, repeats="once", threshold_deg=t), area(errors[rows], t), n)
         for t in THRESHOLDS_DEG
     ]
 

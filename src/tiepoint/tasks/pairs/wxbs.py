@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ...datasets.pairs.pair import ImagePair, PairSet
 from ...geometry.disc import disc_share
-from ...geometry.two_view.canonical import canonical_order
 from ...geometry.two_view.epipolar import symmetric_distances
 from ...geometry.two_view.estimator import Estimator
 from ...geometry.two_view.fundamentals import Fundamental, estimate_fundamental
+from ...geometry.two_view.homographies import Homography
 from ...methods.sources import library_versions
 from ...metrics.dense.pck import point_errors
 from ...metrics.error_curves import auc_shares
@@ -27,7 +27,7 @@ from ..base import MetricInfo, TaskInfo
 from ..info import WXBS, count
 from ..scene_means import with_protocol
 from .both_ways import Asked, PointsTask, answers_of
-from .opened import OpenPairs, PairsOptions, PairsTask, SeededOptions, matches_of
+from .opened import OpenPairs, PairsOptions, PairsTask, SeededOptions, framed, matches_of
 from .wide_scores import SEED_SPREAD, Curve, count_scores, curve_scores
 
 Floats = NDArray[np.float64]
@@ -128,14 +128,8 @@ class WxbsFundamental(WxbsTask):
             "point": np.tile(np.arange(len(corrs), dtype=np.int32), len(rows)),
             "distance_px": np.concatenate(rows),
         }
-        has_points = "points0" in arrays or "flow" in arrays
-        meta = {
-            **facts_of(pair),
-            "matches": len(matches_of(arrays, pair.name)) if has_points else None,
-            "inliers": [f.inliers for f in found] if has_points and "F" not in arrays else None,
-            "ok": [f.ok for f in found],
-            "given": "F" in arrays,
-        }
+        given = "F" in arrays
+        meta = {**facts_of(pair), **model_facts(pair, arrays, found, given=given), "given": given}
         return Records("pair", columns, meta)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
@@ -158,11 +152,7 @@ class WxbsFundamental(WxbsTask):
 
     def warnings(self, records: Sequence[Records]) -> list[str]:
         """Pairs without F."""
-        failed = [str(r.meta["pair"]) for r in records if not all(r.meta["ok"])]
-        if not failed:
-            return []
-        named = ", ".join(failed[:5]) + (", …" if len(failed) > 5 else "")
-        return [f"{len(failed)} of {len(records)} pairs have no F under some seed; recall 0: {named}"]
+        return without_model(records, "F under some seed; recall 0")
 
 
 def fundamentals(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[Fundamental]:
@@ -174,11 +164,8 @@ def fundamentals(pair: ImagePair, arrays: Arrays, options: Any, comparison: str)
     matches = matches_of(arrays, pair.name)
     if comparison == TOOL:
         return [estimate_fundamental(README, matches.points0, matches.points1)]
-    order = canonical_order(matches.points0, matches.points1)
-    scales = [options.side_px / max(size) for size in pair.sizes()]
-    x0, x1 = matches.points0[order] * scales[0], matches.points1[order] * scales[1]
+    x0, x1, s0, s1 = framed(pair, matches, options.side_px)
     estimator = Estimator("poselib-f", options.threshold_px, 0.9999, 100_000)
-    s0, s1 = (np.diag([s, s, 1.0]) for s in scales)
     found = []
     for seed in range(options.seeds):
         made = estimate_fundamental(estimator, x0, x1, seed)
@@ -216,6 +203,30 @@ def facts_of(pair: ImagePair) -> dict[str, Any]:
         "strata": {},
         "facts": {k: v for k, v in pair.facts.items() if isinstance(v, str) and k != "split"},
     }
+
+
+def model_facts(
+    pair: ImagePair, arrays: Arrays, found: Sequence[Fundamental | Homography], *, given: bool
+) -> dict[str, Any]:
+    """Numbers of matches and inliers where there are any, and which models were found.
+
+    A model that was `given` has no inliers.
+    """
+    has_points = "points0" in arrays or "flow" in arrays
+    return {
+        "matches": len(matches_of(arrays, pair.name)) if has_points else None,
+        "inliers": [f.inliers for f in found] if has_points and not given else None,
+        "ok": [f.ok for f in found],
+    }
+
+
+def without_model(records: Sequence[Records], what: str) -> list[str]:
+    """A warning that names the first pairs for which some call found no model; none where all have one."""
+    failed = [str(r.meta["pair"]) for r in records if not all(r.meta["ok"])]
+    if not failed:
+        return []
+    named = ", ".join(failed[:5]) + (", …" if len(failed) > 5 else "")
+    return [f"{len(failed)} of {len(records)} pairs have no {what}: {named}"]
 
 
 class WxbsPoints(PointsTask, WxbsTask):
