@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.kernels import pair_distances, set_threads
+from tiepoint.kernels import pair_distances, rank_counts_across, set_threads
 from tiepoint.kernels.grouped import group_rank_counts, group_rows
 from tiepoint.kernels.pooled import PooledCounts
 from tiepoint.model.errors import InputError
@@ -103,3 +103,33 @@ def test_pooled_counts_edges():
     assert (found.lt[0, 0], found.eq[0, 0], found.eq_before[0, 0]) == (0, 2, 1)
     with pytest.raises(InputError, match="finite"):
         PooledCounts([np.inf], [0])
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_counts_across_parts(distance, ties, monkeypatch):
+    """Parts of any size, in any order, several of one group, against a loop over all pairs."""
+    rng = np.random.default_rng(3 + len(distance) + ties)
+    a = rows(rng, 21, distance, ties)
+    parts = [(int(g), rows(rng, n, distance, ties)) for g, n in ((2, 30), (0, 0), (1, 7), (2, 1), (0, 55))]
+    group = rng.integers(0, 4, len(a))
+    query = rng.integers(0, len(a), 50)
+    near = [table(a, p, distance) for _, p in parts]
+    value = near[0][query, rng.integers(0, 30, 50)]
+    value[:3] = np.inf
+    for size in (40, 1 << 20):
+        monkeypatch.setattr("tiepoint.kernels.pooled._BLOCK_BYTES", size * parts[0][1][0].nbytes)
+        found = rank_counts_across(
+            a, iter(parts), query, value, query_group=group, distance=distance, squared=distance == "l2"
+        )
+        for t, (q, v) in enumerate(zip(query, value, strict=True)):
+            met = [d for (g, _), d in zip(parts, near, strict=True) if g != group[q]]
+            assert found.lt[t, 0] == sum(int((d[q] < v).sum()) for d in met)
+            assert found.eq[t, 0] == sum(int((d[q] == v).sum()) for d in met)
+    assert not found.eq_before.any()
+
+
+def test_parts_of_different_widths_are_refused():
+    parts = [(0, np.zeros((2, 3))), (1, np.zeros((2, 4)))]
+    with pytest.raises(InputError, match="all must have as many"):
+        rank_counts_across(np.zeros((1, 3)), parts, [0], [1.0], query_group=[5])

@@ -8,7 +8,7 @@ that is stays inside.
 from .grouped import group_rank_counts, group_rows
 from .nearest import FirstTwo, Nearest, first_two, nearest
 from .pairs import fit_across, pair_distances, pair_distances_across, pair_distances_sq
-from .pooled import PooledCounts
+from .pooled import PooledCounts, rank_counts_across
 from .ranks import RankCounts, rank_counts
 from .table import value_table
 from .threads import Team, get_threads, one_blas_thread, set_threads
@@ -30,6 +30,7 @@ __all__ = [
     "pair_distances_across",
     "pair_distances_sq",
     "rank_counts",
+    "rank_counts_across",
     "set_threads",
     "value_table",
 ]

@@ -130,6 +130,8 @@ def ranks(
                 lt[t, limit_column[q, c]] += below
                 if pinned:
                     eq[t, limit_column[q, c]] += within - below
+            if within == 0 and not own:
+                break  # targets of a query come in descending order, and so do their thresholds
             if within > below and pinned:
                 stop = _slots_before(position[t], slot_position, first_row, width)
                 count = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts for one ranked list pooled over all pairs of many rows, without keeping or sorting the list.
+"""Counts in pools too large to hold: a pool that comes in parts, and one ranked list over all pairs.
 
 A pooled list of 8000 x 40000 pairs has 320 million entries, and its average precision needs for each of the
 few right ones only how many others are nearer. Tiles of reference values are sorted in among the values of
@@ -8,15 +8,91 @@ the right ones by binary search and dropped.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
-from .ranks import RankCounts
+from .ranks import RankCounts, rank_counts
 
 _ROWS, _COLUMNS, _BUCKETS = 64, 4096, 1 << 16
+_BLOCK_BYTES = 32 << 20
+Part = tuple[int, NDArray[Any]]
+
+
+def rank_counts_across(
+    queries: NDArray[Any],
+    parts: Iterable[Part],
+    target_query: ArrayLike,
+    target_distance: ArrayLike,
+    *,
+    query_group: ArrayLike,
+    distance: str = "l2",
+    squared: bool = False,
+) -> RankCounts:
+    """`rank_counts` against a pool that comes in parts and never lies in memory as a whole.
+
+    A part is a group and its rows (n, d), which may be memory-mapped; several parts may have one group, and
+    a part may be empty. Query i meets all rows of all parts but those of group query_group[i]. Targets are
+    as in `rank_counts`: target j belongs to query target_query[j] and lies at target_distance[j]. Parts are
+    asked for one by one, once, and put together into blocks of 32 MiB.
+
+    Returns:
+        Counts (t, 1) of pool rows nearer (`lt`) and equally near (`eq`); `eq_before` is zero, as a pool
+        without an order has no earlier positions.
+
+    >>> parts = [(0, np.array([[1.0], [9.0]])), (1, np.array([[3.0]])), (1, np.array([[2.0], [3.0]]))]
+    >>> counts = rank_counts_across(np.array([[0.0]]), iter(parts), [0], [3.0], query_group=[0])
+    >>> counts.lt, counts.eq
+    (array([[1]]), array([[2]]))
+    """
+    query, target = np.asarray(target_query, np.int64), np.asarray(target_distance, np.float64)
+    lt, eq = np.zeros((len(query), 1), np.int64), np.zeros((len(query), 1), np.int64)
+    nowhere = np.zeros(len(query), np.int64)
+    groups = np.asarray(query_group, np.int64)
+    for rows, group in _blocks(parts):
+        found = rank_counts(
+            queries,
+            rows,
+            query,
+            target,
+            nowhere,
+            distance=distance,
+            query_group=groups,
+            pool_group=group,
+            squared=squared,
+        )
+        lt += found.lt
+        eq += found.eq
+    return RankCounts(lt, eq, np.zeros_like(lt))
+
+
+def _blocks(parts: Iterable[Part]) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
+    """Rows of several parts put together, and the group of each row."""
+    rows: list[NDArray[Any]] = []
+    group: list[NDArray[np.int64]] = []
+    held = 0
+    for number, part in parts:
+        most = max(1, _BLOCK_BYTES // max(1, part.itemsize * part.shape[1])) if part.ndim == 2 else 1
+        for start in range(0, len(part), most):
+            piece = part[start : start + most]
+            if rows and held + piece.nbytes > _BLOCK_BYTES:
+                yield _joined(rows), np.concatenate(group)
+                rows, group, held = [], [], 0
+            rows.append(piece)
+            group.append(np.full(len(piece), number, np.int64))
+            held += piece.nbytes
+    if rows:
+        yield _joined(rows), np.concatenate(group)
+
+
+def _joined(rows: list[NDArray[Any]]) -> NDArray[Any]:
+    widths = {r.shape[1:] for r in rows}
+    if len(widths) > 1:
+        raise InputError(f"parts of a pool have rows of {sorted(widths)} numbers; all must have as many")
+    return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
 
 class PooledCounts:

@@ -59,7 +59,8 @@ def rank_counts(
         where = int(np.argmax((position < 0) | (position >= len(pool))))
         raise InputError(f"target_position[{where}] is {position[where]}; the pool has {len(pool)} rows")
     limit, column = _limits(limits, len(queries), len(pool))
-    order = np.argsort(query, kind="stable")
+    # The farthest target of a query first: where it has nothing before it, no other has; see `_ranks`.
+    order = np.lexsort((-target, query))
     start = np.searchsorted(query[order], np.arange(len(queries) + 1))
     counts = np.zeros((3, len(query), limit.shape[1]), np.int64)
     if len(pool) and len(query):
