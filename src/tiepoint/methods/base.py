@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -57,6 +57,16 @@ class Hooks(Protocol):
     def check_items(self, items: Sequence[Item]) -> None:
         """Raise all that would be missing, as one error."""
 
+    def describe_stream(self, patches: Iterator[Any]) -> Iterator[Any]:
+        """Of ours: ``describe`` for the patches of many items, in batches that cross their borders.
+
+        One result for each array that is taken from `patches`, in order: what ``describe`` would return, or
+        the exception it would raise. It may take some arrays ahead of the results it gives.
+        """
+
+    thread_safe: bool
+    """Of ours: whether an object may be called from several threads at once. Not so where it is missing."""
+
     def describe_item(self, item: Item, image: Any, keypoints: Any) -> Any:
         """As ``describe``, knowing which image it is; likewise ``detect_item`` and ``extract_item``."""
 
@@ -78,6 +88,10 @@ def method_key(config: Mapping[str, Any], of_item: Sequence[Any]) -> str:
     return hash_json([method_key(config["base"], of_item), own])
 
 
+Finish = Callable[[], Arrays]
+"""Checks what a stream gave for an item and makes its arrays; raises what `Method.extract` would."""
+
+
 @dataclass(frozen=True)
 class Method:
     """One method under test.
@@ -90,6 +104,10 @@ class Method:
     False) is not given the item's payload. `check(items)`, where there is one, finds before any work what
     would fail later (missing files) and reports all of it at once; `has(item)` says whether there is anything
     to look up for an item. `told` has sentences for the user, some of which are only found by `check`.
+
+    `stream`, where there is one, describes many items at once: it takes (item, payload) and yields (item,
+    `Finish`) in the same order, equal to what `extract` gives. Its results may be finished in any thread.
+    `extract` is called from one thread at a time unless the method is `thread_safe`.
     """
 
     name: str
@@ -105,6 +123,8 @@ class Method:
     has: Callable[[Item], bool] | None = None
     uncached_reason: str | None = None
     told: Sequence[str] = ()
+    stream: Callable[[Iterator[tuple[Item, Any]]], Iterator[tuple[Item, Finish]]] | None = None
+    thread_safe: bool = False
 
     def key(self, item: Item) -> str | None:
         """What identifies the features of an item, besides its content; None where they cannot be kept."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from ..model.errors import InputError
 from ..model.units import Arrays, Item
 from . import normalise
 from . import transforms as plain
-from .base import Method
+from .base import Finish, Method
 from .checks import check_descriptors
 from .resolve import REAL_VALUED
 from .spec import Stage, arguments
@@ -52,7 +52,15 @@ def transformed(
     keep_nan = method.family == "keypoints"
 
     def extract(item: Item, payload: Any) -> Arrays:
-        arrays = method.extract(item, payload)
+        return after(item, partial(method.extract, item, payload))
+
+    def stream(payloads: Iterator[tuple[Item, Any]]) -> Iterator[tuple[Item, Finish]]:
+        assert method.stream is not None
+        for item, finish in method.stream(payloads):
+            yield item, partial(after, item, finish)
+
+    def after(item: Item, finish: Finish) -> Arrays:
+        arrays = finish()
         values, valid = arrays["values"], arrays.get("valid")
         good = np.ones(len(values), bool) if valid is None else np.asarray(valid)
         done = apply(values[good])
@@ -77,6 +85,7 @@ def transformed(
         name=f"{method.name}+{known}",
         config=config,
         extract=extract,
+        stream=stream if method.stream is not None else None,
         spec=None if method.spec is None else f"{method.spec}+{stage}",
         meta={**method.meta, "rooted": True} if stage.name in ROOTING else method.meta,
     )

@@ -211,6 +211,8 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
         meta=_meta(thing, family),
         uncached_reason=reason,
         told=thing.warnings if is_ours(type(thing)) and hasattr(thing, "warnings") else (),
+        stream=getattr(extract, "stream", None),
+        thread_safe=is_ours(type(thing)) and bool(getattr(thing, "thread_safe", False)),
     )
 
 

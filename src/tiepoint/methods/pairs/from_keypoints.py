@@ -126,6 +126,8 @@ def with_matcher(base: Method, given: Mapping[str, str], spec: str | None) -> Me
         spec=spec,
         check=None if base.check is None else check,
         has=None,
+        stream=None,
+        thread_safe=False,
         uncached_reason=base.uncached_reason or why,
     )
 

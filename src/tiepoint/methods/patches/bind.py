@@ -3,55 +3,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...model.errors import InputError, TiepointError, UnitError
 from ...model.units import Arrays, Item
+from ..base import Finish
 from ..checks import check_descriptors
+from ..user_code import is_ours
 
-Extract = Callable[[Item, Any], Arrays]
+
+class PatchExtract:
+    """The `extract` of a patch method, and its `stream` where the thing under test has `describe_stream`."""
+
+    def __init__(self, thing: Any, name: str, distance: str, on_bad: str) -> None:
+        self._call = _caller(thing, name)
+        streams = is_ours(type(thing)) and hasattr(thing, "describe_stream")
+        self.stream = partial(self._stream, thing.describe_stream) if streams else None
+        self.name, self._distance, self._on_bad = name, distance, on_bad
+        self._zero_rows_are_valid = bool(getattr(thing, "zero_rows_are_valid", False))
+        self._seen: dict[str, int] = {}
+
+    def __call__(self, item: Item, payload: Any) -> Arrays:
+        """Features of one item."""
+        rows = _rows(item, payload)
+        try:
+            returned = self._call(item, rows, payload)
+        except Exception as e:
+            returned = e
+        return self._finish(item, rows, returned)
+
+    def _stream(self, describe: Any, payloads: Iterator[tuple[Item, Any]]) -> Iterator[tuple[Item, Finish]]:
+        taken: deque[tuple[Item, int]] = deque()
+
+        def patches() -> Iterator[Any]:
+            for item, payload in payloads:
+                given = _patches(payload, item)
+                taken.append((item, _rows(item, payload)))
+                yield given
+
+        for returned in describe(patches()):
+            item, rows = taken.popleft()
+            yield item, partial(self._finish, item, rows, returned)
+
+    def _finish(self, item: Item, rows: int, returned: Any) -> Arrays:
+        if isinstance(returned, TiepointError):
+            raise returned
+        if isinstance(returned, Exception):
+            why = f"{type(returned).__name__}: {returned}"
+            raise UnitError(f"{self.name} failed on {item.key}: {why}") from returned
+        arrays = check_descriptors(
+            returned,
+            rows=rows,
+            distance=self._distance,
+            where=f"{self.name} on {item.key}",
+            on_bad=self._on_bad,
+            zero_rows_are_valid=self._zero_rows_are_valid,
+            keep_nan=True,
+        )
+        found = arrays["values"].shape[1]
+        first, dimension = next(iter(self._seen.items()), (item.key, found))
+        self._seen.setdefault(first, dimension)
+        if found != dimension:
+            raise InputError(
+                f"{self.name}: {item.key} has {found} columns and {first} has {dimension}; "
+                "all descriptors need the same dimension"
+            )
+        return arrays
 
 
-def bind_patches(thing: Any, *, name: str, distance: str, on_bad: str) -> Extract:
+def bind_patches(thing: Any, *, name: str, distance: str, on_bad: str) -> PatchExtract:
     """The `extract` of a patch method.
 
     `thing` has one of ``describe(patches)``, ``lookup(sequence, image)`` (a features provider, which knows
     which patches it is asked for) or, inside this package, ``lookup_item(item, rows)``.
     """
-    call = _caller(thing, name)
-    zero_rows_are_valid = bool(getattr(thing, "zero_rows_are_valid", False))
-    seen: dict[str, int] = {}
+    return PatchExtract(thing, name, distance, on_bad)
 
-    def extract(item: Item, payload: Any) -> Arrays:
-        rows = item.count if item.count is not None else len(payload)
-        try:
-            returned = call(item, rows, payload)
-        except TiepointError:
-            raise
-        except Exception as e:
-            raise UnitError(f"{name} failed on {item.key}: {type(e).__name__}: {e}") from e
-        arrays = check_descriptors(
-            returned,
-            rows=rows,
-            distance=distance,
-            where=f"{name} on {item.key}",
-            on_bad=on_bad,
-            zero_rows_are_valid=zero_rows_are_valid,
-            keep_nan=True,
-        )
-        first, dimension = next(iter(seen.items()), (item.key, arrays["values"].shape[1]))
-        seen.setdefault(first, dimension)
-        if arrays["values"].shape[1] != dimension:
-            raise InputError(
-                f"{name}: {item.key} has {arrays['values'].shape[1]} columns and {first} has {dimension}; "
-                "all descriptors need the same dimension"
-            )
-        return arrays
 
-    return extract
+def _rows(item: Item, payload: Any) -> int:
+    return item.count if item.count is not None else len(payload)
 
 
 def _caller(thing: Any, name: str) -> Callable[[Item, int, Any], Any]:

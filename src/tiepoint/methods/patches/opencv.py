@@ -49,6 +49,7 @@ class OneKeypoint:
     dtype: type[np.generic] = np.uint8
     work_side: int | None = None
     libraries = ("cv2", "numpy")
+    thread_safe = True  # every call has an object of OpenCV of its own
 
     def tools(self, side: int) -> tuple[Any, Any]:
         """OpenCV's object for patches of a side, and the keypoint; angle 0 keeps the patch upright."""
