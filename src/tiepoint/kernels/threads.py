@@ -7,7 +7,6 @@ both, and the code compiles and loads faster. No result depends on their number.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, TypeVar
 
+from ..model.cores import cores
 from ..model.errors import InputError
 
 T = TypeVar("T")
@@ -27,10 +27,8 @@ _restore: Any = None
 
 
 def get_threads() -> int:
-    """Threads a kernel may use: as set, else the processors this process may run on."""
-    if _count is not None:
-        return _count
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    """Threads a kernel may use: as set, else the cores this process may use."""
+    return cores() if _count is None else _count
 
 
 def set_threads(count: int | None) -> None:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import datetime
-import os
 import platform
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from .._version import __version__
+from ..model.cores import cores
+
+__all__ = ["cores", "machine", "now", "versions"]
 
 _LIBRARIES = (
     "numpy",
@@ -49,13 +50,6 @@ def _cpu_name() -> str:
 def machine() -> dict[str, Any]:
     """The hardware a time was measured on; no host or user name."""
     return {"system": platform.system(), "machine": platform.machine(), "cpu": _cpu_name(), "cores": cores()}
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def now() -> str:

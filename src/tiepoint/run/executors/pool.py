@@ -31,6 +31,15 @@ PATIENCE_S = 5.0
 CONTEXTS = 2
 """Contexts that a worker keeps."""
 
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "OPENCV_FOR_THREADS_NUM",
+)
+"""Each library starts as many threads as there are cores, in every worker, unless its variable says fewer."""
+
 
 class ProcessPool:
     """Up to `jobs` worker processes, started when they are first needed and kept until `close`.
@@ -139,10 +148,9 @@ def _context(name: str, recipe: Recipe) -> Context | Failure:
 
 @contextmanager
 def _environment(threads: int) -> Iterator[None]:
-    """Workers inherit the limits of their BLAS from the environment, which is read at import."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update({name: str(threads) for name in names})
+    """Workers inherit the limits of their libraries from the environment, which is read at import."""
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update({name: str(threads) for name in THREAD_VARIABLES})
     try:
         yield
     finally:
