@@ -36,7 +36,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("run", "--config", "e.yaml", "--jobs", "-5"), "Invalid value for '--jobs'"),
     ((*RUN, "--jobs", "-5"), "Invalid value for '--jobs'"),
     ((*RUN, "--device", "banana"), "unknown device 'banana'; --device is"),
-    ((*RUN, "--device", "cuda"), "--device has no effect: resize always runs on the CPU"),
+    ((*RUN, "--device", "cuda:99"), "the device 'cuda:99' cannot be used"),
     ((*RUN, "--fit-on", "patches"), "--fit-on has no effect: resize has no transform"),
     ((*RUN, "pixels", "--name", "n"), "--name is for a single method"),
     ((*RUN, "-o", "split=a", "--split", "b"), "option split is given twice"),

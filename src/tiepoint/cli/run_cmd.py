@@ -57,7 +57,9 @@ def run(
     on_bad: str = typer.Option(
         None, "--on-bad", help="How to treat invalid descriptors: error (default), miss or keep-zeros."
     ),
-    device: str = typer.Option(None, "--device", help="Device of learned methods; default cpu."),
+    device: str = typer.Option(
+        None, "--device", help="Device of networks and of the comparison; default cpu."
+    ),
     fit_on: Path = typer.Option(
         None, "--fit-on", help="Dataset to fit +pca, +zca … on instead of the split's training sequences."
     ),

@@ -5,6 +5,7 @@ Nothing outside imports a module of this package. What a kernel does it does for
 that is stays inside.
 """
 
+from .device import get_device, set_device
 from .grouped import group_rank_counts, group_rows
 from .nearest import FirstTwo, Nearest, first_two, nearest
 from .pairs import fit_across, pair_distances, pair_distances_across, pair_distances_sq
@@ -21,6 +22,7 @@ __all__ = [
     "Team",
     "first_two",
     "fit_across",
+    "get_device",
     "get_threads",
     "group_rank_counts",
     "group_rows",
@@ -31,6 +33,7 @@ __all__ = [
     "pair_distances_sq",
     "rank_counts",
     "rank_counts_across",
+    "set_device",
     "set_threads",
     "value_table",
 ]

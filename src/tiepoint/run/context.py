@@ -173,6 +173,7 @@ class Recipe:
         from .fitting import Fitting
 
         limit_threads(self.threads)
+        use_device(self.method_options)
         task: Task = TASKS.load(self.task)
         opened = task.open(Path(self.data), self.options)
         root = Path(self.root)
@@ -187,3 +188,10 @@ def limit_threads(threads: int) -> None:
     from ..kernels import set_threads
 
     set_threads(max(1, threads))
+
+
+def use_device(method_options: Mapping[str, Any]) -> None:
+    """Let the kernels of this process run on the `device` of a request; results do not depend on it."""
+    from ..kernels import set_device
+
+    set_device(str(method_options.get("device", "cpu")))

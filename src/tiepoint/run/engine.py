@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from ..kernels import get_device
 from ..methods.base import Method
 from ..model.errors import ProblemsError, TiepointError, UnitError, joined
 from ..model.hashing import hash_json
@@ -25,7 +26,7 @@ from ..store.run_id import run_id
 from ..store.runs import StoredRun, load_runs
 from ..store.store import Store
 from . import machine
-from .context import SHOWN, Context, FeatureSummary, Recipe
+from .context import SHOWN, Context, FeatureSummary, Recipe, use_device
 from .efficiency import efficiency
 from .executors import Executor, Failure, InProcess, Job, names_of
 from .executors.pool import ProcessPool
@@ -88,6 +89,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         records = _records(store, stored.manifest.units)
         found = Run.kept(stored, store, records, protocols, task.first(request.options))
         return replace(found, warnings=list(dict.fromkeys([*manifest.warnings, *found.warnings])))
+    use_device(request.method_options)
     recipe = _recipe(request, method, store) if kept else None
     try:
         keys, compared_s = work(context, recipe, protocols, shared.pool(request.jobs), progress)
@@ -197,7 +199,8 @@ def work(
     comparisons = list(dict.fromkeys(context.task.comparison(p) for p in protocols))
     units = context.opened.units
     todo = {f"{u.key} ({c})": (u, c, context.unit_keys(u)) for u in units for c in comparisons}
-    travels = None if context.task.family == "patches" else recipe
+    # On a device all comparisons are made by this process: several would share one card's memory.
+    travels = None if context.task.family == "patches" or get_device() != "cpu" else recipe
     label = f"{context.method.name}: {context.task.name}"
     started = time.perf_counter()
     made = _adaptive(label, _compare, todo, context, travels, pool, progress)

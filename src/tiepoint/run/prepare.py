@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..kernels import set_device
 from ..methods.base import Method
 from ..model.errors import InputError, Together, UnknownNameError
 from ..model.hashing import hash_json
@@ -199,16 +200,17 @@ class _Desk:
             return
         ready = [self.ready[_task_key(r), method_key(r)] for r in requests]
         names = list(dict.fromkeys(r.method.name for r in ready))
-        has, runs = ("has", "runs") if len(names) == 1 else ("have", "run")
+        has = "has" if len(names) == 1 else "have"
         if any(r.fit_on is not None for r in requests) and not any(r.fit.log for r in ready):
             self.checks.errors.append(
                 InputError(f"`fit_on` has no effect: {', '.join(names)} {has} no transform that is fitted")
             )
-        devices = {str(r.method_options.get("device", "cpu")) for r in requests}
-        if devices - {"cpu"} and not any(_takes_device(r.method.config) for r in ready):
-            self.checks.errors.append(
-                InputError(f"`device` has no effect: {', '.join(names)} always {runs} on the CPU")
-            )
+        for device in sorted({str(r.method_options.get("device", "cpu")) for r in requests}):
+            if device.startswith("cuda"):  # before any work, which would end in the same error
+                try:
+                    set_device(device)
+                except InputError as e:
+                    self.checks.errors.append(e)
 
     def _items(self, request: Request, task: Task, opened: OpenTask | None, method: Method) -> Sequence[Item]:
         if method.check is None:
@@ -265,13 +267,6 @@ def _resolve(request: Request, task: Task, root: Path, fit: Callable[..., Any]) 
     family = task.family_for(request.method)
     method: Method = resolve(spec, family=family, fit=fit, **request.method_options)
     return method
-
-
-def _takes_device(config: Any) -> bool:
-    """Whether a device is part of what determines the output of a method, or of one that it is made of."""
-    if isinstance(config, Mapping):
-        return "device" in config or any(_takes_device(part) for part in config.values())
-    return isinstance(config, list | tuple) and any(_takes_device(part) for part in config)
 
 
 def _task_key(request: Request) -> str:
