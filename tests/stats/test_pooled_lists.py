@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from tiepoint.model.scores import PooledBins
+from tiepoint.stats import pair_stack
 from tiepoint.stats.intervals import pooled_interval
+from tiepoint.stats.pair_stack import PairStack, SceneCounts
 from tiepoint.stats.pooled import PooledMemo, pooled_statistic, weighted_statistics
+from tiepoint.stats.resample import strata_of
 
 
 def made(seed, scenes=44, bins=9):
@@ -39,11 +42,49 @@ def test_sharing_work_changes_no_bit():
     one, two = made(0), made(1)
     half = replace(one, positives=np.floor(one.positives / 2), statistic="ap")
     scores = [one, two, half, replace(one, statistic="fpr95"), replace(one, also=(two,))]
-    memo = PooledMemo()
+    memo, told = PooledMemo(), PooledMemo(scores)
     for bins in scores:
         alone = pooled_interval(bins, resamples=400)
         assert pooled_interval(bins, resamples=400, memo=memo) == alone
+        assert pooled_interval(bins, resamples=400, memo=told) == alone
     assert pooled_interval(scores[-1], resamples=400).low != pooled_interval(one, resamples=400).low
+
+
+def plain_counts(bins, weights, factors):
+    """Positives and negatives by bin of one choice of scenes, pair by pair."""
+    width = bins.positives.shape[1]
+    kind = {k: h for h, k in enumerate(sorted(set(bins.kinds)))}
+    of = [factors[kind[k]] for k in bins.kinds]
+    near = [0.0] * width
+    for weight, factor, row in zip(weights, of, bins.positives.tolist(), strict=True):
+        near = [total + weight * factor * count for total, count in zip(near, row, strict=True)]
+    far = [0.0] * width
+    for a, b, place, count in bins.negatives.tolist():
+        far[place] += count * weights[a] * of[a] * (1 if a == b else weights[b] * of[b])
+    return near, far
+
+
+def test_stacked_lists_have_the_counts_of_each_alone(monkeypatch):
+    """Lists of other pairs stay apart, tables may be shared, and neither blocks nor threads matter."""
+    one, two = made(0), made(1)
+    other = replace(two, negatives=two.negatives[9:])
+    small = replace(one, positives=one.positives[:, :9] // 2)
+    rng = np.random.default_rng(5)
+    counts = rng.integers(0, 4, (7, len(one.scenes))).astype(float)
+    factors = np.tile([1.25, 1.5], (7, 1))
+    scenes = SceneCounts(counts, strata_of(one.kinds), factors)
+    stack = PairStack.of([one, two, other, small], scenes.strata)
+    assert [b is c for b, c in zip(stack.lists, (one, two, small), strict=True)] == [True] * 3
+    for many, block in ((1 << 60, 512), (0, 2)):
+        monkeypatch.setattr(pair_stack, "_MANY", many)
+        monkeypatch.setattr(pair_stack, "_BLOCK", block)
+        found = stack.each(scenes, lambda _, p, q: np.stack([p, q], axis=1))
+        for bins, both in zip(stack.lists, found, strict=True):
+            totals = bins.positives.sum(), bins.negatives[:, 3].sum()
+            for r in range(7):
+                own = plain_counts(bins, counts[r], factors[r])
+                for got, plain, total in zip(both[r], own, totals, strict=True):
+                    assert got == pytest.approx(np.array(plain) * total / sum(plain), rel=1e-12)
 
 
 def test_the_interval_of_a_mean_is_no_wider_than_its_lists():

@@ -47,7 +47,7 @@ def rows_of(task: Task, scores: Sequence[Score]) -> list[dict[str, Any]]:
     from ..stats.pooled import PooledMemo
 
     known: dict[tuple[int, float], Interval] = {}
-    memo = PooledMemo()
+    memo = PooledMemo(score.pooled for score in scores if score.pooled is not None)
     return [_row(task, score, known, memo) for score in scores]
 
 

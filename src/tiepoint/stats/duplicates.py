@@ -12,6 +12,8 @@ from .scene_score import SceneScore
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-9
+TELLING = 3
+"""Values other than 0 and 1 that two scenes must have for their agreement to mean something."""
 
 
 def duplicate_scenes(
@@ -40,9 +42,10 @@ def duplicate_scenes(
     """
     n = len(scenes)
     pairs = n * (n - 1) / 2
-    if n < 2 or values.shape[0] == 0:
-        return []
     finite = np.isfinite(values)
+    telling = (finite & (values != 0) & (values != 1)).sum(axis=0) >= TELLING
+    if n < 2 or not telling.any():
+        return []
     chance = np.array([_equal_pairs(row[np.isfinite(row)], tolerance) for row in values]) / pairs
     # A fixed random projection puts duplicates next to each other without comparing all pairs.
     direction = np.random.Generator(np.random.PCG64(0)).random((values.shape[0],))
@@ -51,6 +54,8 @@ def duplicate_scenes(
     order = np.argsort(projected, kind="stable")
     parent = np.arange(n)
     for at, i in enumerate(order):
+        if not telling[i]:
+            continue
         for j in order[at + 1 :]:
             if projected[j] - projected[i] > reach:
                 break
@@ -70,12 +75,11 @@ def _equal_pairs(row: Array, tolerance: float) -> float:
 
 
 def _same(a: Array, b: Array, chance: Array, pairs: float, tolerance: float) -> bool:
+    """Whether two scenes agree, where the first has enough telling values."""
     there = np.isfinite(a)
     if (there != np.isfinite(b)).any() or (np.abs(a - b)[there] > tolerance).any():
         return False
     telling = there & (a != 0) & (a != 1)
-    if telling.sum() < 3:
-        return False
     log_expected = np.log(pairs) + np.log(np.maximum(chance[telling], 1e-300)).sum()
     return bool(log_expected < np.log(0.01))
 

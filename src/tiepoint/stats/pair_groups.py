@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,24 @@ class PairGroup:
         """All pairs of the group."""
         return float(self.counts.sum())
 
+    @classmethod
+    def stacked(cls, parts: Sequence[PairGroup]) -> PairGroup:
+        """Groups with the same pairs as one, their bins one below the other."""
+        counts = np.concatenate([p.counts for p in parts])
+        return cls(parts[0].first, parts[0].second, counts, parts[0].strata, parts[0].within)
+
+    def has_pairs_of(self, other: PairGroup) -> bool:
+        """Whether both hold the same pairs, in the same order."""
+        same = (self.strata, self.within) == (other.strata, other.within)
+        return same and all(
+            np.array_equal(*sides) for sides in ((self.first, other.first), (self.second, other.second))
+        )
+
+    @cached_property
+    def _single(self) -> NDArray[np.float32] | None:
+        """The counts in float32, None where it does not hold them."""
+        return self.counts.astype(np.float32) if self.counts.max(initial=0) < _WHOLE else None
+
     def factor(self, factors: Array) -> Array:
         """The weight of a pair for each resample beyond its scene counts, (r,); factors are (strata, r)."""
         one, other = self.strata
@@ -47,8 +67,8 @@ class PairGroup:
         joint = scene_counts[self.first]
         if not self.within:
             joint *= scene_counts[self.second]
-        if self.counts.max(initial=0) < _WHOLE:
-            found = self.counts.astype(np.float32) @ joint
+        if self._single is not None:
+            found = self._single @ joint
             if found.max(initial=0) < _WHOLE:
                 return found.astype(np.float64)
         return self.counts @ joint.astype(np.float64)
@@ -74,9 +94,9 @@ def pair_groups(bins: PooledBins, strata: NDArray[np.int64]) -> list[PairGroup]:
         raise InputError(
             f"pooled bins: negatives name a scene outside 0…{n - 1} or a bin outside 0…{width - 1}"
         )
-    low, high = rows[:, :2].min(axis=1), rows[:, :2].max(axis=1)
-    code, pair = np.unique(low * n + high, return_inverse=True)
-    summed = np.bincount(pair * width + rows[:, 2], weights=rows[:, 3], minlength=len(code) * width)
+    one, other, place, times = np.ascontiguousarray(rows.T)
+    code, pair = _distinct(np.minimum(one, other) * n + np.maximum(one, other), n * n)
+    summed = np.bincount(pair * width + place, weights=times, minlength=len(code) * width)
     counts = summed.reshape(len(code), width).astype(np.float64)
     first, second = code // n, code % n
     within = first == second
@@ -88,3 +108,11 @@ def pair_groups(bins: PooledBins, strata: NDArray[np.int64]) -> list[PairGroup]:
         kinds = (int(strata[first[at[0]]]), int(strata[second[at[0]]]))
         groups.append(PairGroup(first[at], second[at], by_bin, kinds, bool(within[at[0]])))
     return groups
+
+
+def _distinct(code: NDArray[np.int64], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The numbers below `limit` that occur, ascending, and the place of each among them."""
+    if limit > 16 * len(code) + _WHOLE:
+        return np.unique(code, return_inverse=True)
+    there = np.bincount(code, minlength=limit) > 0  # counting takes a tenth of the time of sorting
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[code]

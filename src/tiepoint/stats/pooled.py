@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from ..model.errors import UnknownNameError
 from ..model.scores import PooledBins
-from .pair_groups import pair_groups
-from .resample import Resamples
+from .pair_stack import PairStack, SceneCounts
+from .resample import Resamples, strata_of
 
 Array = NDArray[np.float64]
 STATISTICS = ("ap", "auc", "fpr95")
-_BLOCK = 512
 
 
 def binned_statistic(positives: Array, negatives: Array, statistic: str) -> Array:
@@ -76,24 +75,62 @@ def pooled_statistic(bins: PooledBins, *, memo: PooledMemo | None = None) -> flo
     >>> pooled_statistic(bins)
     0.875
     """
-    return float(weighted_statistics(bins, np.ones((1, len(bins.scenes))), memo=memo, name="whole")[0])
+    return float(_statistics(bins, lambda: _once(strata_of(bins.kinds)), memo, "whole")[0])
+
+
+def _once(strata: NDArray[np.int64]) -> SceneCounts:
+    """Every scene once."""
+    return SceneCounts(np.ones((1, len(strata))), strata, np.ones((1, int(strata.max(initial=0)) + 1)))
 
 
 class PooledMemo:
-    """What scores on the same scenes share: resampled negatives of a list, and the statistics of a list.
+    """What scores on the same scenes share: resampled pairs of scenes, and the statistics of a list.
 
-    AUC, AP and FPR95 of a list have the same negatives, and the mean over lists the statistics of each. Use
-    one memo for scores with the same seed and number of resamples only.
+    AUC, AP and FPR95 of a list have the same negatives, lists of one benchmark the same pairs of scenes, and
+    the mean over lists the statistics of each. Use one memo for scores with the same seed and number of
+    resamples only.
+
+    Args:
+        scores: that will be asked for; statistics of lists on the same pairs of scenes are then made
+            together, which changes no bit of them.
     """
 
-    def __init__(self) -> None:
-        self.found: dict[tuple[object, ...], list[Array]] = {}
-        self._kept: list[object] = []
+    def __init__(self, scores: Iterable[PooledBins] = ()) -> None:
+        self.lists = [one for bins in scores for one in lists_of(bins)]
+        self._found: dict[tuple[object, ...], tuple[PooledBins, Array]] = {}
+        self._stacks: dict[tuple[object, ...], PairStack] = {}
 
-    def key(self, name: str, *arrays: Array | NDArray[np.int64], more: str = "") -> tuple[object, ...]:
-        """Key by identity of arrays, which are kept alive so that identities stay theirs."""
-        self._kept += arrays
-        return (name, more, *(id(a) for a in arrays))
+    def stack(self, one: PooledBins, strata: NDArray[np.int64]) -> PairStack:
+        """A list with all those of the scores that are on the same pairs of scenes."""
+        key = (strata.tobytes(), *_identity(one))
+        if key not in self._stacks:
+            alike = (b for b in self.lists if (b.scenes, b.kinds) == (one.scenes, one.kinds))
+            made = PairStack.of(list({_identity(b): b for b in (one, *alike)}.values()), strata)
+            self._stacks |= {(strata.tobytes(), *_identity(b)): made for b in made.lists}
+        return self._stacks[key]
+
+    def get(self, name: str, one: PooledBins) -> Array | None:
+        """Statistics of a list under the scene counts of a name, None where they are not known."""
+        found = self._found.get((name, *_identity(one)))
+        return None if found is None else found[1]
+
+    def put(self, name: str, one: PooledBins, values: Array) -> None:
+        """Keep statistics, and the list with them: its arrays stand for it, and must not go."""
+        self._found[name, *_identity(one)] = (one, values)
+
+
+def lists_of(bins: PooledBins) -> tuple[PooledBins, ...]:
+    """The lists whose mean a score is: itself, where it has no others.
+
+    >>> one = PooledBins(("a",), ("i",), np.array([[3.0]]), np.array([[0, 0, 0, 4]]), "auc")
+    >>> len(lists_of(one)), len(lists_of(replace(one, also=(one, one))))
+    (1, 3)
+    """
+    return (replace(bins, also=()), *bins.also) if bins.also else (bins,)
+
+
+def _identity(one: PooledBins) -> tuple[object, ...]:
+    return one.statistic, id(one.positives), id(one.negatives)
 
 
 def weighted_statistics(
@@ -101,9 +138,6 @@ def weighted_statistics(
     counts: Array,
     strata: NDArray[np.int64] | None = None,
     factors: Array | None = None,
-    *,
-    memo: PooledMemo | None = None,
-    name: str = "",
 ) -> Array:
     """The score for each row of scene counts, (r,).
 
@@ -117,55 +151,34 @@ def weighted_statistics(
         counts: how often each scene is there, whole numbers (r, scenes).
         strata: (scenes,); one stratum if absent.
         factors: what the counts of each stratum are multiplied by to be weights, (r, strata); 1 if absent.
-        memo: where scores on the same scenes share what they have in common.
-        name: of these counts, in the memo.
 
     Of several lists it is the mean.
     """
-    if bins.also:
-        lists = (replace(bins, also=()), *bins.also)
-        each = [weighted_statistics(one, counts, strata, factors, memo=memo, name=name) for one in lists]
-        return np.asarray(np.mean(each, axis=0))
-    memo = PooledMemo() if memo is None else memo
-    key = memo.key(name, bins.positives, bins.negatives, more=bins.statistic)
-    if key not in memo.found:
-        parts = _weighted_counts(bins, counts, strata, factors, memo, name)
-        memo.found[key] = [binned_statistic(p, q, bins.statistic) for p, q in parts]
-    return np.concatenate([np.empty(0), *memo.found[key]])
-
-
-def _weighted_counts(
-    bins: PooledBins,
-    counts: Array,
-    strata: NDArray[np.int64] | None,
-    factors: Array | None,
-    memo: PooledMemo,
-    name: str = "",
-) -> Iterator[tuple[Array, Array]]:
-    """Positives and negatives by bin for blocks of rows of scene counts, each (rows, bins)."""
-    n = len(bins.scenes)
-    strata = np.zeros(n, dtype=np.int64) if strata is None else strata
+    strata = np.zeros(len(bins.scenes), dtype=np.int64) if strata is None else strata
     factors = np.ones((len(counts), int(strata.max(initial=0)) + 1)) if factors is None else factors
-    positives = np.asarray(bins.positives, dtype=np.float64).T
-    key = memo.key(name, bins.negatives)
-    known = memo.found.get(key)
-    groups = [] if known is not None else pair_groups(bins, strata)
-    total = sum(g.total for g in groups)
-    made: list[Array] = []
-    for number, start in enumerate(range(0, len(counts), _BLOCK)):
-        part = slice(start, start + _BLOCK)
-        c = np.ascontiguousarray(counts[part].T, dtype=np.float32)
-        f = factors[part].T
-        p = np.zeros((len(positives), c.shape[1]))
-        for h in range(len(f)):
-            p += f[h] * (positives[:, strata == h] @ c[strata == h].astype(np.float64))
-        if known is None:
-            q = np.zeros_like(p)
-            for g in groups:
-                q += g.factor(f) * g.product(c)
-            made.append(_kept_total(q, total))
-        yield _kept_total(p, float(positives.sum())), made[-1] if known is None else known[number]
-    memo.found.setdefault(key, made)
+    scenes = SceneCounts(counts, strata, factors)
+    return _statistics(bins, lambda: scenes, None, "")
+
+
+def _statistics(
+    bins: PooledBins, scenes: Callable[[], SceneCounts], memo: PooledMemo | None, name: str
+) -> Array:
+    """The score for each row of scene counts, which have a name in the memo and are made where needed."""
+    memo = PooledMemo() if memo is None else memo
+    each = [_of_list(one, scenes, memo, name) for one in lists_of(bins)]
+    return np.asarray(np.mean(each, axis=0)) if bins.also else each[0]
+
+
+def _of_list(one: PooledBins, scenes: Callable[[], SceneCounts], memo: PooledMemo, name: str) -> Array:
+    found = memo.get(name, one)
+    if found is not None:
+        return found
+    counts = scenes()
+    stack = memo.stack(one, counts.strata)
+    made = stack.each(counts, lambda own, p, q: binned_statistic(p, q, own.statistic))
+    for own, values in zip(stack.lists, made, strict=True):
+        memo.put(name, own, values)
+    return next(v for own, v in zip(stack.lists, made, strict=True) if _identity(own) == _identity(one))
 
 
 def pooled_influence(bins: PooledBins, strata: NDArray[np.int64], *, memo: PooledMemo | None = None) -> Array:
@@ -174,38 +187,35 @@ def pooled_influence(bins: PooledBins, strata: NDArray[np.int64], *, memo: Poole
     u_s = (n_h - 1)/n_h (score - score without s), comparable with the influence of a scene mean; the other
     scenes of the stratum stand in for the one left out.
     """
-    n = len(strata)
     size = np.bincount(strata)
-    counts = np.ones((n, n)) - np.eye(n) * (size[strata] > 1)
-    factors = np.ones((n, len(size)))
-    factors[np.arange(n), strata] = size[strata] / np.maximum(size[strata] - 1, 1)
     share = (size[strata] - 1) / size[strata]
-    without = weighted_statistics(bins, counts, strata, factors, memo=memo, name="without")
-    return share * (pooled_statistic(bins, memo=memo) - without)
+
+    def without() -> SceneCounts:
+        n = len(strata)
+        factors = np.ones((n, len(size)))
+        factors[np.arange(n), strata] = size[strata] / np.maximum(size[strata] - 1, 1)
+        return SceneCounts(np.ones((n, n)) - np.eye(n) * (size[strata] > 1), strata, factors)
+
+    return share * (pooled_statistic(bins, memo=memo) - _statistics(bins, without, memo, "without"))
 
 
 def pooled_resampled(bins: PooledBins, draws: Resamples, *, memo: PooledMemo | None = None) -> Array:
     """The pooled score of each resample of scenes, (r,)."""
-    return weighted_statistics(bins, *_drawn(bins, draws), memo=memo, name="drawn")
+    return _statistics(bins, lambda: _drawn(draws), memo, "drawn")
 
 
 def pooled_counts(bins: PooledBins, draws: Resamples) -> tuple[Array, Array]:
     """Positives and negatives by bin of each resample of scenes, (r, bins) each; of the first list alone."""
-    parts = list(_weighted_counts(replace(bins, also=()), *_drawn(bins, draws), PooledMemo()))
-    return np.concatenate([p for p, _ in parts]), np.concatenate([q for _, q in parts])
+    scenes = _drawn(draws)
+    stack = PairStack.of([replace(bins, also=())], scenes.strata)
+    (both,) = stack.each(scenes, lambda _, p, q: np.concatenate([p, q], axis=1))
+    width = both.shape[1] // 2
+    return both[:, :width], both[:, width:]
 
 
-def _drawn(bins: PooledBins, draws: Resamples) -> tuple[Array, NDArray[np.int64], Array]:
-    r, n = len(draws.counts[0]), len(bins.scenes)
+def _drawn(draws: Resamples) -> SceneCounts:
+    r, n = len(draws.counts[0]), sum(len(m) for m in draws.members)
     counts, strata = np.empty((r, n)), np.empty(n, dtype=np.int64)
     for h, (member, drawn) in enumerate(zip(draws.members, draws.counts, strict=True)):
         counts[:, member], strata[member] = drawn, h
-    return counts, strata, np.tile(draws.factors, (r, 1))
-
-
-def _kept_total(counts: Array, total: float) -> Array:
-    """Counts (bins, r) with every list brought back to the total it had, as (r, bins)."""
-    counts = np.ascontiguousarray(counts.T)
-    now = counts.sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(now > 0, counts * (total / now), 0.0)
+    return SceneCounts(counts, strata, np.tile(draws.factors, (r, 1)))
