@@ -10,7 +10,15 @@ from sklearn.metrics import roc_auc_score
 from tiepoint.model.errors import InputError, UnknownNameError
 from tiepoint.model.scores import PooledBins
 from tiepoint.stats.intervals import pooled_interval
+from tiepoint.stats.pair_stack import SceneCounts
 from tiepoint.stats.pooled import binned_statistic, pooled_influence, pooled_statistic, weighted_statistics
+
+
+def weighted(b, counts, strata=None, factors=None):
+    """The score for rows of scene counts; one stratum and no factors where none are given."""
+    strata = np.zeros(len(b.scenes), int) if strata is None else strata
+    factors = np.ones((len(counts), strata.max() + 1)) if factors is None else factors
+    return weighted_statistics(b, lambda: SceneCounts(counts, strata, factors))
 
 
 def bins_of(seed: int, n: int = 5, width: int = 12, statistic: str = "auc", lines: int = 300) -> PooledBins:
@@ -40,7 +48,7 @@ def test_auc_of_repeated_scenes_is_mann_whitney_of_the_list_written_out(weights:
     pos, neg = written_out(b, np.array(weights))
     labels = np.r_[np.ones(len(pos)), np.zeros(len(neg))]
     expected = roc_auc_score(labels, -np.r_[pos, neg])
-    assert weighted_statistics(b, np.array([weights], dtype=float))[0] == pytest.approx(expected, abs=1e-9)
+    assert weighted(b, np.array([weights], dtype=float))[0] == pytest.approx(expected, abs=1e-9)
 
 
 def test_fpr95_by_plain_counting() -> None:
@@ -86,14 +94,14 @@ def test_ap_extremes() -> None:
 def test_scaling_all_weights_changes_nothing() -> None:
     for statistic in ("ap", "auc", "fpr95"):
         b = bins_of(3, statistic=statistic)
-        both = weighted_statistics(b, np.array([[1.0] * 5, [3.0] * 5]))
+        both = weighted(b, np.array([[1.0] * 5, [3.0] * 5]))
         if statistic == "auc":
             continue
         # Pairs between scenes grow with the square, pairs within with the weight: only their mixture moves.
         within = bins_of(3, statistic=statistic)
         only = within.negatives[within.negatives[:, 0] == within.negatives[:, 1]]
         b = PooledBins(b.scenes, b.kinds, b.positives, only, statistic)
-        both = weighted_statistics(b, np.array([[1.0] * 5, [3.0] * 5]))
+        both = weighted(b, np.array([[1.0] * 5, [3.0] * 5]))
         assert both[0] == pytest.approx(both[1], abs=1e-12)
 
 
@@ -148,9 +156,7 @@ def test_counts_beyond_single_precision_are_exact_too() -> None:
     neg = np.zeros((5, 3))
     for s, t, k, count in rows:
         neg[:, k] += count * (counts[:, s] if s == t else counts[:, s] * counts[:, t])
-    assert weighted_statistics(b, counts) == pytest.approx(
-        binned_statistic(counts @ pos, neg, "auc"), abs=1e-13
-    )
+    assert weighted(b, counts) == pytest.approx(binned_statistic(counts @ pos, neg, "auc"), abs=1e-13)
 
 
 def test_pairs_between_scenes_carry_both_factors_and_pairs_within_one() -> None:
@@ -161,6 +167,6 @@ def test_pairs_between_scenes_carry_both_factors_and_pairs_within_one() -> None:
     pos, neg = weight @ b.positives, np.zeros(12)
     for s, t, k, count in b.negatives:
         neg[k] += count * (weight[s] if s == t else weight[s] * weight[t])
-    assert weighted_statistics(b, counts, strata, factors) == pytest.approx(
+    assert weighted(b, counts, strata, factors) == pytest.approx(
         binned_statistic(pos[None], neg[None], "auc"), abs=1e-12
     )

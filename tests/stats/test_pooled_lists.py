@@ -33,8 +33,9 @@ def test_the_mean_over_lists_is_the_mean_for_every_weighting():
     both = replace(one, also=(two,))
     rng = np.random.default_rng(2)
     counts = rng.integers(0, 3, (5, len(one.scenes))).astype(float)
-    each = [weighted_statistics(b, counts) for b in (one, two)]
-    assert weighted_statistics(both, counts) == pytest.approx(np.mean(each, axis=0), abs=1e-15)
+    scenes = SceneCounts(counts, np.zeros(len(one.scenes), int), np.ones((5, 1)))
+    each = [weighted_statistics(b, lambda: scenes) for b in (one, two)]
+    assert weighted_statistics(both, lambda: scenes) == pytest.approx(np.mean(each, axis=0), abs=1e-15)
     assert pooled_statistic(both) == pytest.approx((pooled_statistic(one) + pooled_statistic(two)) / 2)
 
 

@@ -75,7 +75,7 @@ def pooled_statistic(bins: PooledBins, *, memo: PooledMemo | None = None) -> flo
     >>> pooled_statistic(bins)
     0.875
     """
-    return float(_statistics(bins, lambda: _once(strata_of(bins.kinds)), memo, "whole")[0])
+    return float(weighted_statistics(bins, lambda: _once(strata_of(bins.kinds)), memo=memo, name="whole")[0])
 
 
 def _once(strata: NDArray[np.int64]) -> SceneCounts:
@@ -134,10 +134,7 @@ def _identity(one: PooledBins) -> tuple[object, ...]:
 
 
 def weighted_statistics(
-    bins: PooledBins,
-    counts: Array,
-    strata: NDArray[np.int64] | None = None,
-    factors: Array | None = None,
+    bins: PooledBins, scenes: Callable[[], SceneCounts], *, memo: PooledMemo | None = None, name: str = ""
 ) -> Array:
     """The score for each row of scene counts, (r,).
 
@@ -148,22 +145,12 @@ def weighted_statistics(
 
     Args:
         bins: counts by scene and bin.
-        counts: how often each scene is there, whole numbers (r, scenes).
-        strata: (scenes,); one stratum if absent.
-        factors: what the counts of each stratum are multiplied by to be weights, (r, strata); 1 if absent.
+        scenes: makes the scene counts; called where the memo does not know the result.
+        memo: where scores on the same scenes share what they have in common.
+        name: of these counts, in the memo.
 
     Of several lists it is the mean.
     """
-    strata = np.zeros(len(bins.scenes), dtype=np.int64) if strata is None else strata
-    factors = np.ones((len(counts), int(strata.max(initial=0)) + 1)) if factors is None else factors
-    scenes = SceneCounts(counts, strata, factors)
-    return _statistics(bins, lambda: scenes, None, "")
-
-
-def _statistics(
-    bins: PooledBins, scenes: Callable[[], SceneCounts], memo: PooledMemo | None, name: str
-) -> Array:
-    """The score for each row of scene counts, which have a name in the memo and are made where needed."""
     memo = PooledMemo() if memo is None else memo
     each = [_of_list(one, scenes, memo, name) for one in lists_of(bins)]
     return np.asarray(np.mean(each, axis=0)) if bins.also else each[0]
@@ -196,12 +183,13 @@ def pooled_influence(bins: PooledBins, strata: NDArray[np.int64], *, memo: Poole
         factors[np.arange(n), strata] = size[strata] / np.maximum(size[strata] - 1, 1)
         return SceneCounts(np.ones((n, n)) - np.eye(n) * (size[strata] > 1), strata, factors)
 
-    return share * (pooled_statistic(bins, memo=memo) - _statistics(bins, without, memo, "without"))
+    left = weighted_statistics(bins, without, memo=memo, name="without")
+    return share * (pooled_statistic(bins, memo=memo) - left)
 
 
 def pooled_resampled(bins: PooledBins, draws: Resamples, *, memo: PooledMemo | None = None) -> Array:
     """The pooled score of each resample of scenes, (r,)."""
-    return _statistics(bins, lambda: _drawn(draws), memo, "drawn")
+    return weighted_statistics(bins, lambda: _drawn(draws), memo=memo, name="drawn")
 
 
 def pooled_counts(bins: PooledBins, draws: Resamples) -> tuple[Array, Array]:
