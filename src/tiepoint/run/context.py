@@ -78,15 +78,22 @@ class Context:
 
     def extract(self, key: str, feature_key: str) -> float:
         """Make the features of an item and cache them under a key; returns the seconds the method took."""
-        item = self.items[key]
-        payload = self.opened.read(key) if self.method.reads_payload else None
+        payload = self.payload(key)
         started = time.perf_counter()
-        arrays = self.method.extract(item, payload)
+        arrays = self.method.extract(self.items[key], payload)
         seconds = time.perf_counter() - started
-        values = arrays.get("values")
-        count = item.count if values is None else len(values)
-        self.features.put(feature_key, arrays, item=key, method=self.method.name, time_s=seconds, count=count)
+        self.keep(key, feature_key, arrays, seconds)
         return seconds
+
+    def payload(self, key: str) -> Any:
+        """What the method is given for an item; None where it looks features up."""
+        return self.opened.read(key) if self.method.reads_payload else None
+
+    def keep(self, key: str, feature_key: str, arrays: Arrays, seconds: float) -> None:
+        """Cache the features of an item and the seconds that the method took for them."""
+        values = arrays.get("values")
+        count = self.items[key].count if values is None else len(values)
+        self.features.put(feature_key, arrays, item=key, method=self.method.name, time_s=seconds, count=count)
 
     def arrays(self, key: str) -> Arrays:
         """Cached features of an item."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..kernels import get_device
 from ..methods.base import Method
-from ..model.errors import ProblemsError, TiepointError, UnitError, joined
+from ..model.errors import TiepointError, UnitError
 from ..model.hashing import hash_json
 from ..model.scores import Score
 from ..model.units import Unit
@@ -28,8 +28,9 @@ from ..store.store import Store
 from . import machine
 from .context import SHOWN, Context, FeatureSummary, Recipe, use_device
 from .efficiency import efficiency
-from .executors import Executor, Failure, InProcess, Job, names_of
+from .executors import Executor, InProcess, Job, names_of
 from .executors.pool import ProcessPool
+from .feeding import make_features, raise_input
 from .finish import finished, of_data
 from .fitting import Fitting
 from .prepare import Prepared, Progress, Request, load_task, method_key, prepare, silent
@@ -192,10 +193,9 @@ def work(
     if context.unkept is None:
         take_over_features(context.features, context.method, {keys[n]: i for n, i in context.items.items()})
     missing = {name: (name, key) for name, key in keys.items() if context.features.meta(key) is None}
-    label = f"{context.method.name}: features"
     # Looking up goes on to the end to list all problems; what computes is stopped after those that are shown.
     patience = SHOWN if context.method.reads_payload else None
-    _adaptive(label, _extract, missing, context, recipe, pool, progress, patience)
+    make_features(context, missing, recipe, pool, progress, patience, PARALLEL_WORTH_S)
     comparisons = list(dict.fromkeys(context.task.comparison(p) for p in protocols))
     units = context.opened.units
     todo = {f"{u.key} ({c})": (u, c, context.unit_keys(u)) for u in units for c in comparisons}
@@ -206,10 +206,6 @@ def work(
     made = _adaptive(label, _compare, todo, context, travels, pool, progress)
     seconds = time.perf_counter() - started
     return {u.key: {c: made[f"{u.key} ({c})"] for c in comparisons} for u in units}, seconds
-
-
-def _extract(context: Context, argument: tuple[str, str]) -> float:
-    return context.extract(*argument)
 
 
 def _compare(context: Context, argument: tuple[Unit, str, Mapping[str, str]]) -> str:
@@ -244,27 +240,15 @@ def _adaptive(
     first = next(iter(rest))
     started = time.perf_counter()
     results, failures = here.run(job, {first: rest.pop(first)}, None, step, 1)
-    _raise_input(context, failures, patience)
+    raise_input(context, failures, patience)
     estimate = (time.perf_counter() - started) * len(rest)
     apart = recipe is not None and estimate > PARALLEL_WORTH_S and len(rest) > 1
     more, failed = (pool if apart else here).run(job, rest, recipe, step, patience)
     failures += failed
-    _raise_input(context, failures)
+    raise_input(context, failures)
     if failures:
         raise UnitError(f"{label}: {len(failures)} of {total} failed: {names_of(failures)}")
     return results | more
-
-
-def _raise_input(context: Context, failures: Sequence[Failure], patience: int | None = 1) -> None:
-    """Raise the input errors as one, once there are `patience` of them."""
-    found = [f.cause for f in failures if f.cause is not None]
-    if not found or patience is None or len(found) < patience:
-        return
-    error = joined(found, f"{context.method.name}: features", shown=SHOWN)
-    if len(found) > 1 and isinstance(error, ProblemsError):
-        own = f"{context.method.name} on "  # the heading has the name
-        error = ProblemsError(error.where, [p.removeprefix(own) for p in error.problems], shown=SHOWN)
-    raise error
 
 
 def _recipe(request: Request, method: Method, store: Store) -> Recipe | None:
