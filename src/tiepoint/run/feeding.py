@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import Any
 
 import numpy as np
@@ -167,9 +167,7 @@ class Feeding:
         failures: list[Failure] = []
         pending: deque[tuple[str, Future[None]]] = deque()
 
-        def settle() -> None:
-            name, future = pending.popleft()
-            error = future.exception()
+        def settle(name: str, error: BaseException | None) -> None:
             if isinstance(error, Exception):
                 failures.append(Failure.of(name, error))
             elif error is not None:
@@ -177,20 +175,24 @@ class Feeding:
             if not enough(failures, patience):
                 done()
 
+        def oldest() -> None:
+            name, future = pending.popleft()
+            settle(name, future.exception())
+
         readers = ThreadPoolExecutor(self.cores, "reader")
         writers = ThreadPoolExecutor(self.cores, "writer")
         try:
             for name, made in self._described(arguments, readers):
                 if isinstance(made, Exception):
-                    pending.append((name, _failed(made)))
+                    settle(name, made)
                 else:
                     pending.append((name, writers.submit(self._write, *arguments[name], *made)))
                 while pending and (pending[0][1].done() or len(pending) > self.results.room):
-                    settle()
+                    oldest()
                 if enough(failures, patience):
                     break
             while pending and not enough(failures, patience):
-                settle()
+                oldest()
         except BaseException:
             writers.shutdown(cancel_futures=True)
             raise
@@ -275,7 +277,7 @@ class Feeding:
                 yield items[keys[name]], payload
 
         while True:
-            stream = method.stream(source())
+            stream = chain.from_iterable(method.stream(source()) for _ in range(1))  # even the call may break
             while True:
                 started, self.waited_s = time.perf_counter(), 0.0
                 try:
@@ -296,12 +298,6 @@ class Feeding:
                 yield name, self._extract(keys[name], self._read(keys[name]))
             if not undone:
                 return
-
-
-def _failed(error: Exception) -> Future[None]:
-    future: Future[None] = Future()
-    future.set_exception(error)
-    return future
 
 
 def _called(job: Callable[[str], Any], key: str) -> Future[Any]:
