@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,9 @@ def in_groups(payloads: Iterator[tuple[Item, Any]]) -> Iterator[tuple[Item, Fini
     for item, payload in payloads:
         held.append((item, payload))
         if len(held) == 3:
-            yield from ((i, lambda p=p: {"values": means(p)}) for i, p in held)
+            yield from ((i, partial(described, i, p)) for i, p in held)
             held = []
-    yield from ((i, lambda p=p: {"values": means(p)}) for i, p in held)
+    yield from ((i, partial(described, i, p)) for i, p in held)
 
 
 def breaks(payloads: Iterator[tuple[Item, Any]]) -> Iterator[tuple[Item, Finish]]:
@@ -82,13 +83,13 @@ def breaks(payloads: Iterator[tuple[Item, Any]]) -> Iterator[tuple[Item, Finish]
         if n == 2:
             next(payloads)
             raise RuntimeError("out of everything")
-        yield item, lambda p=payload: {"values": means(p)}
+        yield item, partial(described, item, payload)
 
 
 def ends_early(payloads: Iterator[tuple[Item, Any]]) -> Iterator[tuple[Item, Finish]]:
     item, payload = next(payloads)
     next(payloads)
-    yield item, lambda: {"values": means(payload)}
+    yield item, partial(described, item, payload)
 
 
 def never_starts(payloads: Iterator[tuple[Item, Any]]) -> Iterator[tuple[Item, Finish]]:
@@ -113,7 +114,9 @@ def test_features_are_those_of_a_plain_loop(
     assert make(own) == []
 
 
-def test_what_users_wrote_is_called_from_one_thread(context: Context) -> None:
+def test_what_users_wrote_is_called_from_one_thread(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here, reads = set(), set()
     read = context.opened.read
 
@@ -125,7 +128,7 @@ def test_what_users_wrote_is_called_from_one_thread(context: Context) -> None:
         reads.add(threading.get_ident())
         return read(key)
 
-    context.opened.read = reading  # type: ignore[method-assign]
+    monkeypatch.setattr(context.opened, "read", reading)
     make(changed(context, mine))
     assert here == {threading.get_ident()}
     assert threading.get_ident() not in reads
@@ -136,7 +139,7 @@ def test_a_reader_that_users_wrote_is_called_from_the_same_thread(context: Conte
 
     class Mine(type(inner)):  # type: ignore[misc]
         def __init__(self) -> None:
-            vars(self).update(vars(inner))
+            self.__dict__.update(inner.__dict__)
 
         def read(self, item: str) -> Any:
             reads.add(threading.get_ident())
@@ -159,7 +162,7 @@ def test_input_errors_are_told_in_order_and_stop_the_rest(context: Context, stre
 
     def streaming(payloads: Iterator[tuple[Item, Any]]) -> Iterator[tuple[Item, Finish]]:
         for item, payload in payloads:
-            yield item, lambda i=item, p=payload: wrong(i, p)
+            yield item, partial(wrong, item, payload)
 
     own = changed(context, wrong, streaming if stream else None)
     with pytest.raises(ProblemsError) as caught:
@@ -216,7 +219,7 @@ def test_an_interrupted_run_keeps_what_is_done(context: Context, tmp_path: Path,
     def streaming(payloads: Iterator[tuple[Item, Any]]) -> Iterator[tuple[Item, Finish]]:
         for item, payload in payloads:
             arrays = stops(item, payload)
-            yield item, lambda a=arrays: a
+            yield item, partial(dict, arrays)
 
     own = changed(context, stops, streaming if stream else None)
     with pytest.raises(KeyboardInterrupt):
@@ -248,7 +251,7 @@ def test_memory_is_bounded(context: Context, monkeypatch: pytest.MonkeyPatch) ->
             reads[0] -= 1
         return found
 
-    context.opened.read = reading  # type: ignore[method-assign]
+    monkeypatch.setattr(context.opened, "read", reading)
     own = changed(context, slow)
     work = feeding.Feeding(own)
     work.payloads.see(read(next(iter(own.items))))

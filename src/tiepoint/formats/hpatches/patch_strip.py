@@ -7,8 +7,9 @@ Patch k is the rows k*side to (k+1)*side. HPatches uses side 65 and up to 2000 p
 from __future__ import annotations
 
 import io
-import warnings
+import sys
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError, InputError
-from ..image.png import COLOURS, GREY8, SIGNATURE, png_header
+from ..image.png import COLOURS, GREY8, SIGNATURE, allow_large_images, decode_plain, png_header
 from ..text_file import read_bytes, reading, write_bytes
 
 _END = b"IEND\xaeB`\x82"
 _MAX_PIXELS = 170_000_000
 """Under twice Pillow's own limit, at which it refuses to decode; 40,000 patches of side 65."""
+
+_WORTH_NUMBA = 1 << 20
+"""Pixels of a strip for which importing Numba pays: datasets with large strips have many of them."""
+_PLAIN = bytes(3)
+"""Compression, filter method and interlacing of a plain PNG."""
 
 
 @dataclass(frozen=True)
@@ -79,19 +85,30 @@ def read_strip(path: str | Path) -> NDArray[np.uint8]:
 
 
 def decode_strip(data: bytes, *, path: str | Path) -> NDArray[np.uint8]:
-    """Patches of a PNG held in memory; `path` is named in errors."""
+    """Patches of a PNG held in memory; `path` is named in errors.
+
+    Plain strips are decoded by `decode_plain`, the fastest at hand: on 1123 real patches 31 ms against 46 of
+    OpenCV and 61 of Pillow. Interlaced ones, and those it refuses, are decoded by Pillow, which forgives more
+    and says what it does not; so are small ones where Numba would have to be imported for them.
+    """
+    header = _header(data[:33], data[-64:], len(data), path)
+    shape = header.count, header.side, header.side
+    fast = "numba" in sys.modules or header.count * header.side**2 >= _WORTH_NUMBA
+    if fast and data[26:29] == _PLAIN:
+        with suppress(FormatError):
+            return decode_plain(path, data, GREY8).reshape(shape)
+    return _by_pillow(data, path).reshape(shape)
+
+
+def _by_pillow(data: bytes, path: str | Path) -> NDArray[np.uint8]:
     from PIL import Image
 
-    header = _header(data[:33], data[-64:], len(data), path)
+    allow_large_images()
     try:
-        with warnings.catch_warnings():
-            # A strip of 21,000 patches or more passes Pillow's warning level, and is legal here.
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
-                pixels = np.asarray(image)
+        with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
+            return np.array(image)
     except (OSError, SyntaxError, ValueError, zlib.error, Image.DecompressionBombError) as e:
         raise FormatError(path, f"is a truncated or damaged PNG ({e}); copy it again") from e
-    return pixels.reshape(header.count, header.side, header.side)
 
 
 def write_strip(path: str | Path, patches: NDArray[np.uint8]) -> None:

@@ -15,11 +15,12 @@ Bytes = NDArray[Any]
 
 @cached_njit(nogil=True)
 def _paeth(left: int, above: int, corner: int) -> int:
-    by_left, by_above = abs(above - corner), abs(left - corner)
-    by_corner = abs(left + above - 2 * corner)
-    if by_left <= by_above and by_left <= by_corner:
-        return left
-    return above if by_above <= by_corner else corner
+    # The nearest of the three to left + above - corner, without absolute values: that is `low` where the sum
+    # lies below both, `high` where it lies above both, and the corner between them.
+    bound = 3 * corner - (left + above)
+    low, high = min(left, above), max(left, above)
+    nearest = low if high <= bound else corner
+    return high if bound <= low else nearest
 
 
 @cached_njit(nogil=True)
@@ -62,9 +63,24 @@ def _add_paeth(given: Bytes, above: Bytes, own: Bytes, step: int) -> None:
 
 
 @cached_njit(nogil=True)
+def _add_paeth_twice(given: Bytes, below: Bytes, above: Bytes, own: Bytes, next_own: Bytes) -> None:
+    """Two rows of single bytes at once, the second one byte behind: each waits for its own left byte only."""
+    left, corner, lower, lower_corner = np.int32(0), np.int32(0), np.int32(0), np.int32(0)
+    for i in range(own.size):
+        over, value = np.int32(above[i]), left
+        left = np.int32((np.int32(given[i]) + _paeth(left, over, corner)) & 255)
+        own[i], corner = left, over
+        if i:
+            lower = np.int32((np.int32(below[i - 1]) + _paeth(lower, value, lower_corner)) & 255)
+            next_own[i - 1], lower_corner = lower, value
+    next_own[-1] = np.int32((np.int32(below[-1]) + _paeth(lower, left, lower_corner)) & 255)
+
+
+@cached_njit(nogil=True)
 def _undo(rows: Bytes, out: Bytes, step: int) -> None:
     nothing = np.zeros(out.shape[1], np.uint8)
-    for y in range(rows.shape[0]):
+    y = 0
+    while y < rows.shape[0]:
         kind, given, own = rows[y, 0], rows[y][1:], out[y]
         above = out[y - 1] if y else nothing
         if kind == 0:
@@ -75,8 +91,12 @@ def _undo(rows: Bytes, out: Bytes, step: int) -> None:
             _add_above(given, above, own)
         elif kind == 3:
             _add_mean(given, above, own, step)
+        elif step == 1 and y + 1 < rows.shape[0] and rows[y + 1, 0] == 4:
+            _add_paeth_twice(given, rows[y + 1][1:], above, own, out[y + 1])
+            y += 1
         else:
             _add_paeth(given, above, own, step)
+        y += 1
 
 
 def undo_filters(rows: Bytes, out: Bytes, pixel_bytes: int) -> None:

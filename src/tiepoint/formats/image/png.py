@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,6 +66,16 @@ def png_header(path: str | Path, head: bytes, file_bytes: int) -> PngHeader:
     if not width or not height or height * row_bytes > MAX_DEFLATE_RATIO * file_bytes:
         raise FormatError(path, f"{width} x {height} pixels cannot come from {file_bytes} bytes")
     return PngHeader(int(width), int(height), int(depth), int(colour), bool(interlace))
+
+
+def allow_large_images() -> None:
+    """Keep Pillow from warning about images above 89 million pixels, which is no reason to refuse one.
+
+    For this process from now on: to change the filters for the time of a call is not safe in threads.
+    """
+    from PIL import Image
+
+    warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 
 def png_gamma(data: bytes) -> int:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from io import BytesIO
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from ...model.errors import FormatError, InputError
-from .png import png_header
+from .png import allow_large_images, png_header
 
 SUFFIXES = (".ppm", ".png", ".jpg", ".jpeg", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
 """File name endings that count as images."""
@@ -87,18 +86,16 @@ def write_image(path: str | Path, image: NDArray[np.uint8]) -> None:
 
 def _opened(path: str | Path, *, load: bool = True) -> Image.Image:
     try:
-        with warnings.catch_warnings():
-            # Pillow warns about very large images, which is no reason to refuse one.
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            if not load:
-                return Image.open(path)
-            # From memory: of a file Pillow would reserve what a damaged chunk announces.
-            data = Path(path).read_bytes()
-            image = Image.open(BytesIO(data))
-            if image.format == "PNG":
-                png_header(path, data, len(data))
-            image.load()
-            return image
+        allow_large_images()
+        if not load:
+            return Image.open(path)
+        # From memory: of a file Pillow would reserve what a damaged chunk announces.
+        data = Path(path).read_bytes()
+        image = Image.open(BytesIO(data))
+        if image.format == "PNG":
+            png_header(path, data, len(data))
+        image.load()
+        return image
     except FormatError:
         raise
     except FileNotFoundError:
