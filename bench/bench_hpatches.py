@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The three HPatches 2017 tasks at full size, against bare products and against the plain way, in one run.
 
-python bench/bench_hpatches.py [--folder DIR] [--sequences 116] [--repeats 3]
+python bench/bench_hpatches.py [--folder DIR] [--sequences 116] [--repeats 3] [--threads 1,2,4,8,16] [--every]
 
 Descriptors are made on the spot at the published lengths (116 sequences x 16 images, 2.51 M x 128 float32,
 1.2 GiB in DIR, default a temporary folder) and read from the feature cache, memory-mapped. "Bare" is the
 float32 products the tasks contain, one pass over their score tiles, one pass over the gathered rows of the
-pairs. The plain way is timed on a sample spread evenly over the three lists, and scaled. Everything is
-repeated in turns, with the task opened anew, and the median is shown. Memory is what the process holds beyond
-mapped files.
+pairs; products are shared out to as many threads as the tasks may use, by image or by query, with one BLAS
+thread and memory of its own for each, which is faster than one product on all threads. The plain way is timed
+on a sample spread evenly over the three lists, and scaled. Everything is repeated in turns, with the task
+opened anew, and the median is shown. Memory is what the process holds beyond mapped files.
+
+With `--threads`, only the scaling of matching and retrieval is measured: both with so many threads, and the
+bare work with as many. With `--every`, retrieval among every patch of every other sequence comes beside it.
 """
 
 from __future__ import annotations
@@ -19,12 +23,14 @@ import os
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist, euclidean
+from threadpoolctl import threadpool_limits
 
 from tiepoint.datasets.hpatches.draws_2017 import draw_retrieval_lists
 from tiepoint.datasets.hpatches.layout import STANDARD_IMAGES
@@ -32,6 +38,7 @@ from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_s
 from tiepoint.formats.hpatches.splits import Split, write_splits
 from tiepoint.formats.hpatches.task_csv import patches_csv_chunks
 from tiepoint.formats.text_file import write_bytes
+from tiepoint.kernels import get_threads, set_threads
 from tiepoint.model.units import Features
 from tiepoint.run.machine import machine
 from tiepoint.store.features import FeatureCache
@@ -104,22 +111,47 @@ def timed(work: Any) -> tuple[float, Any]:
     return time.perf_counter() - start, out
 
 
-def bare_matching(cache: FeatureCache, lengths: dict[str, int]) -> None:
-    for s in lengths:
-        ref = np.asarray(cache.get(f"{s}-ref")["values"])
-        for image in STANDARD_IMAGES[1:]:
-            (ref @ np.asarray(cache.get(f"{s}-{image}")["values"]).T).min(axis=1)
+_own = threading.local()
 
 
-def bare_retrieval(q: np.ndarray, d: np.ndarray) -> None:
-    tile = np.empty((512, 4096), np.float32)
-    for j in range(0, len(d), 4096):
-        part = d[j : j + 4096].T
-        for i in range(0, len(q), 512):
-            rows = q[i : i + 512]
-            out = tile.ravel()[: len(rows) * part.shape[1]].reshape(len(rows), -1)
-            np.matmul(rows, part, out=out)
-            out.min(axis=1)
+def _tile(rows: int, columns: int) -> np.ndarray:
+    """Memory of this thread, kept."""
+    if getattr(_own, "memory", np.empty(0)).size < rows * columns:
+        _own.memory = np.empty(rows * columns, np.float32)
+    return _own.memory[: rows * columns].reshape(rows, columns)
+
+
+def _product(q: np.ndarray, d: np.ndarray, some: int = 512) -> None:
+    for i in range(0, len(q), some):
+        rows = q[i : i + some]
+        tile = _tile(len(rows), len(d))
+        np.matmul(rows, d.T, out=tile)
+        tile.min(axis=1)
+
+
+def _shared_out(work: Any, parts: list[Any], threads: int) -> None:
+    with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, parts))
+
+
+def bare_matching(cache: FeatureCache, lengths: dict[str, int], threads: int) -> None:
+    def one(part: tuple[str, str]) -> None:
+        ref, other = (np.asarray(cache.get(f"{part[0]}-{m}")["values"]) for m in ("ref", part[1]))
+        _product(ref, other)
+
+    _shared_out(one, [(s, m) for s in lengths for m in STANDARD_IMAGES[1:]], threads)
+
+
+def bare_retrieval(q: np.ndarray, pool: Any, threads: int) -> None:
+    """`pool` is a list of matrices; each is met by all queries, shared out in stripes."""
+
+    def one(part: tuple[int, int]) -> None:
+        for d in pool:
+            for j in range(0, len(d), 4096):
+                _product(q[slice(*part)], np.asarray(d[j : j + 4096]))
+
+    count = max(threads, -(-len(q) // 512))
+    _shared_out(one, [(len(q) * i // count, len(q) * (i + 1) // count) for i in range(count)], threads)
 
 
 def bare_gather(cache: FeatureCache, lists: Any, lengths: dict[str, int]) -> None:
@@ -216,11 +248,55 @@ def main() -> None:
     p.add_argument("--folder", type=Path)
     p.add_argument("--sequences", type=int, default=116)
     p.add_argument("--repeats", type=int, default=3)
+    p.add_argument("--threads", type=lambda text: [int(t) for t in text.split(",")])
+    p.add_argument("--every", action="store_true")
     given = p.parse_args()
     if given.folder is not None:
         given.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="tiepoint-bench-", dir=given.folder) as scratch:
-        run(Path(scratch), given.sequences, given.repeats)
+        if given.threads or given.every:
+            every = "every" if given.every else None
+            scaling(Path(scratch), given.sequences, given.repeats, given.threads or [get_threads()], every)
+        else:
+            run(Path(scratch), given.sequences, given.repeats)
+
+
+def scaling(folder: Path, sequences: int, repeats: int, threads: list[int], every: str | None) -> None:
+    """Matching and retrieval with more and more threads, and the bare work with as many; medians in turns."""
+    m = machine()
+    print(f"{m['cpu']}, {m['cores']} cores, load {os.getloadavg()[0]:.1f}; threads, median of {repeats}")
+    data, cache, lengths = make_data(folder, sequences)
+    features, names = features_of(cache), ["matching", "retrieval"] + ["every"] * bool(every)
+    queries, distractors = _retrieval_rows(cache, folder, lengths)
+    pool = [cache.get(f"{s}-{m}")["values"] for s in lengths for m in STANDARD_IMAGES] if every else []
+    tasks = {n: TASKS.load(f"hpatches/{n}") for n in ("matching", "retrieval")}
+    warm_up(folder / "small", tasks)
+    bare = {
+        "matching": lambda k: bare_matching(cache, lengths, k),
+        "retrieval": lambda k: bare_retrieval(queries, [distractors], k),
+        "every": lambda k: bare_retrieval(queries, pool, k),
+    }
+    first: dict[str, float] = {}
+    for k in threads:
+        set_threads(k)
+        for name in names:
+            more = {"distractors": "every"} if name == "every" else {}
+            task = tasks["retrieval" if name == "every" else name]
+            spent = []
+            for _ in range(repeats):
+                opened = task.open(data, {"tasks": folder / "tasks", "split": "full", **more})
+                with Memory() as memory:
+                    ours = timed(lambda o=opened: [o.compare(u, features, "reference") for u in o.units])[0]
+                spent.append((ours, timed(lambda n=name, k=k: bare[n](k))[0]))
+            ours, base = (float(np.median(column)) for column in zip(*spent, strict=True))
+            first.setdefault(name, ours * k)
+            held = (memory.peak - memory.start) / 2**20
+            print(
+                f"{k:>3} {name:<10} {ours:7.2f} s, bare {base:7.2f} s, ratio {ours / base:5.2f}, "
+                f"{first[name] / ours:5.1f} times one thread, {held:5.0f} MiB",
+                flush=True,
+            )
+    set_threads(None)
 
 
 def run(folder: Path, sequences: int, repeats: int) -> None:
@@ -247,8 +323,8 @@ def run(folder: Path, sequences: int, repeats: int) -> None:
     for _ in range(repeats):
         for name, work in (
             ("verification", lambda: [bare_gather(cache, lists, lengths) for _ in range(3)]),
-            ("matching", lambda: bare_matching(cache, lengths)),
-            ("retrieval", lambda: bare_retrieval(queries, distractors)),
+            ("matching", lambda: bare_matching(cache, lengths, get_threads())),
+            ("retrieval", lambda: bare_retrieval(queries, [distractors], get_threads())),
         ):
             bare[name].append(timed(work)[0])
             opened = tasks[name].open(data, options)

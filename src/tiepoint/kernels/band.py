@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,12 +38,17 @@ def band(
     >>> bool(7e-6 < unit_rows[0] < 9e-6)
     True
     """
+    return np.asarray(bound(dim, unit, a_norm, b_norm, scale))
+
+
+def bound(dim: int, unit: float, a_norm: Any, b_norm: float, scale: float) -> Any:
+    """The formula of `band`, for numbers and arrays; also compiled."""
     g = dim * unit / (1.0 - dim * unit)
     product = a_norm * b_norm
     total = a_norm + b_norm
     rounded = g * product + 2.0 * unit * (1.0 + unit) * (0.5 * b_norm**2 + (1.0 + g) * product)
     moved = unit * (1.0 + 2.0**-20) * total + 2.0 * np.sqrt(dim) * 2.0**-149
     lost = 4 * dim * 2.0**-126 + dim * 2.0**-1074 * scale**2
-    bound = rounded + moved * total + 0.5 * moved**2 + (dim + 8) * FLOAT64_UNIT * total**2 + lost
+    most = rounded + moved * total + 0.5 * moved**2 + (dim + 8) * FLOAT64_UNIT * total**2 + lost
     # The bound itself was computed in float64, from norms that were too.
-    return np.asarray(bound * (1.0 + 1e-9))
+    return most * (1.0 + 1e-9)

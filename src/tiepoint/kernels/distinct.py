@@ -7,6 +7,7 @@ A constant descriptor must not be the slowest of all.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,14 @@ from .threads import Team
 Whole = NDArray[np.int64]
 
 # Below this share of repeats the bookkeeping costs more than the rows it saves.
-_WORTH = 0.125
+WORTH = 0.125
+
+
+@cache
+def fingerprint_keys(width: int) -> NDArray[np.uint64]:
+    """Odd numbers that the words of a row are multiplied by."""
+    keys = np.random.Generator(np.random.PCG64(width)).integers(2**63, size=width, dtype=np.uint64)
+    return np.asarray(keys | np.uint64(1))
 
 
 @dataclass(frozen=True)
@@ -49,14 +57,11 @@ def find_distinct(rows: NDArray[Any], team: Team) -> Distinct | None:
 
     words = rows.view(np.uint32 if rows.dtype == np.float32 else np.uint64)
     n = len(words)
-    keys = np.random.Generator(np.random.PCG64(words.shape[1])).integers(
-        2**63, size=words.shape[1], dtype=np.uint64
-    )
-    keys |= np.uint64(1)
+    keys = fingerprint_keys(words.shape[1])
     print_of, fill = np.empty(n, np.uint64), fingerprints(words.dtype)
     team.split(n, lambda i, j: fill(words[i:j], keys, print_of[i:j]), smallest=512)
     ordered = np.sort(print_of)
-    if np.count_nonzero(ordered[1:] == ordered[:-1]) < _WORTH * n:
+    if np.count_nonzero(ordered[1:] == ordered[:-1]) < WORTH * n:
         return None
     _, first, group = np.unique(print_of, return_index=True, return_inverse=True)
     candidate = first[group]

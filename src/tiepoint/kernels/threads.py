@@ -2,19 +2,26 @@
 """Threads of the kernels. Plain Python threads around compiled code that releases the lock.
 
 Numba's own thread pools are either not safe to enter from two threads or not safe after a fork; these are
-both, and the code compiles and loads faster. No result depends on their number.
+both, and the code compiles and loads faster. They stay from one kernel to the next, and so does the memory
+they work in: a fresh page costs as much as a pass over it, and giving pages back stops all other threads. No
+result depends on their number.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..model.cores import cores
 from ..model.errors import InputError
@@ -24,10 +31,20 @@ _count: int | None = None
 _lock = threading.Lock()
 _inside = 0
 _restore: Any = None
+_own = threading.local()
+"""Of each thread: `share`, how many threads it may use where it is one of a team; `memory` by name."""
+_pools: dict[int, ThreadPoolExecutor] = {}
+_KEPT_BYTES = 8 << 20
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.clear)
 
 
 def get_threads() -> int:
-    """Threads a kernel may use: as set, else the cores this process may use."""
+    """Threads a kernel may use: as set, else all cores of this process; in a team, its share of these."""
+    share: int | None = getattr(_own, "share", None)
+    if share is not None:
+        return share
     return cores() if _count is None else _count
 
 
@@ -44,12 +61,24 @@ def set_threads(count: int | None) -> None:
     _count = count
 
 
+def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Memory of this thread for one use at a time under each name; up to 8 MiB are kept for the next use."""
+    kind = np.dtype(dtype)
+    needed = kind.itemsize * math.prod(shape)
+    if needed > _KEPT_BYTES:
+        return np.empty(shape, kind)
+    kept: dict[str, NDArray[np.uint8]] = _own.__dict__.setdefault("memory", {})
+    memory = kept.get(name)
+    if memory is None or memory.size < needed:
+        memory = kept[name] = np.empty(needed, np.uint8)
+    return memory[:needed].view(kind).reshape(shape)
+
+
 class Team:
-    """The threads of one kernel call; started when first needed, gone at the end of the `with` block."""
+    """The threads of one kernel call; one of them that makes a team of its own has its share of them."""
 
     def __init__(self, size: int | None = None) -> None:
         self.size = get_threads() if size is None else min(size, get_threads())
-        self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Team:
         """Return itself."""
@@ -58,22 +87,53 @@ class Team:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for the threads and end them."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        """Nothing is left to do: `each` waits for its threads."""
 
     def each(self, parts: Sequence[tuple[int, int]], work: Callable[[int, int], T]) -> list[T]:
         """Results of `work(start, stop)` on each part; a thread takes the next part when it is free."""
-        if self.size == 1 or len(parts) == 1:
+        if self.size == 1 or len(parts) <= 1:
             return [work(start, stop) for start, stop in parts]
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.size)
-        return list(self._pool.map(lambda part: work(*part), parts))
+        share = max(1, self.size // len(parts))
+
+        def one(start: int, stop: int) -> T:
+            before, _own.share = getattr(_own, "share", None), share
+            try:
+                return work(start, stop)
+            finally:
+                _own.share = before
+
+        if getattr(_own, "share", None) is not None:
+            # A team inside a team: threads of the common pool would wait for each other.
+            with ThreadPoolExecutor(self.size) as inner:
+                return list(inner.map(lambda part: one(*part), parts))
+        return _all(_pool(self.size), one, parts)
 
     def split(self, n: int, work: Callable[[int, int], T], *, smallest: int) -> list[T]:
         """The same on equal parts of range(n), one a thread, none below `smallest`."""
         count = max(1, min(self.size, n // smallest))
         return self.each(equal_parts(n, count), work)
+
+
+def _pool(size: int) -> ThreadPoolExecutor:
+    with _lock:
+        if size not in _pools:
+            _pools[size] = ThreadPoolExecutor(size, thread_name_prefix="kernel")
+        return _pools[size]
+
+
+def _all(
+    pool: ThreadPoolExecutor, work: Callable[[int, int], T], parts: Sequence[tuple[int, int]]
+) -> list[T]:
+    """Results of all parts; after an error nothing more is begun, and nothing is at work on return."""
+    futures = [pool.submit(work, *part) for part in parts]
+    try:
+        wait(futures, return_when=FIRST_EXCEPTION)
+    finally:
+        for future in futures:
+            future.cancel()
+        wait(futures)
+    failed = [f for f in futures if not f.cancelled() and f.exception() is not None]
+    return [f.result() for f in failed[:1] or futures]
 
 
 def equal_parts(n: int, count: int) -> list[tuple[int, int]]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -13,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .band import FLOAT32_UNIT, FLOAT64_UNIT, band
-from .distinct import Distinct, find_distinct
-from .rows import check_shapes, prepare
-from .threads import Team, equal_parts, get_threads, one_blas_thread
+from .distinct import WORTH, Distinct, find_distinct, fingerprint_keys
+from .rows import as_float, check_shapes, prepare
+from .threads import Team, equal_parts, get_threads, one_blas_thread, scratch
 
 # Speed depends on these, results never do.
 TILE_COLUMNS = 4096
@@ -117,6 +116,15 @@ class Scores:
 
     def __init__(self, queries: NDArray[Any], pool: NDArray[Any], distance: str, team: Team) -> None:
         check_shapes(queries, pool, distance, names=("queries", "pool rows"))
+        self._part: tuple[Any, Any, float] | None = None
+        if (
+            distance == "l2"
+            and team.size == 1
+            and len(pool) <= TILE_COLUMNS
+            and self._enter_small(queries, pool)
+        ):
+            self.team, self.kind, self.distinct = team, "l2", None
+            return
         a, b = prepare(queries, distance, name="queries"), prepare(pool, distance, name="pool")
         if a.dtype != b.dtype:
             a, b = a.astype(np.float64), b.astype(np.float64)
@@ -129,13 +137,43 @@ class Scores:
         else:
             self.exact, self.dtype = True, np.dtype(np.float32 if self.kind == "hamming" else np.float64)
 
+    def _enter_small(self, queries: NDArray[Any], pool: NDArray[Any]) -> bool:
+        """Enter float32 rows of one tile in one step; False where they need more care."""
+        if queries.dtype.itemsize > 4 or pool.dtype.itemsize > 4 or not (len(queries) and len(pool)):
+            return False
+        a, b = as_float(queries), as_float(pool)
+        if a.dtype != np.float32 or b.dtype != np.float32:
+            return False
+        from ._survey import enter
+
+        centre = np.empty((1, b.shape[1]))
+        left, right = scratch("left", a.shape, np.float32), scratch("right", b.shape, np.float32)
+        spare, half = scratch("spare", (len(a),), np.float32), scratch("half", (len(b),), np.float32)
+        square, other = scratch("square", (len(a),), np.float64), scratch("other", (len(b),), np.float64)
+        error = scratch("error", (len(a),), np.float64)
+        keys = fingerprint_keys(b.shape[1])
+        code, scale, exact, norm = enter()(
+            a, b, keys, WORTH, centre, left, right, spare, half, square, other, error
+        )
+        if code:
+            return False
+        self.a, self.b, self.left, self.frame = a, b, left, Frame(centre, scale, np.float32, exact)
+        self.exact, self.dtype, self.beta, self.norm = (
+            exact,
+            np.dtype(np.float32),
+            0.5 * square,
+            np.sqrt(square),
+        )
+        self._part, self._error = (right, half, norm), error
+        return True
+
     @property
     def row_dtype(self) -> Any:
         """Format of the rows the reference is summed from."""
         return self.a.dtype if self.kind == "l2" else np.dtype(np.float32)
 
     def _enter(self, frame: Frame) -> None:
-        self.frame, self.exact, self.dtype = frame, frame.exact, np.dtype(frame.dtype)
+        self.frame, self.exact, self.dtype, self._part = frame, frame.exact, np.dtype(frame.dtype), None
         self.left, _, square = frame.project(self.a, self.team)
         self.beta, self.norm = 0.5 * square, np.sqrt(square)
 
@@ -145,7 +183,6 @@ class Scores:
         Above `free` sums a query plus one percent of the tile (times `targets`), float32 tells too little
         about these rows and the following tiles come from a float64 product.
         """
-        self._memory = threading.local()
         # A team of one on a machine with more leaves the splitting of products to BLAS; see `make_team`.
         with one_blas_thread() if self.team.size == get_threads() else nullcontext():
             for u in range(0, len(self.b), TILE_COLUMNS):
@@ -158,7 +195,9 @@ class Scores:
     def _run_rows(self, rows: NDArray[Any], u: int, visit: Visit, share: float) -> None:
         """Show the tiles of one block of rows, stripe of queries by stripe."""
         part = self._project(rows)
-        most = max(1, TILE_BYTES * (1 if self.team.size > 1 else 4) // (len(rows) * self.dtype.itemsize))
+        most = max(
+            1, TILE_BYTES * (1 if self.team.size == get_threads() else 2) // (len(rows) * self.dtype.itemsize)
+        )
         count = max(1, -(-len(self.a) // most))
         if len(self.a) >= 32 * self.team.size:
             count = -(-count // self.team.size) * self.team.size
@@ -176,6 +215,8 @@ class Scores:
                 part = self._project(rows)
 
     def _project(self, rows: NDArray[Any]) -> tuple[Any, Any, float]:
+        if self._part is not None:
+            return self._part
         if self.kind != "l2":
             return rows, np.zeros(len(rows), self.dtype), 0.0
         right, half, square = self.frame.project(rows, self.team)
@@ -183,7 +224,7 @@ class Scores:
 
     def _show(self, part: Any, rows: Any, q: int, stop: int, u: int, visit: Visit) -> int:
         right, half, norm = part
-        tile = self._tile(stop - q, len(rows))
+        tile = scratch("tile", (stop - q, len(rows)), self.dtype)
         if self.kind != "l2":
             from ._loops import minus_hamming, minus_l1
 
@@ -193,17 +234,11 @@ class Scores:
             return visit(Tile(tile, half, 1.0, none, none, True, nothing, nothing, q, u))
         np.matmul(self.left[q:stop], right.T, out=tile)
         beta, alpha = self.beta[q:stop], 0.5 * self.frame.scale**2
-        if self.exact:
+        if self._part is not None:
+            error = self._error[q:stop]
+        elif self.exact:
             error = np.zeros(stop - q)
         else:
             unit = FLOAT32_UNIT if self.dtype == np.float32 else FLOAT64_UNIT
             error = band(rows.shape[1], unit, self.norm[q:stop], norm, scale=self.frame.scale)
         return visit(Tile(tile, half, alpha, beta, error, self.exact, self.a, self.b, q, u))
-
-    def _tile(self, height: int, width: int) -> NDArray[Any]:
-        """Memory for one tile, one piece for each thread: fresh pages cost as much as a pass over them."""
-        needed = height * width * self.dtype.itemsize
-        memory = getattr(self._memory, "bytes", None)
-        if memory is None or memory.size < needed:
-            memory = self._memory.bytes = np.empty(needed, np.uint8)
-        return memory[:needed].view(self.dtype).reshape(height, width)

@@ -55,29 +55,41 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
     """
     reference, good = rows_of(features, f"{sequence}/ref")
     n, images = len(reference), setting.images
-    whole = (len(images), n)
+    shape = (len(images), n)
     columns: dict[str, NDArray[Any]] = {
-        "d1": np.full(whole, np.inf),
-        "d2": np.full(whole, np.inf),
-        "index": np.zeros(whole, np.int64),
-        "ties": np.ones(whole, np.int64),
-        "right": np.zeros(whole, bool),
-        "failed_ref": np.broadcast_to(~good, whole),
-        "failed_target": np.zeros(whole, bool),
-        "far_target": np.zeros(whole, bool),
+        "d1": np.full(shape, np.inf),
+        "d2": np.full(shape, np.inf),
+        "index": np.zeros(shape, np.int64),
+        "ties": np.ones(shape, np.int64),
+        "right": np.zeros(shape, bool),
+        "failed_ref": np.broadcast_to(~good, shape),
+        "failed_target": np.zeros(shape, bool),
+        "far_target": np.zeros(shape, bool),
     }
     far = np.flatnonzero(far_rows(reference, good))
     squared = features.distance == "l2"
 
+    whole = bool(good.all())
+    queries = np.flatnonzero(good)
+
     def one(i: int, _: int) -> None:
         target, usable = rows_of(features, f"{sequence}/{images[i]}")
+        if whole and usable.all():
+            near = first_two(reference, target, distance=features.distance, squared=squared)
+            columns["d1"][i], columns["d2"][i] = near.d1, near.d2
+            columns["ties"][i], columns["index"][i] = near.ties, near.index
+            truth = pair_distances(
+                reference, target, queries, queries, distance=features.distance, squared=squared
+            )
+            np.equal(truth, near.d1, out=columns["right"][i])
+            return
         columns["failed_target"][i] = ~usable
         columns["far_target"][i] = away = far_rows(target, usable)
         columns["index"][i, far] = [_met(reference[k], target, np.flatnonzero(away)) for k in far]
-        queries, rows = np.flatnonzero(good), np.flatnonzero(usable)
+        rows = np.flatnonzero(usable)
         if not len(queries) or not len(rows):
             return
-        a = reference if good.all() else reference[queries]
+        a = reference if whole else reference[queries]
         b = target if usable.all() else target[rows]
         near = first_two(a, b, distance=features.distance, squared=squared)
         for name in ("d1", "d2", "ties"):
