@@ -42,6 +42,8 @@ class Hooks(Protocol):
     """Of ours: the stored keypoint set that it describes."""
     warnings: list[str]
     """Of ours: what the user should know about its input; `check_items` may fill it."""
+    uncached_reason: str | None
+    """Of ours: why its features cannot be kept, where it holds code of a user that says so."""
     given_keypoints: bool
     """Of ours: whether its keypoints were there before the run, in a set or in files."""
 

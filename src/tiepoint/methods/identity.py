@@ -85,7 +85,7 @@ def _builtin(thing: Any, distance: str, device: str, on_bad: str) -> tuple[dict[
         made["device"] = device
     if hasattr(thing, "weight_hashes"):
         made["weights"] = dict(thing.weight_hashes)
-    return made, None
+    return made, getattr(thing, "uncached_reason", None)
 
 
 def _plain(value: Any) -> Any:

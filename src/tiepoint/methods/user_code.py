@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -23,9 +24,63 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from ..model.errors import InputError, TiepointError, UnknownNameError
+from ..model.errors import InputError, TiepointError, UnknownNameError, UserCodeError
 from ..model.hashing import hash_bytes
 from .sources import OWN, is_installed, package_root
+
+_OUR_FOLDER = Path(__file__).parents[1]
+_LINES = 3
+"""Places in a user's code that are shown of an exception."""
+
+
+def last_lines(error: BaseException) -> str:
+    """Where in a user's code an exception came from: file, line number and text of the last places.
+
+    Code of this package and of installed ones is left out; where there is no other, the last place is in an
+    installed one. Empty where the exception is of this package alone.
+    """
+    return "".join(traceback.format_list(_places(error))).rstrip()
+
+
+def _places(error: BaseException) -> list[traceback.FrameSummary]:
+    places = traceback.extract_tb(error.__traceback__)
+    there = [p for p in places if not p.filename.startswith("<")]
+    outside = [p for p in there if not Path(p.filename).resolve().is_relative_to(_OUR_FOLDER)]
+    own = [p for p in outside if not is_installed(p.filename)]
+    return own[-_LINES:] or outside[-1:]
+
+
+def _with_place(message: str, error: BaseException) -> str:
+    """A message with the file and line of a user's code that an exception came from, in one sentence."""
+    places = _places(error)
+    return f"{message} ({Path(places[-1].filename).name}, line {places[-1].lineno})" if places else message
+
+
+def user_failure(what: str, error: BaseException) -> UserCodeError:
+    """The error to raise for an exception in a user's code; `what` says who failed on what."""
+    return UserCodeError(what, f"{type(error).__name__}: {error}", last_lines(error))
+
+
+def is_users(thing: Any) -> bool:
+    """Whether an object's methods are a user's code."""
+    return isinstance(thing, UserObject) or not is_ours(type(thing))
+
+
+def to_hand_over(thing: Any, array: Any, *, used_again: bool = False) -> Any:
+    """An array as a method is given it: a user's code may write into it.
+
+    It is copied where it is read-only, or where others see it later (`used_again`). Methods of this package
+    write into nothing they are given.
+
+    >>> import numpy as np
+    >>> image = np.zeros((2, 2), np.uint8)
+    >>> image.flags.writeable = False
+    >>> to_hand_over(object(), image).flags.writeable, to_hand_over(Surroundings, image) is image
+    (True, False)
+    """
+    if not is_users(thing) or (array.flags.writeable and not used_again):
+        return array
+    return array.copy()
 
 
 def is_ours(cls: type) -> bool:
@@ -191,7 +246,7 @@ class UserFactory:
             raise
         except Exception as e:
             why = " ".join(f"{type(e).__name__}: {e}".split())
-            raise InputError(f"{self.file}: {self.name} cannot be created: {why}") from e
+            raise InputError(_with_place(f"{self.file}: {self.name} cannot be created: {why}", e)) from e
         return UserObject(made, self.file, self.name, given, self.around)
 
 
@@ -224,7 +279,7 @@ def load_from_file(file: str, name: str) -> UserFactory:
             sys.modules.pop(module_name, None)
             if not isinstance(e, Exception):
                 raise
-            raise InputError(f"{file} cannot be imported: {type(e).__name__}: {e}") from e
+            raise InputError(_with_place(f"{file} cannot be imported: {type(e).__name__}: {e}", e)) from e
     if not hasattr(module, name):
         offered = [k for k, v in vars(module).items() if inspect.isclass(v) and v.__module__ == module_name]
         raise UnknownNameError(f"class in {file}", name, offered)

@@ -39,6 +39,19 @@ class UnitError(TiepointError):
     """Some units of a run failed; the rest is stored."""
 
 
+class UserCodeError(UnitError):
+    """An exception in a user's code: what was done, the exception, and the last lines that led to it.
+
+    >>> print(UserCodeError("mine failed on a/ref", "ValueError: no", '  File "my.py", line 3, in describe'))
+    mine failed on a/ref: ValueError: no
+      File "my.py", line 3, in describe
+    """
+
+    def __init__(self, what: str, reason: str, lines: str = "") -> None:
+        self.reason, self.lines = reason, lines
+        super().__init__(f"{what}: {reason}" + (f"\n{lines}" if lines else ""))
+
+
 class InputError(TiepointError):
     """Wrong usage or bad input."""
 

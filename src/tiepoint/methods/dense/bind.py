@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import InputError
+from ...model.errors import InputError, TiepointError
 from ...model.units import Arrays, Item
 from ..pairs.forms import check_kind, form_of, match_arrays
+from ..user_code import to_hand_over, user_failure
 
 Image = NDArray[np.uint8]
 
@@ -43,10 +44,24 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     if hasattr(thing, "lookup_item"):
         return lambda item, _: dict(thing.lookup_item(item))
     if hasattr(thing, "match_both"):
-        return lambda item, pair: _both(thing, name, item, pair)
+        return _telling(name, lambda item, pair: _both(thing, name, item, pair))
     if hasattr(thing, "match"):
-        return lambda item, pair: _each(thing, name, item, pair)
+        return _telling(name, lambda item, pair: _each(thing, name, item, pair))
     raise InputError(f"method {name!r} has no match(image1, image2); a dense method needs it")
+
+
+def _telling(name: str, extract: Callable[[Item, Any], Arrays]) -> Callable[[Item, Any], Arrays]:
+    """`extract`, whose exceptions say which pair it was and where in a user's code."""
+
+    def told(item: Item, pair: Any) -> Arrays:
+        try:
+            return extract(item, pair)
+        except TiepointError:
+            raise
+        except Exception as e:
+            raise user_failure(f"{name} failed on {item.key}", e) from e
+
+    return told
 
 
 def as_matcher(thing: Any) -> Any:
@@ -61,7 +76,7 @@ def as_matcher(thing: Any) -> Any:
 
 
 def _both(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Arrays:
-    made: Mapping[str, Any] = thing.match_both(*pair)
+    made: Mapping[str, Any] = thing.match_both(*(to_hand_over(thing, image) for image in pair))
     out: dict[str, NDArray[Any]] = {}
     for i in (1, 2):
         parts = (made[f"flow{i}"], made.get(f"mask{i}"), made.get(f"conf{i}"))
@@ -71,10 +86,10 @@ def _both(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Array
 
 def _each(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Arrays:
     first, second = pair
-    return {
-        **_told_apart(thing, thing.match(first, second), first, name, item.key, 1),
-        **_told_apart(thing, thing.match(second, first), second, name, item.key, 2),
-    }
+    there = thing.match(*(to_hand_over(thing, image, used_again=True) for image in (first, second)))
+    out = _told_apart(thing, there, first, name, item.key, 1)
+    back = thing.match(*(to_hand_over(thing, image) for image in (second, first)))
+    return out | _told_apart(thing, back, second, name, item.key, 2)
 
 
 def _told_apart(thing: Any, made: Any, source: Image, name: str, key: str, i: int) -> dict[str, NDArray[Any]]:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...geometry.covisibility import in_view
-from ...model.errors import InputError, TiepointError, UnitError
+from ...model.errors import InputError, TiepointError
 from ...model.keypoints import COLUMNS, Keypoints
 from ...model.units import Arrays, Item
 from ..checks import check_descriptors, from_tensor
+from ..user_code import to_hand_over, user_failure
 
 Image = NDArray[np.uint8]
 Extract = Callable[[Item, Any], Arrays]
@@ -97,7 +98,7 @@ class DetectThenDescribe:
         if hasattr(self.descriptor, "describe_item"):
             made = self.descriptor.describe_item(item, image, found)
         else:
-            made = self.descriptor.describe(image, found)
+            made = self.descriptor.describe(to_hand_over(self.descriptor, image), found)
         values, valid = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
         return found, values, valid
 
@@ -107,7 +108,7 @@ def detected(detector: Any, item: Item, image: Image, where: str) -> Keypoints:
     if hasattr(detector, "detect_item"):
         found = detector.detect_item(item, image)
     else:
-        found = detector.detect(image)
+        found = detector.detect(to_hand_over(detector, image, used_again=True))
     return check_keypoints(as_keypoints(found, where), image, where)
 
 
@@ -129,7 +130,7 @@ def bind_keypoints(thing: Any, *, name: str, distance: str, on_bad: str) -> Extr
         except TiepointError:
             raise
         except Exception as e:
-            raise UnitError(f"{name} failed on {item.key}: {type(e).__name__}: {e}") from e
+            raise user_failure(f"{name} failed on {item.key}", e) from e
         keypoints, values, valid = _three(returned, where)
         found = check_keypoints(as_keypoints(keypoints, where), image, where)
         return {"keypoints": found.to_array(), **_checked(values, valid, len(found), distance, where, on_bad)}
@@ -145,7 +146,7 @@ def _caller(thing: Any, name: str) -> Callable[[Item, Any], Any]:
     if hasattr(thing, "lookup"):
         return lambda item, image: thing.lookup(*item.key.rpartition("/")[::2])
     if hasattr(thing, "extract"):
-        return lambda item, image: thing.extract(image)
+        return lambda item, image: thing.extract(to_hand_over(thing, image))
     if hasattr(thing, "detect") and hasattr(thing, "describe"):
         both = DetectThenDescribe(thing, thing, name=name)
         return lambda item, image: both.extract_item(item, image)

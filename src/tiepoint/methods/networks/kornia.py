@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import kornia.feature
@@ -12,10 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...model.errors import InputError, UnknownNameError
+from ...model.errors import UnknownNameError
 from ...model.hashing import hash_file
 from .batches import checked_file
-from .torchscript import run_network, torch_device
+from .runner import NetworkRunner, torch_device
+from .torchscript import load_weights, state_dict
 
 Array = NDArray[Any]
 NETWORKS = ("HardNet", "HardNet8", "HyNet", "SOSNet", "TFeat")
@@ -37,7 +37,7 @@ class Kornia:
     distance = "l2"
     libraries = ("kornia", "numpy", "torch")
 
-    def __init__(self, name: str, weights: str, device: str = "cpu") -> None:
+    def __init__(self, name: str, weights: str, batch: int | None = None, device: str = "cpu") -> None:
         known = {n.lower(): n for n in NETWORKS}
         if name.lower() not in known:
             raise UnknownNameError("kornia network", name, NETWORKS)
@@ -53,44 +53,35 @@ class Kornia:
         load_weights(self.network, state, f"{weights} does not fit kornia's {network_name}")
         self.network = self.network.eval().to(self.device)
         self.weight_hashes = {file.name: hash_file(file)}
-        self.config = {"network": network_name, "hard_tfeat": self.is_hard_tfeat}
         self.name = f"kornia:{network_name}"
-
-    def describe(self, patches: Array) -> Array:
-        """(n, s, s) -> (n, 128)."""
-        values = run_network(
+        self.runner = NetworkRunner(
             self.network,
-            patches,
             size=SIDE,
             intensity="zscore" if self.is_hard_tfeat else "raw",
             device=self.device,
             where=self.name,
+            batch=batch,
         )
+        self.warnings = self.runner.warnings
+        made = self.runner.config(batch)
+        self.config = {"network": network_name, "hard_tfeat": self.is_hard_tfeat, **made}
+        if self.runner.on_device:
+            self.describe_stream = self._described
+
+    def describe(self, patches: Array) -> Array:
+        """(n, s, s) -> (n, 128)."""
+        return self.finished(self.runner.describe(patches))
+
+    def _described(self, payloads: Iterator[Array]) -> Iterator[Array | Exception]:
+        for made in self.runner.stream(payloads):
+            yield made if isinstance(made, Exception) else self.finished(made)
+
+    def finished(self, values: Array) -> Array:
+        """What the network gave, at length 1 for HardTFeat."""
         if not self.is_hard_tfeat:
             return values
         length = np.sqrt(np.square(values, dtype=np.float64).sum(axis=1, keepdims=True))
         return (values / np.maximum(length, 1e-10)).astype(np.float32)
-
-
-def state_dict(file: Path) -> Mapping[str, Any]:
-    """The weights in a file; only tensors are loaded, never code."""
-    try:
-        loaded = torch.load(file, map_location="cpu", weights_only=True)
-    except Exception as e:  # pickle, zip and torch errors, without a common base
-        reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
-        raise InputError(f"{file} is not a weight file that torch can load safely: {reason}") from e
-    state = loaded.get("state_dict", loaded) if isinstance(loaded, dict) else None
-    if not isinstance(state, dict) or not all(isinstance(v, torch.Tensor) for v in state.values()):
-        raise InputError(f"{file} holds no state dict (a mapping of names to tensors)")
-    return {k.removeprefix("module."): v for k, v in state.items()}
-
-
-def load_weights(network: Any, state: Mapping[str, Any], complaint: str) -> None:
-    """Give a network its weights, all of them and no others."""
-    try:
-        network.load_state_dict(dict(state), strict=True)
-    except RuntimeError as e:
-        raise InputError(f"{complaint}: {' '.join(str(e).split())[:300]}") from e
 
 
 def _renamed(state: Mapping[str, Any]) -> dict[str, Any]:

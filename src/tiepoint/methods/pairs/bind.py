@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formats.image.read import to_grey
-from ...model.errors import InputError, TiepointError, UnitError
+from ...model.errors import InputError, TiepointError
 from ...model.units import Arrays, Item
+from ..user_code import to_hand_over, user_failure
 from .forms import as_array, check_kind, flow_arrays, form_of, match_arrays, matrix_array, point_array
 
 Image = NDArray[np.uint8]
@@ -59,7 +60,7 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
         except TiepointError:
             raise
         except Exception as e:
-            raise UnitError(f"{name} failed on {item.key}: {type(e).__name__}: {e}") from e
+            raise user_failure(f"{name} failed on {item.key}", e) from e
         out: dict[str, NDArray[Any]] = {}
         sizes: Sizes = [None, None] if hasattr(thing, "match_truth") else sizes_of(item, payload)
         queries = getattr(payload, "queries", None)
@@ -97,15 +98,18 @@ def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
         )
 
     def call(item: Item, payload: Any) -> list[Any]:
-        first, second = payload[:2]
+        def images(used_again: bool = False) -> list[Any]:
+            return [to_hand_over(thing, image, used_again=used_again) for image in payload[:2]]
+
         queries = getattr(payload, "queries", None)
         made: list[Any] = []
         if queries is not None and hasattr(thing, "match_points"):
-            made.append({"answers": thing.match_points(first, second, queries)})
+            points = to_hand_over(thing, np.asarray(queries), used_again=True)
+            made.append({"answers": thing.match_points(*images(used_again=True), points)})
         if hasattr(thing, "match"):
-            made.append(thing.match(first, second))
+            made.append(thing.match(*images()))
         elif hasattr(thing, "match_both"):
-            both = thing.match_both(first, second)
+            both = thing.match_both(*images())
             made.append((both["flow1"], both.get("mask1"), both.get("conf1")))
         if not made:
             raise InputError(

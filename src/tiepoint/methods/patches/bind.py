@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...model.errors import InputError, TiepointError, UnitError
+from ...model.errors import InputError, TiepointError
 from ...model.units import Arrays, Item
 from ..base import Finish
 from ..checks import check_descriptors
-from ..user_code import is_ours
+from ..user_code import is_ours, to_hand_over, user_failure
 
 
 class PatchExtract:
@@ -54,8 +54,7 @@ class PatchExtract:
         if isinstance(returned, TiepointError):
             raise returned
         if isinstance(returned, Exception):
-            why = f"{type(returned).__name__}: {returned}"
-            raise UnitError(f"{self.name} failed on {item.key}: {why}") from returned
+            raise user_failure(f"{self.name} failed on {item.key}", returned) from returned
         arrays = check_descriptors(
             returned,
             rows=rows,
@@ -95,7 +94,7 @@ def _caller(thing: Any, name: str) -> Callable[[Item, int, Any], Any]:
     if hasattr(thing, "lookup"):
         return lambda item, rows, payload: thing.lookup(*_sequence_and_image(item))
     if hasattr(thing, "describe"):
-        return lambda item, rows, payload: thing.describe(_patches(payload, item))
+        return lambda item, rows, payload: thing.describe(to_hand_over(thing, _patches(payload, item)))
     raise InputError(
         f"method {name!r} has neither describe(patches) nor lookup(sequence, image); add one of them"
     )

@@ -7,8 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ...model.errors import InputError
+from ...methods.user_code import last_lines
+from ...model.errors import InputError, TiepointError, UserCodeError
 from ..context import Context, Recipe
+
+SHOWN = 5
+"""Reasons of failures that are told, and names of what failed for each."""
 
 Job = Callable[[Context, Any], Any]
 """A function at the top of a module, called with a context and one argument."""
@@ -16,18 +20,25 @@ Job = Callable[[Context, Any], Any]
 
 @dataclass(frozen=True)
 class Failure:
-    """A job that raised: its name, the error in one line, and the error itself where it is the user's."""
+    """A job that raised: its name, the error in one line, and the error itself where it is the user's.
+
+    `lines` are the last lines of a user's code that led to it.
+    """
 
     name: str
     error: str
     cause: InputError | None = None
+    lines: str = ""
 
     @classmethod
     def of(cls, name: str, error: BaseException) -> Failure:
         """The failure of a job by its error."""
         if isinstance(error, InputError):
             return cls(name, str(error), error)
-        return cls(name, f"{type(error).__name__}: {error}")
+        if isinstance(error, UserCodeError):
+            return cls(name, error.reason, lines=error.lines)
+        lines = "" if isinstance(error, TiepointError) else last_lines(error)
+        return cls(name, f"{type(error).__name__}: {error}", lines=lines)
 
 
 Done = Callable[[], None]
@@ -85,5 +96,21 @@ def enough(failures: Sequence[Failure], patience: int | None) -> bool:
 
 
 def names_of(failures: Sequence[Failure]) -> str:
-    """The first failures in one line, each with its reason."""
-    return "; ".join(f"{f.name}: {f.error}" for f in failures[:5]) + ("; …" if len(failures) > 5 else "")
+    """The first reasons of failures, each once with the names of what failed for it.
+
+    Failures are of one reason where a user's code failed at the same place, or the errors are the same.
+
+    >>> names_of([Failure("a", "ValueError: no"), Failure("b", "ValueError: no"), Failure("c", "KeyError")])
+    'a, b: ValueError: no; c: KeyError'
+    """
+    groups: dict[str, list[Failure]] = {}
+    for failure in failures:
+        groups.setdefault(failure.lines or failure.error, []).append(failure)
+    told = ""
+    for group in list(groups.values())[:SHOWN]:
+        names = ", ".join(f.name for f in group[:SHOWN])
+        more = f" and {len(group) - SHOWN} more" if len(group) > SHOWN else ""
+        lines = f"\n{group[0].lines}" if group[0].lines else ""
+        between = "" if not told else "\n" if "\n" in told else "; "
+        told += f"{between}{names}{more}: {group[0].error}{lines}"
+    return told + ("; …" if len(groups) > SHOWN else "")

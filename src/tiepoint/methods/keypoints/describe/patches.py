@@ -58,6 +58,7 @@ class PatchAtKeypoints:
         self.magnification, self.patch_px, self.upright = float(magnification), int(patch_px), upright
         self.distance = distance_of(inner)
         self.tiepoint_parts = {"patch": inner}
+        self.warnings = getattr(inner, "warnings", [])
         self.rooted = bool(getattr(inner, "rooted", False))
         self.config = {"magnification": self.magnification, "patch_px": self.patch_px, "upright": upright}
 
@@ -105,11 +106,12 @@ class KorniaNetwork(PatchAtKeypoints):
         magnification: float = MAGNIFICATION,
         patch_px: int = 32,
         upright: bool = False,
+        batch: int | None = None,
         device: str = "cpu",
     ) -> None:
         from ...networks.kornia import Kornia
 
-        super().__init__(Kornia(name, weights, device), magnification, patch_px, upright)
+        super().__init__(Kornia(name, weights, batch, device), magnification, patch_px, upright)
 
 
 class OnnxNetwork(PatchAtKeypoints):
@@ -140,9 +142,10 @@ class TorchScriptNetwork(PatchAtKeypoints):
         patch_px: int = 32,
         upright: bool = False,
         input: str = "unit",
+        batch: int | None = None,
         device: str = "cpu",
     ) -> None:
         from ...networks.torchscript import TorchScript
 
-        inner = TorchScript(str(Path(path)), size=patch_px, input=input, device=device)
+        inner = TorchScript(str(Path(path)), size=patch_px, input=input, batch=batch, device=device)
         super().__init__(inner, magnification, patch_px, upright)

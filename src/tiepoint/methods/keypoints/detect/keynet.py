@@ -15,8 +15,8 @@ from ....model.errors import InputError
 from ....model.hashing import hash_file
 from ....model.keypoints import Keypoints
 from ...networks.batches import checked_file
-from ...networks.kornia import load_weights, state_dict
-from ...networks.torchscript import torch_device
+from ...networks.runner import torch_device
+from ...networks.torchscript import load_weights, state_dict
 from .order import MAX_FEATURES, limited
 
 Image = NDArray[np.uint8]
