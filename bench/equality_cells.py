@@ -268,6 +268,18 @@ def dense_cells() -> Iterator[Cell]:
         yield compared(part, task, cells)
 
 
+def pair_cells() -> Iterator[Cell]:
+    """Matchers of two images on real pairs."""
+    part, mutual = "pairs", "sift?matcher=mnn&ratio=0.8"
+    xfeat = "xfeat?weights=DATA/weights/xfeat_onnx/xfeat_dense.onnx&max_features=800"
+    for data in ("DATA/megadepth_sample", "DATA/scannet_sample"):
+        yield from runs(part, ("pose/relative",), [mutual, xfeat], data)
+    yield from runs(part, ("wxbs/fundamental", "wxbs/points"), [mutual], "DATA/wxbs")
+    yield run(part, "evd/homography", mutual, "DATA/evd")
+    for data in ("DATA/pf_willow", "DATA/spair_sample"):
+        yield from runs(part, ("semantic/pck",), ["dense-sift", "zero"], data)
+
+
 def published(place: Place) -> dict[str, Any]:
     """Published descriptors compared."""
     import tiepoint as tp
@@ -316,6 +328,7 @@ PARTS: dict[str, Callable[[], Iterator[Cell]]] = {
     "keypoints": keypoint_cells,
     "sequences": sequence_cells,
     "dense": dense_cells,
+    "pairs": pair_cells,
 }
 
 

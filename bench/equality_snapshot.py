@@ -35,6 +35,11 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
     "tss": ("exact", "tss-cpp", "tss-matlab"),
     "dense/flow": ("exact",),
     "dense/pck": ("exact",),
+    "pose/relative": ("exact", "superglue", "loftr", "roma", "dad", "xfeat", "glue-factory"),
+    "wxbs/fundamental": ("exact", "wxbs-benchmark"),
+    "wxbs/points": ("exact", "wxbs-benchmark"),
+    "evd/homography": ("exact", "wxbs-benchmark"),
+    "semantic/pck": ("exact", "hpf", "dhpf", "dift", "geoaware"),
 }
 V1_TASKS = tuple(t for t in PROTOCOLS if t.startswith("hpatches-v1/"))
 V2_TASKS = tuple(t for t in PROTOCOLS if t.startswith("hpatches/"))
