@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import math
+import os
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+from tiepoint.kernels import set_device
 
 
 def lane_sum(terms):
@@ -143,6 +146,29 @@ def hard_cases(seed=0, queries=23, rows=90, dim=16):
 CASES = sorted(hard_cases())
 
 
+BOTH = ("test_nearest", "test_ranks", "test_grouped", "test_pairs", "test_properties", "test_invariance")
+DEVICES = ["cpu", "torch:cpu", *os.environ.get("TIEPOINT_TEST_DEVICES", "").split()]
+
+
+def pytest_generate_tests(metafunc):
+    """Tests of results run on every device; more are named in the environment, see `make test-gpu`."""
+    if metafunc.module.__name__.rsplit(".")[-1] in BOTH:
+        metafunc.fixturenames.append("device")
+        metafunc.parametrize("device", DEVICES, indirect=True)
+
+
+@pytest.fixture
+def device(request, monkeypatch):
+    if request.param != "cpu":
+        pytest.importorskip("torch", reason="the kernels on a device need torch")
+        from tiepoint.kernels import torch_scan
+
+        monkeypatch.setattr(torch_scan, "SMALL", 0)  # not left to the processor for being small
+    set_device(request.param)
+    yield request.param
+    set_device(None)
+
+
 @pytest.fixture(scope="session")
 def oracle():
     return SimpleNamespace(
@@ -156,9 +182,11 @@ def case(request):
 
 
 @pytest.fixture
-def small_tiles(monkeypatch):
+def small_tiles(device, monkeypatch):
     """Tiles so small that every case spans many, with ragged edges."""
+    from tiepoint.kernels import device as kernel_device
     from tiepoint.kernels import tiles
 
     monkeypatch.setattr(tiles, "TILE_COLUMNS", 17)
     monkeypatch.setattr(tiles, "TILE_BYTES", 17 * 4 * 5)
+    monkeypatch.setitem(kernel_device._bytes, device, 1500)

@@ -23,15 +23,25 @@ def band(
     order, fused or not. R is taken in the same scaled units (a power of two, exact). Then, with
     A = |a|, B = |b|, g = D u / (1 - D u):
 
-    1. Product: |p - a.b| <= g A B, for every order of summation. Underflow, with or without flushing to
-       zero, costs at most 2^-126 for each product, each operand and each sum: 4 D 2^-126.
+    1. Product: |p - a.b| <= g A B. Whatever the order (left to right, blocks, a tree, partial sums of
+       split-K added in any order, an accumulator that starts at zero or columns padded with zeros), the D
+       products are the leaves of one binary tree of additions. On the way to the root a leaf is rounded at
+       most once as a product (not at all by a fused multiply-add) and at most D - 1 times as a sum, for
+       adding zero is exact: p = sum a_k b_k (1 + t_k) with |t_k| <= (1 + u)^D - 1 <= g, and
+       sum |a_k b_k| <= A B. It asks for a product made of multiplications and additions of that format
+       (no TF32, no sums of bfloat16 parts, no Strassen), and for one that adds nothing else inside: the
+       half norm must not enter as the "beta C" of a BLAS call, where it would meet up to D roundings.
+       Underflow, with or without flushing to zero, costs at most 2^-126 for each product, each operand and
+       each sum: 4 D 2^-126.
     2. Half norm and subtraction: u B^2/2 for rounding h, u (B^2/2 + (1 + g) A B) (1 + u) for the final
        rounding: together below 2 u (B^2/2 + (1 + g) A B) (1 + u).
     3. Centring: each coordinate of a is off by at most u (1 + 2^-20) times itself plus 2^-149, so
        | |a - b| - |x - y| | <= e := u (1 + 2^-20) (A + B) + 2 sqrt(D) 2^-149, and the squares differ by at
        most e (2 |a - b| + e) <= e (2 (A + B) + e); half of that enters.
-    4. Float64 bookkeeping: R has relative error below (D/8 + 7) 2^-53, |a|^2 below (D/8 + 5) 2^-53, and
-       turning R into a threshold costs two roundings: together below (D + 8) 2^-53 (A + B)^2.
+    4. Float64 bookkeeping, v = 2^-53: R has relative error below (D/8 + 7) v, and |a|^2 and |b|^2, summed
+       in any order, below (D + 1) v. Half of each enters: with A^2 + B^2 <= (A + B)^2 that is below
+       (9 D/16 + 4) v (A + B)^2. Turning R into a threshold costs a few roundings more: together below
+       (D + 8) v (A + B)^2.
     5. Squares that underflow in the reference itself lose up to 2^-1074 each, times 2^2k in these units.
 
     >>> unit_rows = band(128, FLOAT32_UNIT, np.array([1.0]), 1.0)
@@ -41,8 +51,8 @@ def band(
     return np.asarray(bound(dim, unit, a_norm, b_norm, scale))
 
 
-def bound(dim: int, unit: float, a_norm: Any, b_norm: float, scale: float) -> Any:
-    """The formula of `band`, for numbers and arrays; also compiled."""
+def bound(dim: int, unit: float, a_norm: Any, b_norm: Any, scale: float) -> Any:
+    """The formula of `band`, for numbers, arrays and tensors; also compiled."""
     g = dim * unit / (1.0 - dim * unit)
     product = a_norm * b_norm
     total = a_norm + b_norm

@@ -5,12 +5,32 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from ..model.errors import InputError
 
+T = TypeVar("T")
 _NAMES = re.compile(r"cpu|mps|torch:cpu|cuda(:\d+)?")
 _device = "cpu"
+_lock = threading.Lock()
+_inside = 0
+_restore: list[tuple[Any, Any]] = []
+
+SHARE = 0.25
+"""Share of a card's free memory that the blocks of one kernel may take."""
+HOST_BYTES = 64 << 20
+"""The same for torch on the processor, whose blocks should not be much larger than its cache."""
+SMALLEST = 1 << 20
+"""Blocks are halved down to this many bytes before a kernel is left to the processor."""
+_bytes: dict[str, int] = {}
+
+
+class LeaveToCpu(Exception):
+    """This call is better served, or only served, by the compiled code."""
 
 
 def set_device(device: str | None) -> None:
@@ -50,6 +70,18 @@ def get_device() -> str:
     return _device
 
 
+def on_torch() -> bool:
+    """Whether kernels run through torch."""
+    return _device != "cpu"
+
+
+def torch_device() -> Any:
+    """The device as torch knows it."""
+    import torch
+
+    return torch.device(_device.removeprefix("torch:"))
+
+
 def _check(name: str) -> None:
     try:
         import torch
@@ -61,3 +93,105 @@ def _check(name: str) -> None:
         torch.zeros(1, device=name.removeprefix("torch:"), dtype=torch.float64).sum().item()
     except (RuntimeError, AssertionError) as e:
         raise InputError(f"the device {name!r} cannot be used: {str(e).splitlines()[0]}") from e
+
+
+def served(work: Callable[[], T], instead: Callable[[], T]) -> T:
+    """What `work` returns on the torch device, else what the compiled code does `instead`.
+
+    Out of memory, everything kept on the device is dropped and `work` is tried again with blocks of half the
+    size; if that does not help, the processor takes over, with a notice.
+    """
+    if not on_torch():
+        return instead()
+    import torch
+
+    from .torch_rows import forget
+
+    while True:
+        try:
+            with exact_products(), torch.inference_mode():
+                return work()
+        except LeaveToCpu:
+            return instead()
+        except (torch.OutOfMemoryError, RuntimeError) as e:
+            if not _is_memory(e):
+                raise
+        forget()
+        if not halve():
+            warnings.warn(
+                f"{_device} has too little memory: this comparison is made on the CPU",
+                UserWarning,
+                stacklevel=3,
+            )
+            return instead()
+
+
+def _is_memory(error: BaseException) -> bool:
+    import torch
+
+    return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
+
+
+def block_bytes() -> int:
+    """Bytes one block of scores or rows may take on the device."""
+    import torch
+
+    if _device not in _bytes:
+        if _device == "torch:cpu":
+            _bytes[_device] = HOST_BYTES
+        else:
+            free, _ = torch.cuda.mem_get_info(torch_device())
+            _bytes[_device] = max(SMALLEST, int(free * SHARE) // 8)
+    return _bytes[_device]
+
+
+def halve() -> bool:
+    """Make blocks half as large; False where they are as small as they get."""
+    now = block_bytes()
+    _bytes[_device] = max(SMALLEST, now // 2)
+    if now <= SMALLEST:
+        _bytes.pop(_device)  # the next call may find more
+        return False
+    return True
+
+
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """Products of float32 matrices in float32: no TF32, no bfloat16 inside.
+
+    The settings belong to the process: the first kernel in makes them and the last one out takes them back.
+    """
+    global _inside
+    with _lock:
+        _inside += 1
+        if _inside == 1:
+            _enter()
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                for owner, before in _restore:
+                    _set(owner, before)
+                _restore.clear()
+
+
+def _enter() -> None:
+    import torch
+
+    owners = [torch.backends.cuda.matmul, torch.backends.mkldnn.matmul]
+    if hasattr(owners[0], "fp32_precision"):
+        for owner in owners:
+            _restore.append((owner, owner.fp32_precision))
+            _set(owner, "ieee")
+    else:
+        _restore.append((torch, torch.get_float32_matmul_precision()))
+        _set(torch, "highest")
+
+
+def _set(owner: Any, value: str) -> None:
+    if hasattr(owner, "set_float32_matmul_precision"):
+        owner.set_float32_matmul_precision(value)
+    else:
+        owner.fp32_precision = value

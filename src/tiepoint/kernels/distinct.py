@@ -115,7 +115,7 @@ class Members:
         self._groups = 0
         self._query_group, group = empty, empty
         if query_group is not None or pool_group is not None:
-            self._query_group, group, self._groups = _numbered(query_group, pool_group, queries, rows)
+            self._query_group, group, self._groups = numbered(query_group, pool_group, queries, rows)
         if distinct is None:
             self.lookup = Lookup(empty, empty, empty, empty, group)
             return
@@ -143,7 +143,7 @@ class Members:
         return Slots(position, row, order, start, self._query_group)
 
 
-def _numbered(
+def numbered(
     query_group: ArrayLike | None, pool_group: ArrayLike | None, queries: int, rows: int
 ) -> tuple[Whole, Whole, int]:
     """Groups as numbers 0, 1, ...; -1 for a query whose group is not in the pool."""

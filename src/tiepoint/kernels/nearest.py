@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
+from .device import served
 from .pairs import finish
+from .threads import Team, one_blas_thread
 from .tiles import Scores, make_team
 
 
@@ -59,6 +62,20 @@ def nearest(
     rows = len(pool) - int(left_out is not None and bool(np.any(left_out >= 0)))
     if not 1 <= k <= rows:
         raise InputError(f"k is {k}, but the pool offers {rows} rows to a query; k must be 1 to {rows}")
+    row, value = served(
+        lambda: _torch_nearest(queries, pool, k, distance, left_out),
+        lambda: _compiled_nearest(queries, pool, k, distance, left_out),
+    )
+    return Nearest(row, finish(value, distance, squared=squared))
+
+
+def _torch_nearest(queries: Any, pool: Any, k: int, distance: str, left_out: Any) -> tuple[Any, Any]:
+    from .torch_scan import nearest
+
+    return nearest(queries, pool, k, distance, left_out)
+
+
+def _compiled_nearest(queries: Any, pool: Any, k: int, distance: str, left_out: Any) -> tuple[Any, Any]:
     with make_team(queries, pool, distance) as team:
         scores = Scores(queries, pool, distance, team)
         keep = min(k + int(left_out is not None), len(scores.b))
@@ -73,7 +90,7 @@ def nearest(
         scores.run(visit, free=4.0 * keep)
     if left_out is not None or scores.distinct is not None:
         row, value = _expand(scores, value, row, left_out, k, len(pool))
-    return Nearest(row, finish(value, distance, squared=squared))
+    return row, value
 
 
 def first_two(
@@ -87,9 +104,54 @@ def first_two(
     >>> first_two(np.array([[0.0]]), np.array([[3.0], [-1.0], [1.0]]))
     FirstTwo(index=array([1]), d1=array([1.]), ties=array([2]), d2=array([1.]))
     """
-    queries, pool = np.asarray(queries), np.asarray(pool)
-    if len(pool) == 0:
+    return first_two_each(queries, [pool], distance=distance, squared=squared)[0]
+
+
+def first_two_each(
+    queries: NDArray[Any], pools: Sequence[NDArray[Any]], *, distance: str = "l2", squared: bool = False
+) -> list[FirstTwo]:
+    """`first_two` of the same queries in each of several pools.
+
+    >>> [f.index.tolist() for f in first_two_each(np.zeros((1, 1)), [np.ones((2, 1)), np.zeros((1, 1))])]
+    [[0], [0]]
+    """
+    queries, pools = np.asarray(queries), [np.asarray(p) for p in pools]
+    if any(len(p) == 0 for p in pools):
         raise InputError("the pool is empty; a nearest neighbour needs at least one row")
+    found = served(
+        lambda: _torch_each(queries, pools, distance),
+        lambda: _compiled_each(queries, pools, distance),
+    )
+    return [
+        FirstTwo(i, finish(d1, distance, squared=squared), ties, finish(d2, distance, squared=squared))
+        for i, d1, ties, d2 in found
+    ]
+
+
+def _torch_each(queries: Any, pools: Sequence[Any], distance: str) -> list[tuple[Any, ...]]:
+    from .torch_scan import first_two
+
+    by_length: dict[tuple[Any, ...], list[int]] = {}
+    for i, pool in enumerate(pools):
+        by_length.setdefault((pool.shape, pool.dtype), []).append(i)
+    found: dict[int, tuple[Any, ...]] = {}
+    for some in by_length.values():
+        found |= zip(some, first_two(queries, [pools[i] for i in some], distance), strict=True)
+    return [found[i] for i in range(len(pools))]
+
+
+def _compiled_each(queries: Any, pools: Sequence[Any], distance: str) -> list[tuple[Any, ...]]:
+    if len(pools) == 1:
+        return [_compiled_first_two(queries, pools[0], distance)]
+    # Pool by pool on threads of their own: a kernel alone cannot keep several busy with so little.
+    with Team() as team, one_blas_thread():
+        return team.each(
+            [(i, i + 1) for i in range(len(pools))],
+            lambda i, _: _compiled_first_two(queries, pools[i], distance),
+        )
+
+
+def _compiled_first_two(queries: Any, pool: Any, distance: str) -> tuple[Any, ...]:
     n = len(queries)
     d1, d2 = np.full(n, np.inf), np.full(n, np.inf)
     row, ties = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -104,8 +166,7 @@ def first_two(
             return int(scan(scores.dtype, scores.row_dtype)(*tile, copies, d1, d2, row, ties))
 
         scores.run(visit, free=8.0)
-    index = row if found is None else found.first[row]
-    return FirstTwo(index, finish(d1, distance, squared=squared), ties, finish(d2, distance, squared=squared))
+    return row if found is None else found.first[row], d1, ties, d2
 
 
 def _excluded(exclude: ArrayLike | None, queries: int, rows: int) -> NDArray[np.int64] | None:

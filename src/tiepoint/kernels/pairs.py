@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
+from .device import served
 from .rows import BLOCK, check_shapes, first_bad_row, prepare
 from .threads import Team
 
@@ -43,12 +44,20 @@ def pair_distances(
         raise InputError(
             f"index_a has {len(left)} entries and index_b {len(right)}; they must have equally many"
         )
-    out = np.empty(len(left))
-    if _direct(a, b, distance):
-        _run_direct(a, b, left, right, distance, out)
-    else:
-        _run_gathered(a, b, left, right, distance, out)
-    return finish(out, distance, squared=squared)
+    direct = _direct(a, b, distance)
+
+    def on_device() -> NDArray[Any]:
+        from .torch_counts import listed
+
+        return listed(a, b, left, right, distance)
+
+    def compiled() -> NDArray[Any]:
+        out = np.empty(len(left))
+        (_run_direct if direct else _run_gathered)(a, b, left, right, distance, out)
+        return out
+
+    found = served(on_device, compiled) if direct else compiled()
+    return finish(found, distance, squared=squared)
 
 
 def pair_distances_sq(
@@ -113,15 +122,24 @@ def pair_distances_across(
             raise InputError(f"row_{name}[{i}] is {row[i]}, but matrix {part[i]} has {rows[part[i]]} rows")
     checked = [*sides[0], *sides[1], _short(place, len(out), "place")]
     l2 = distance == "l2"
-    with Team() as team:
-        finite = team.split(
-            len(place),
-            lambda i, j: loop(parts[0], bases, *(x[i:j] for x in checked), out, l2, counted),
-            smallest=2048,
-        )
-    if not all(finite):
-        _refuse_not_finite(parts, *sides[0], "a", place, out)
-        _refuse_not_finite(parts, *sides[1], "b", place, out)
+
+    def on_device() -> None:
+        from .torch_counts import across as torch_across
+
+        torch_across(parts, checked, out, distance, steps)
+
+    def compiled() -> None:
+        with Team() as team:
+            finite = team.split(
+                len(place),
+                lambda i, j: loop(parts[0], bases, *(x[i:j] for x in checked), out, l2, counted),
+                smallest=2048,
+            )
+        if not all(finite):
+            _refuse_not_finite(parts, *sides[0], "a", place, out)
+            _refuse_not_finite(parts, *sides[1], "b", place, out)
+
+    served(on_device, compiled)
 
 
 def _refuse_not_finite(parts: Any, part: Any, row: Any, name: str, place: Any, out: Any) -> None:

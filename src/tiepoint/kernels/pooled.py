@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
+from .device import served
 from .ranks import RankCounts, rank_counts
 
 _ROWS, _COLUMNS, _BUCKETS = 64, 4096, 1 << 16
@@ -145,13 +146,25 @@ class PooledCounts:
         stride: int = 1,
     ) -> None:
         """Add all pairs of rows; query i and pool row j have list position position[i] + stride * j."""
+        if not (len(self._value) and len(queries) and len(pool)):
+            return
+        at = np.ascontiguousarray(position, np.int64)
+        self._sums += served(
+            lambda: self._on_device(queries, pool, at, distance, stride),
+            lambda: self._compiled(queries, pool, at, distance, stride),
+        )
+
+    def _on_device(self, queries: Any, pool: Any, at: Any, distance: str, stride: int) -> NDArray[np.int64]:
+        from .torch_counts import pooled
+
+        rows = np.asarray(queries), np.asarray(pool)
+        return pooled(*rows, at, stride, distance, self._value, self._at)
+
+    def _compiled(self, queries: Any, pool: Any, at: Any, distance: str, stride: int) -> NDArray[np.int64]:
         from .table import tiler
         from .threads import Team
 
-        if not (len(self._value) and len(queries) and len(pool)):
-            return
         a, b, tile_of = tiler(queries, pool, distance)
-        at = np.ascontiguousarray(position, np.int64)
 
         def work(start: int, stop: int) -> NDArray[np.int64]:
             sums = np.zeros_like(self._sums)
@@ -163,8 +176,7 @@ class PooledCounts:
             return sums
 
         with Team() as team:
-            for sums in team.split(len(a), work, smallest=_ROWS):
-                self._sums += sums
+            return np.sum(team.split(len(a), work, smallest=_ROWS), axis=0)
 
     def result(self) -> RankCounts:
         """Wrong entries below, at, and at and before each right one, (n, 1), in the order they were given."""

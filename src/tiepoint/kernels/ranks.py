@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
-from .distinct import Members, Slots
+from .device import served
+from .distinct import Members, Slots, numbered
 from .tiles import Scores, make_team
 
 
@@ -61,29 +63,79 @@ def rank_counts(
     limit, column = _limits(limits, len(queries), len(pool))
     # The farthest target of a query first: where it has nothing before it, no other has; see `_ranks`.
     order = np.lexsort((-target, query))
-    start = np.searchsorted(query[order], np.arange(len(queries) + 1))
+    given = _Given(query[order], target[order], position[order], target_in_pool, limit, distance, squared)
     counts = np.zeros((3, len(query), limit.shape[1]), np.int64)
     if len(pool) and len(query):
-        with make_team(queries, pool, distance) as team:
-            scores = Scores(queries, pool, distance, team)
-            members = Members(scores.distinct, len(pool), query_group, pool_group, len(queries))
-            value, root = _values(target[order], distance, squared, scores.exact)
-            fixed = (start.astype(np.int64), value, root, position[order], target_in_pool, limit, column)
-            slots: list[Slots] = []
-
-            def on_rows(first: int, stop: int) -> None:
-                slots[:] = [members.slots(first, stop)]
-
-            def visit(tile: Any) -> int:
-                from ._ranks import ranks
-
-                scan = ranks(scores.dtype, scores.row_dtype)
-                return int(scan(*tile, *fixed, *slots[0], *members.lookup, *counts))
-
-            scores.run(visit, free=4.0, targets=len(query) / len(queries), on_rows=on_rows)
+        counts = served(
+            lambda: on_device(queries, [pool], given, query_group, pool_group)[
+                :, np.arange(len(query))[:, None], np.argsort(column, axis=1)[query[order]]
+            ],
+            lambda: _compiled(queries, pool, given, column, query_group, pool_group),
+        )
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     return RankCounts(*(c[back] for c in counts))
+
+
+class _Given(NamedTuple):
+    """Targets sorted by query, the farthest first, and what they are counted against."""
+
+    query: NDArray[np.int64]
+    target: NDArray[np.float64]
+    position: NDArray[np.int64]
+    own: bool
+    limit: NDArray[np.int64]
+    distance: str
+    squared: bool
+
+
+def on_device(
+    queries: NDArray[Any], pool: Sequence[NDArray[Any]], given: _Given, query_group: Any, pool_group: Any
+) -> NDArray[np.int64]:
+    """Counts (3, t, s) of sorted targets on the torch device, limits ascending; the pool may be in parts."""
+    from .torch_counts import Targets
+    from .torch_counts import rank_counts as count
+    from .torch_scan import Scores as TorchScores
+
+    rows = sum(len(p) for p in pool)
+    groups = None
+    if query_group is not None or pool_group is not None:
+        groups = np.asarray(query_group), np.asarray(pool_group)
+        if groups[0].dtype.kind not in "iu" or groups[1].dtype.kind not in "iu":
+            groups = numbered(query_group, pool_group, len(queries), rows)[:2]
+        elif groups[0].shape != (len(queries),) or groups[1].shape != (rows,):
+            numbered(query_group, pool_group, len(queries), rows)
+        groups = groups[0].astype(np.int64), groups[1].astype(np.int64)
+    scores = TorchScores(queries, [pool], given.distance)
+    value, root = _values(given.target, given.distance, given.squared, scores.exact)
+    targets = Targets(given.query, value, given.position, root, given.own, given.limit)
+    return count(scores, targets, groups)
+
+
+def _compiled(
+    queries: Any, pool: Any, given: _Given, column: Any, query_group: Any, pool_group: Any
+) -> NDArray[np.int64]:
+    query, target, position, own, limit, distance, squared = given
+    start = np.searchsorted(query, np.arange(len(queries) + 1))
+    counts = np.zeros((3, len(query), limit.shape[1]), np.int64)
+    with make_team(queries, pool, distance) as team:
+        scores = Scores(queries, pool, distance, team)
+        members = Members(scores.distinct, len(pool), query_group, pool_group, len(queries))
+        value, root = _values(target, distance, squared, scores.exact)
+        fixed = (start.astype(np.int64), value, root, position, own, limit, column)
+        slots: list[Slots] = []
+
+        def on_rows(first: int, stop: int) -> None:
+            slots[:] = [members.slots(first, stop)]
+
+        def visit(tile: Any) -> int:
+            from ._ranks import ranks
+
+            scan = ranks(scores.dtype, scores.row_dtype)
+            return int(scan(*tile, *fixed, *slots[0], *members.lookup, *counts))
+
+        scores.run(visit, free=4.0, targets=len(query) / len(queries), on_rows=on_rows)
+    return counts
 
 
 def _targets(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .device import served
 from .rows import check_shapes, prepare
 
 Tiler = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]]
@@ -48,5 +49,15 @@ def value_table(queries: NDArray[Any], pool: NDArray[Any], *, distance: str) -> 
     >>> value_table(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [1.0, 0.0]]), distance="l2")
     array([[25.,  1.]])
     """
-    a, b, tile = tiler(queries, pool, distance)
-    return tile(a, b)
+
+    def compiled() -> NDArray[np.float64]:
+        a, b, tile = tiler(queries, pool, distance)
+        return tile(a, b)
+
+    return served(lambda: _on_device(queries, pool, distance), compiled)
+
+
+def _on_device(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> NDArray[np.float64]:
+    from .torch_counts import value_table
+
+    return value_table(np.asarray(queries), np.asarray(pool), distance)
