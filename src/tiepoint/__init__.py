@@ -2,7 +2,7 @@
 """tiepoint: how well does a method find the same point in two images?"""
 
 from ._version import __version__
-from .api import compare, evaluate, list_methods, list_tasks, load, merge, write_report
+from .api import compare, evaluate, list_methods, list_tasks, load, merge, pack, write_report
 
 __all__ = [
     "__version__",
@@ -12,5 +12,6 @@ __all__ = [
     "list_tasks",
     "load",
     "merge",
+    "pack",
     "write_report",
 ]

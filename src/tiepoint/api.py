@@ -179,6 +179,21 @@ def list_methods(family: str | None = None) -> list[str]:
     return sorted({e.name.split(":")[-1] for e in METHODS if family in (None, e.family)})
 
 
+def pack(data: str | Path, to: str | Path | None = None) -> Path:
+    """Decode the strips of a patch dataset once into one file that is mapped; the path of that file.
+
+    It is used whenever the dataset is, until a strip changes; scores and feature keys are the same.
+
+    Args:
+        data: Folder of patch strips.
+        to: File to write, ending in ``.tiepack``, which is then given as ``data``; None puts it into the
+            folder, or, where that cannot be written to, into the cache folder of the user.
+    """
+    from .datasets.hpatches.pack import pack_dataset
+
+    return pack_dataset(data, to).path
+
+
 def list_tasks() -> list[str]:
     """Names of the tasks.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``tiepoint data``: make, cut, draw task files, check."""
+"""``tiepoint data``: make, cut, draw task files, pack, check."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..model.errors import InputError, UnknownNameError
 from .common import progress_bars, values, without_effect, writing
 from .words import as_flags
 
-app = typer.Typer(help="Datasets: make, cut, task files, check.", no_args_is_help=True)
+app = typer.Typer(help="Datasets: make, cut, task files, pack, check.", no_args_is_help=True)
 
 SUITES = ("hpatches-v1", "hpatches")
 
@@ -95,6 +95,26 @@ def tasks(
     if lists != "clean":
         without_effect(context, ("seed",), "on the official lists, whose recipe has its own")
     print(as_flags(write_v2(data, out, lists=lists, names=values(split), given=given, seed=seed)))
+
+
+@app.command("pack")
+def pack(
+    data: Path = typer.Argument(..., help="Folder of patch strips."),
+    to: Path = typer.Option(
+        None, "--to", help="File to write (.tiepack), then given as --data; default: into the folder."
+    ),
+) -> None:
+    """Decode all patch strips once into one file that is mapped: runs on the dataset then read no PNG.
+
+    Scores and feature keys are the same. The pack is used by itself until a strip changes.
+
+    Example: `tiepoint data pack hpatches-release`
+    """
+    from ..datasets.hpatches.pack import pack_dataset
+
+    with progress_bars() as progress:
+        made = pack_dataset(data, to, progress=lambda d, t: progress("pack", d, t))
+    print(as_flags(str(made)))
 
 
 @app.command("check")

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ..formats.hpatches.patch_pack import SUFFIX
 from ..formats.hpatches.patch_strip import read_strip
 from ..model.errors import FormatError, InputError, ProblemsError
-from ..model.hashing import hash_file
+from ..model.hashing import hash_bytes
 from .hpatches.layout import scan_folder
+from .hpatches.pack import PACK
 from .hpatches.strips import HPatchesDataset
 from .pairs.report import check_pairs, known_layouts
 
@@ -55,7 +57,7 @@ def check_dataset(
     root = Path(path).expanduser()
     if not root.exists():
         return CheckReport(f"{root}", problems=("the folder does not exist",))
-    if root.is_file() or not any(root.glob("*/ref.png")):
+    if not _is_pack(root) and (root.is_file() or not any(root.glob("*/ref.png"))):
         other = _other_layout(root) if root.is_dir() else None
         if other is not None:
             return other
@@ -79,7 +81,7 @@ def check_patches(
         damaged = _damaged(root, progress) if deep else []
         return CheckReport(what, problems=(*e.problems, *(d for d in damaged if d not in e.problems)))
     except FormatError as e:
-        return CheckReport(what, problems=(e.reason,))
+        return CheckReport(what, problems=(e.reason if e.path == root else str(e),))
     total = sum(data.lengths.values())
     kinds = [data.kind(s) for s in data.sequences]
     facts = [
@@ -96,7 +98,10 @@ def check_patches(
         )
     facts.append(f"patches of {data.side} x {data.side} pixels")
     problems = _damaged(root, progress) if deep else []
-    warnings = _warnings(data) if deep and not problems else []
+    if data.pack is not None:
+        facts.append(f"packed in {data.pack.path}")
+        problems += _damaged_pack(data, progress) if deep else []
+    warnings = [*data.warnings, *(_warnings(data) if deep and not problems else [])]
     return CheckReport(what, tuple(facts), tuple(problems), tuple(warnings))
 
 
@@ -114,12 +119,33 @@ def _damaged(root: Path, progress: Callable[[int, int], None] | None) -> list[st
     return problems
 
 
+def _is_pack(root: Path) -> bool:
+    """Whether this is a pack, or a folder with one and without strips."""
+    return root.suffix == SUFFIX if root.is_file() else (root / PACK).exists()
+
+
+def _damaged_pack(data: HPatchesDataset, progress: Callable[[int, int], None] | None) -> list[str]:
+    """Strips in the pack whose pixels or whose file do not have the hash that was kept."""
+    problems = []
+    assert data.pack is not None
+    for i, (key, reason) in enumerate(data.pack.damaged(), 1):
+        strip = None if data.root is None else data.root / f"{key}.png"
+        if reason is None and strip is not None and strip.exists():
+            same = hash_bytes(strip.read_bytes()) == data.pack.strips[key].content  # read, not remembered
+            reason = None if same else f"{key}.png is not the file that was packed; pack the dataset again"
+        if reason is not None:
+            problems.append(f"{data.pack.path.name}, {key}: {reason}")
+        if progress is not None:
+            progress(i, len(data.pack.strips))
+    return problems
+
+
 def _warnings(data: HPatchesDataset) -> list[str]:
     warnings = []
     same: dict[str, list[str]] = defaultdict(list)
     flat = 0
     for sequence in data.sequences:
-        same[hash_file(data.path(sequence, "ref"))].append(sequence)
+        same[data.item(sequence, "ref").content].append(sequence)
         patches = data.patches(sequence, "ref")
         flat += int(np.count_nonzero(patches.reshape(len(patches), -1).std(axis=1) < 5))
     for group in same.values():

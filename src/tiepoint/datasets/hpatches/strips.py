@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formats.hpatches.patch_pack import SUFFIX, PatchPack, open_pack
 from ...formats.hpatches.patch_strip import read_strip
 from ...formats.text_file import read_bytes
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
@@ -19,6 +20,7 @@ from ...model.hashing import hash_file, hash_json
 from ...model.scores import kind_of
 from ...model.units import Item
 from .layout import NOISES, STANDARD_IMAGES, image_order, scan_folder
+from .pack import find_pack
 
 LENGTHS_FILE = "lengths.json"
 
@@ -32,6 +34,9 @@ class HPatchesDataset:
     be scored. A length may be an interval (``[1538, 1539]``): that sequence is left out, and named where a
     split needs it (`open_lengths`).
 
+    The pixels may also come from a pack (`pack_dataset`): a file of its own, or one that lies in the folder
+    and whose strips have not changed since. Nothing else depends on that.
+
     >>> data = HPatchesDataset.from_lengths({"i_a": 3, "v_b": 2}, images=["ref", "e1"])
     >>> data.sequences, data.count("v_b"), data.kind("i_a"), data.images("i_a"), data.has_patches
     (('i_a', 'v_b'), 2, 'i', ('ref', 'e1'), False)
@@ -39,13 +44,16 @@ class HPatchesDataset:
     2
     """
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: str | Path, *, packed: bool = True) -> None:
         path = Path(root).expanduser()
+        self._pack: PatchPack | None = None
         lengths = path / LENGTHS_FILE if path.is_dir() else path
         has_strips = path.is_dir() and any(path.glob("*/*.png"))
         self.root: Path | None = path
         self.warnings: tuple[str, ...] = ()
         self.open_lengths: Mapping[str, tuple[int, int]] = {}
+        if packed and self._use_pack(path):
+            return
         if not has_strips and lengths.suffix == ".json" and lengths.is_file():
             counts, self.open_lengths, images = _read_lengths(lengths)
             self._set_lengths(counts, images)
@@ -58,6 +66,28 @@ class HPatchesDataset:
         self._images = {s: tuple(strips) for s, strips in layout.strips.items()}
         self.lengths: Mapping[str, int] = {s: strips["ref"].count for s, strips in layout.strips.items()}
 
+    def _use_pack(self, path: Path) -> bool:
+        """Take all that is asked of a dataset from its pack, where it has one that holds."""
+        if path.is_file() and path.suffix == SUFFIX:
+            self._pack = open_pack(path)
+        elif path.is_dir():
+            self._pack, notice = find_pack(path)
+            self.warnings = () if notice is None else (notice,)
+        if self._pack is None:
+            return False
+        images: dict[str, list[str]] = {}
+        for strip in sorted(self._pack.strips.values(), key=lambda s: (s.sequence, image_order(s.image))):
+            images.setdefault(strip.sequence, []).append(strip.image)
+        self.has_patches, self.side = True, self._pack.side
+        self._images = {s: tuple(own) for s, own in images.items()}
+        self.lengths = {s: self._pack.strips[f"{s}/ref"].count for s in images}
+        return True
+
+    @property
+    def pack(self) -> PatchPack | None:
+        """The pack that the pixels come from, None where they come from strips."""
+        return self._pack
+
     @classmethod
     def from_lengths(
         cls,
@@ -68,6 +98,7 @@ class HPatchesDataset:
         """A dataset of which only the number of patches of each sequence is known, of some an interval."""
         self = cls.__new__(cls)
         self.root = None
+        self._pack = None
         self.warnings = ()
         self.open_lengths = dict(unsure or {})
         self._set_lengths(dict(lengths), tuple(images))
@@ -114,12 +145,17 @@ class HPatchesDataset:
             raise InputError(
                 f"{self.root or 'this dataset'} has no patches, only lengths; use files:DIR descriptors"
             )
+        if self._pack is not None:
+            self._known(sequence, image)
+            return self._pack.read(f"{sequence}/{image}")
         return read_strip(self.path(sequence, image))
 
     def path(self, sequence: str, image: str) -> Path:
         """File of a strip."""
         if self.root is None:
             raise InputError("this dataset has no files, only lengths")
+        if self.root.is_file():
+            raise InputError(f"{self.root} is one file; it has no strips")
         self._known(sequence, image)
         return self.root / sequence / f"{image}.png"
 
@@ -127,6 +163,9 @@ class HPatchesDataset:
         """What a method is run on: an image, named by (sequence, image) or by its key ``SEQ/IM``."""
         sequence, image = self._split(sequence, image)
         n = self.count(sequence)
+        if self._pack is not None:
+            self._known(sequence, image)
+            return Item(f"{sequence}/{image}", self._pack.strips[f"{sequence}/{image}"].content, n)
         if self.has_patches:
             return Item(f"{sequence}/{image}", hash_file(self.path(sequence, image)), n)
         self._known(sequence, image)

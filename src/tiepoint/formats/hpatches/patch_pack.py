@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Packs: the pixels of all strips of a patch dataset in one file that is mapped, with hashes of everything.
+
+A pack is a first mark, the pixels of the strips, each starting at a multiple of 65,536 bytes, a table in
+JSON, and 64 bytes: where the table starts and how long it is (two little-endian numbers of 8 bytes), its
+SHA-256, and a last mark, which a file that was cut off does not have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...model.errors import FormatError
+from ..text_file import reading, write_bytes
+
+SUFFIX = ".tiepack"
+FIRST, LAST = b"tiepoint pack 1\n", b"pack tiepoint 1\n"
+_END = struct.Struct("<QQ32s16s")
+_ALIGNED = 1 << 16
+"""What every system can map from."""
+
+
+@dataclass(frozen=True)
+class PackedStrip:
+    """A strip in a pack: where its pixels are, and the file they come from."""
+
+    sequence: str
+    image: str
+    count: int
+    content: str
+    """SHA-256 of the PNG file: features are kept under it, packed or not."""
+    size: int
+    mtime_ns: int
+    pixels: str = ""
+    """SHA-256 of its pixels."""
+    offset: int = 0
+
+    @property
+    def key(self) -> str:
+        """``SEQ/IM``."""
+        return f"{self.sequence}/{self.image}"
+
+
+@dataclass(frozen=True)
+class PatchPack:
+    """An open pack: only its table is read, pixels are mapped when they are asked for."""
+
+    path: Path
+    side: int
+    strips: Mapping[str, PackedStrip]
+
+    def read(self, key: str) -> NDArray[np.uint8]:
+        """Patches of a strip, uint8 (count, side, side).
+
+        Mapped for the caller alone: what is written to the array reaches neither the file nor other readers.
+        """
+        strip = self.strips[key]
+        size = strip.count * self.side**2
+        with reading(self.path), open(self.path, "rb") as f:
+            content = mmap.mmap(f.fileno(), size, access=mmap.ACCESS_COPY, offset=strip.offset)
+        pixels = np.frombuffer(content, np.uint8)
+        pixels[:: mmap.PAGESIZE].max(initial=0)  # read now: whoever asked may be reading ahead
+        return pixels.reshape(strip.count, self.side, self.side)
+
+    def damaged(self) -> Iterator[tuple[str, str | None]]:
+        """By strip, what is wrong with its pixels; None where they have their hash."""
+        for key, strip in self.strips.items():
+            good = hashlib.sha256(self.read(key).data).hexdigest() == strip.pixels
+            yield key, None if good else "the pixels do not have their hash; pack the dataset again"
+
+
+def write_pack(path: Path, side: int, strips: Iterable[tuple[PackedStrip, NDArray[np.uint8]]]) -> None:
+    """Write a pack as a whole or not at all; hashes of pixels and offsets are filled in here."""
+
+    def chunks() -> Iterator[bytes | memoryview]:
+        table: list[PackedStrip] = []
+        yield FIRST
+        at = len(FIRST)
+        for strip, patches in strips:
+            pixels = np.ascontiguousarray(patches).reshape(-1)
+            gap = -at % _ALIGNED
+            yield bytes(gap)
+            yield pixels.data
+            digest = hashlib.sha256(pixels.data).hexdigest()
+            table.append(replace(strip, pixels=digest, offset=at + gap))
+            at += gap + pixels.size
+        rows = json.dumps({"side": side, "strips": [astuple(s) for s in table]}).encode()
+        yield rows
+        yield _END.pack(at, len(rows), hashlib.sha256(rows).digest(), LAST)
+
+    write_bytes(path, chunks())
+
+
+def open_pack(path: str | Path) -> PatchPack:
+    """The table of a pack.
+
+    Raises:
+        FormatError: A missing file, one that is no pack, was cut off or is damaged.
+    """
+    place = Path(path)
+    with reading(place), open(place, "rb") as f:
+        if f.read(len(FIRST)) != FIRST:
+            raise FormatError(place, "is not a pack of patches (`data pack` makes one)")
+        size = f.seek(0, 2)
+        f.seek(max(0, size - _END.size))
+        end = f.read()
+        if len(end) < _END.size or not end.endswith(LAST):
+            raise FormatError(place, "is a pack that was cut off; remove it and pack the dataset again")
+        at, length, digest, _ = _END.unpack(end)
+        f.seek(min(at, size))
+        rows = f.read(min(length, size))
+        if at + length + _END.size != size or hashlib.sha256(rows).digest() != digest:
+            raise _damaged(place)
+    return _table(place, rows, at)
+
+
+def _table(path: Path, rows: bytes, end: int) -> PatchPack:
+    try:
+        table: Any = json.loads(rows)
+        side = int(table["side"])
+        strips = [PackedStrip(*row) for row in table["strips"]]
+        keys = {s.key for s in strips}
+        inside = all(f"{s.sequence}/ref" in keys for s in strips)
+        inside = inside and all(0 <= s.offset <= end - s.count * side**2 and s.count > 0 for s in strips)
+    except (ValueError, KeyError, TypeError) as e:
+        raise _damaged(path) from e
+    if side < 1 or not strips or not inside:
+        raise _damaged(path)
+    return PatchPack(path, side, {s.key: s for s in strips})
+
+
+def _damaged(path: Path) -> FormatError:
+    return FormatError(
+        path, "is a damaged pack: its table does not hold; remove it and pack the dataset again"
+    )
