@@ -229,7 +229,9 @@ class _Desk:
             self.datasets[data] = ()
             try:
                 found = HPatchesDataset(data)
-                self.datasets[data] = [found.item(s, m) for s in found.sequences for m in found.images(s)]
+                self.datasets[data] = found.items(
+                    f"{s}/{m}" for s in found.sequences for m in found.images(s)
+                )
             except InputError:
                 pass
         return self.datasets[data]

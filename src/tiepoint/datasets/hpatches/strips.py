@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from ...formats.hpatches.patch_pack import SUFFIX, PatchPack, open_pack
 from ...formats.hpatches.patch_strip import read_strip
 from ...formats.text_file import read_bytes
+from ...model.cores import cores
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...model.hashing import hash_file, hash_json
 from ...model.scores import kind_of
@@ -170,6 +172,12 @@ class HPatchesDataset:
             return Item(f"{sequence}/{image}", hash_file(self.path(sequence, image)), n)
         self._known(sequence, image)
         return Item(f"{sequence}/{image}", hash_json(["no patches", sequence, image, n]), n)
+
+    def items(self, keys: Iterable[str]) -> list[Item]:
+        """The items of keys ``SEQ/IM``; strips that were not hashed before are hashed in several threads."""
+        wanted = list(keys)
+        with ThreadPoolExecutor(cores()) as threads:
+            return list(threads.map(self.item, wanted))
 
     def read(self, key: str) -> NDArray[np.uint8]:
         """Patches of an image by its key ``SEQ/IM``."""

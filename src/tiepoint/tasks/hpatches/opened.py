@@ -214,7 +214,7 @@ class OpenV2(OpenTask):
         self.content = content
         self._compare_one = compare_one
         keys = dict.fromkeys(key for u in units for key in u.items)
-        self.items = [setting.data.item(key) for key in keys]
+        self.items = setting.data.items(keys)
         self.units = units
         self.warnings = setting.warnings
         self.split = setting.split.name

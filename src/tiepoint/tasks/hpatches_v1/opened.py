@@ -139,7 +139,7 @@ class OpenV1(OpenTask):
         self.definitions = {d.name: d for d in definitions}
         self._compare_one = compare_one
         keys = dict.fromkeys(item_key(name) for d in definitions for name in d.images)
-        self.items = [data.item(key) for key in keys]
+        self.items = data.items(keys)
         self.units = [
             Unit(d.name, tuple(item_key(n) for n in d.images), definition_hash(d.files)) for d in definitions
         ]
