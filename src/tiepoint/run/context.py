@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..methods.base import Method
+from ..model.cores import cores
 from ..model.errors import UnitError
 from ..model.hashing import hash_json
 from ..model.units import Arrays, Features, Item, Unit
@@ -48,11 +51,43 @@ class FeatureSummary:
     failed: int
 
 
+class Writers:
+    """Threads that write records behind the comparison; at the end of the `with` block all are written.
+
+    At most `MOST_BEHIND` wait to be written, so that memory stays bounded. An error in writing is raised by a
+    later call or at the end.
+    """
+
+    MOST_BEHIND = 16
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(min(8, cores()), "records")
+        self._pending: deque[Future[None]] = deque()
+
+    def submit(self, write: Callable[..., None], *arguments: Any) -> None:
+        """Call `write` with the arguments, some time."""
+        self._pending.append(self._pool.submit(write, *arguments))
+        while self._pending and (self._pending[0].done() or len(self._pending) > self.MOST_BEHIND):
+            self._pending.popleft().result()
+
+    def __enter__(self) -> Writers:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        """Wait for all, and raise the first error unless there is one already."""
+        self._pool.shutdown()
+        for future in self._pending:
+            if error is None:
+                future.result()
+
+
 @dataclass(frozen=True)
 class Context:
     """One method on one task, ready to work on items and units.
 
-    `unkept` stands for the method in the keys of features that are not kept between commands.
+    `unkept` stands for the method in the keys of features that are not kept between commands. With `writers`
+    records are written by these while the next are made.
     """
 
     task: Task
@@ -61,6 +96,7 @@ class Context:
     features: FeatureCache
     records: RecordStore
     unkept: str | None = None
+    writers: Writers | None = None
 
     @cached_property
     def items(self) -> Mapping[str, Item]:
@@ -132,7 +168,11 @@ class Context:
             features = Features(
                 lambda item: self.features.get(feature_keys[item]), self.method.distance, self.method.meta
             )
-            self.records.put(key, self.opened.compare(unit, features, comparison))
+            made = self.opened.compare(unit, features, comparison)
+            if self.writers is None:
+                self.records.put(key, made)
+            else:
+                self.writers.submit(self.records.put, key, made)
         return key
 
     def _record_key(self, unit: Unit, comparison: str, feature_keys: Mapping[str, str]) -> str:

@@ -26,7 +26,7 @@ from ..store.run_id import run_id
 from ..store.runs import StoredRun, load_runs
 from ..store.store import Store
 from . import machine
-from .context import SHOWN, Context, FeatureSummary, Recipe, use_device
+from .context import SHOWN, Context, FeatureSummary, Recipe, Writers, use_device
 from .efficiency import efficiency
 from .executors import Executor, InProcess, Job, names_of
 from .executors.pool import ProcessPool
@@ -203,7 +203,8 @@ def work(
     travels = None if context.task.family == "patches" or get_device() != "cpu" else recipe
     label = f"{context.method.name}: {context.task.name}"
     started = time.perf_counter()
-    made = _adaptive(label, _compare, todo, context, travels, pool, progress)
+    with Writers() as writers:
+        made = _adaptive(label, _compare, todo, replace(context, writers=writers), travels, pool, progress)
     seconds = time.perf_counter() - started
     return {u.key: {c: made[f"{u.key} ({c})"] for c in comparisons} for u in units}, seconds
 

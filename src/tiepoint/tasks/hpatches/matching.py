@@ -10,7 +10,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import Team, first_two, one_blas_thread, pair_distances
+from ...kernels import (
+    Team,
+    first_two,
+    first_two_each,
+    fit_across,
+    one_blas_thread,
+    pair_distances,
+    pair_distances_across,
+)
 from ...model.curves import SceneCurves
 from ...model.hashing import hash_json
 from ...model.records import Records
@@ -72,17 +80,10 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
     whole = bool(good.all())
     queries = np.flatnonzero(good)
 
+    targets = [rows_of(features, f"{sequence}/{image}") for image in images]
+
     def one(i: int, _: int) -> None:
-        target, usable = rows_of(features, f"{sequence}/{images[i]}")
-        if whole and usable.all():
-            near = first_two(reference, target, distance=features.distance, squared=squared)
-            columns["d1"][i], columns["d2"][i] = near.d1, near.d2
-            columns["ties"][i], columns["index"][i] = near.ties, near.index
-            truth = pair_distances(
-                reference, target, queries, queries, distance=features.distance, squared=squared
-            )
-            np.equal(truth, near.d1, out=columns["right"][i])
-            return
+        target, usable = targets[i]
         columns["failed_target"][i] = ~usable
         columns["far_target"][i] = away = far_rows(target, usable)
         columns["index"][i, far] = [_met(reference[k], target, np.flatnonzero(away)) for k in far]
@@ -99,9 +100,12 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
         truth = pair_distances(reference, target, both, both, distance=features.distance, squared=squared)
         columns["right"][i, both] = truth == columns["d1"][i, both]
 
-    # Image by image on threads of their own: a kernel alone cannot keep several busy with so little.
-    with Team() as team, one_blas_thread():
-        team.each([(i, i + 1) for i in range(len(images))], one)
+    if whole and n and all(usable.all() for _, usable in targets):
+        _all_valid(reference, [target for target, _ in targets], features.distance, columns)
+    else:
+        # Image by image on threads of their own: a kernel alone cannot keep several busy with so little.
+        with Team() as team, one_blas_thread():
+            team.each([(i, i + 1) for i in range(len(images))], one)
     for name in ("index", "ties"):
         columns[name] = smallest(columns[name])
     for name in ("d1", "d2"):
@@ -112,6 +116,31 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
     meta |= {"images": list(images), "patches": n, "in_split": sequence in setting.split.test}
     meta |= {"noises": list(setting.noises), "is_subset": is_subset(setting)}
     return Records("rank", {k: np.ascontiguousarray(v).reshape(-1) for k, v in columns.items()}, meta)
+
+
+def _all_valid(
+    reference: NDArray[Any], targets: list[NDArray[Any]], distance: str, columns: dict[str, NDArray[Any]]
+) -> None:
+    """The columns of a sequence without failures, all images at once."""
+    squared = distance == "l2"
+    for i, near in enumerate(first_two_each(reference, targets, distance=distance, squared=squared)):
+        columns["d1"][i], columns["d2"][i] = near.d1, near.d2
+        columns["ties"][i], columns["index"][i] = near.ties, near.index
+    n, parts = len(reference), [reference, *targets]
+    every = np.arange(n, dtype=np.int32)
+    if fit_across(parts, distance):
+        # Both sides are laid end to end: patch k of the reference and patch k of image after image.
+        count = len(targets) * n
+        rows = np.tile(every, len(targets))
+        part = np.repeat(np.arange(1, len(parts), dtype=np.int32), n)
+        truth = np.empty(count)
+        lists = (np.zeros(count, np.int32), rows, part, rows, np.arange(count, dtype=np.int32))
+        pair_distances_across(parts, lists, truth, distance=distance)
+    else:
+        truth = np.concatenate(
+            [pair_distances(reference, t, every, every, distance=distance, squared=squared) for t in targets]
+        )
+    np.equal(truth.reshape(columns["d1"].shape), columns["d1"], out=columns["right"])
 
 
 def _met(row: NDArray[Any], target: NDArray[Any], far: NDArray[np.int64]) -> int:
