@@ -44,7 +44,7 @@ PLANAR = {"scenes": "s1", "images": "nowhere", "threshold_px": "40", "side_px": 
 FLIPS: dict[str, dict[str, Any]] = {
     "hpatches/verification": {"split": "a", "tasks": None, "lists": "clean"},
     "hpatches/matching": {"split": "a", "tasks": None, "sequences": "all"},
-    "hpatches/retrieval": {"split": "a", "tasks": None},
+    "hpatches/retrieval": {"split": "a", "tasks": None, "distractors": "every"},
     "hpatches-v1/classification": {"tasks": "other", "benchmark": "x*"},
     "hpatches-v1/matching": {"tasks": "other", "benchmark": "x*"},
     "hpatches-v1/retrieval": {"tasks": "other", "benchmark": "x*"},

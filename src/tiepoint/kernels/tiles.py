@@ -116,22 +116,17 @@ class Scores:
 
     def __init__(self, queries: NDArray[Any], pool: NDArray[Any], distance: str, team: Team) -> None:
         check_shapes(queries, pool, distance, names=("queries", "pool rows"))
+        self.team, self.kind = team, {"l2": "l2", "cosine": "l2", "hamming": "hamming"}.get(distance, "l1")
+        self.distinct: Distinct | None = None
         self._part: tuple[Any, Any, float] | None = None
-        if (
-            distance == "l2"
-            and team.size == 1
-            and len(pool) <= TILE_COLUMNS
-            and self._enter_small(queries, pool)
-        ):
-            self.team, self.kind, self.distinct = team, "l2", None
+        small = distance == "l2" and team.size == 1 and len(pool) <= TILE_COLUMNS
+        if small and self._enter_small(queries, pool):
             return
         a, b = prepare(queries, distance, name="queries"), prepare(pool, distance, name="pool")
         if a.dtype != b.dtype:
             a, b = a.astype(np.float64), b.astype(np.float64)
-        self.team = team
-        self.distinct: Distinct | None = find_distinct(b, team)
+        self.distinct = find_distinct(b, team)
         self.a, self.b = a, b if self.distinct is None else b[self.distinct.first]
-        self.kind = {"l2": "l2", "cosine": "l2", "hamming": "hamming"}.get(distance, "l1")
         if self.kind == "l2":
             self._enter(make_frame(self.a, self.b, team))
         else:

@@ -35,12 +35,22 @@ class TaskOptions(BaseModel):
     only_under: ClassVar[Mapping[str, str]] = {}
     """The one protocol that an option changes, by the name of the option; others change all protocols."""
 
+    exact_alone: ClassVar[Mapping[str, Any]] = {}
+    """Values that the legacy protocols cannot have, by the name of the option."""
+
     @classmethod
     def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
         """Refuse options that would have no effect under the protocols asked for; defaults are no mistake."""
-        if not cls.only_under:
+        if not (cls.only_under or cls.exact_alone):
             return
         chosen = cls.read(task, given)
+        legacy = [p for p in protocols if p != "exact"]
+        for name, value in cls.exact_alone.items():
+            if legacy and getattr(chosen, name) == value:
+                raise InputError(
+                    f"option {name}={value} of {task} is for the protocol exact; {', '.join(legacy)} say "
+                    "themselves how this is done, so ask for exact alone, or leave the option out"
+                )
         for name, protocol in cls.only_under.items():
             if protocol not in protocols and getattr(chosen, name) != cls.model_fields[name].default:
                 raise InputError(

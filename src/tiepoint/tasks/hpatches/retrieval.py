@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from ...model.hashing import hash_json
 from ...model.records import Records
@@ -18,19 +18,30 @@ from .imported import imported_retrieval, refuse_imported
 from .lists import retrieval_source
 from .opened import LICENCE, HPatchesOptions, HPatchesTask, OpenV2, open_setting, raise_problems
 from .protocols import RETRIEVAL, convention_steps, rules_of
-from .retrieval_compare import NAME, compare, items_of
+from .retrieval_compare import EVERY, NAME, compare, compare_every, items_of
+
+
+class RetrievalOptions(HPatchesOptions):
+    """Options of `hpatches/retrieval`."""
+
+    exact_alone: ClassVar[Mapping[str, Any]] = {"distractors": EVERY}
+
+    distractors: Literal["list", "every"] = "list"
+    """The patches of the list of distractors, or every patch of every other sequence of the split (`exact`):
+    nothing is drawn then but the queries."""
 
 
 class Retrieval(HPatchesTask):
     """Queries (reference patches) with five right answers each, among distractors of other sequences.
 
     Metric: `map` by noise and pool size. `all` is the mean over noise with all distractors; under
-    `hpatches-python` the mean over its seven pool sizes, which is the number most papers print.
+    `hpatches-python` the mean over its seven pool sizes, which is the number most papers print. With
+    `distractors=every` there is one pool, `every`.
     """
 
     name = NAME
     rules: ClassVar = {"hpatches-python": 2}
-    options = HPatchesOptions
+    options = RetrievalOptions
     info = TaskInfo(
         "Are the other views of a patch ranked before distractors of other sequences?",
         ("map", "all"),
@@ -47,14 +58,17 @@ class Retrieval(HPatchesTask):
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
         """Bind to a folder in the HPatches layout."""
         problems: list[str] = []
-        setting, _ = open_setting(NAME, Path(data), self.options, options, problems)
+        setting, chosen = open_setting(NAME, Path(data), self.options, options, problems)
         source = retrieval_source(setting, problems)
         raise_problems(data, problems)
-        given = source.given or (None, None)
+        every = chosen.distractors == EVERY
+        given = (None, None) if every else source.given or (None, None)
         items = items_of(setting, *given)
-        definition = hash_json([NAME, source.definition, setting.images])
+        definition = hash_json([NAME, source.definition, setting.images, *([EVERY] if every else [])])
 
         def compare_one(unit: Unit, features: Features) -> Records:
+            if every:
+                return compare_every(setting, source.lists[0], features)
             return compare(setting, source.lists, features)
 
         return OpenV2(setting, [Unit(setting.split.name, items, definition)], compare_one, source)

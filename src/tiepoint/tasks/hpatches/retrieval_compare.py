@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formats.hpatches.task_csv import RefPatches
-from ...kernels import nearest, pair_distances, rank_counts
+from ...kernels import nearest, pair_distances, rank_counts, rank_counts_across
 from ...model.errors import InputError
 from ...model.records import Records
 from ...model.units import Features
@@ -22,6 +22,8 @@ PYTHON_SIZES = (100, 500, 1000, 5000, 10000, 15000, 20000)
 MATLAB_SIZE = 2000
 """The MATLAB tool's default number of distractors; its article script uses all of them."""
 ALL = "all"
+EVERY = "every"
+"""Rule and label of the pool of every patch of every other sequence."""
 Ints = NDArray[np.int64]
 NAME = "hpatches/retrieval"
 SHOWN = 500
@@ -31,7 +33,7 @@ NEAR = 8
 
 @dataclass(frozen=True)
 class Pool:
-    """One column of limits: how it counts (`others`, `with`, `first` or `all`) and its size."""
+    """One column of limits: how it counts (`others`, `with`, `first`, `all` or `every`) and its size."""
 
     rule: str
     size: int | None
@@ -39,6 +41,8 @@ class Pool:
     @property
     def label(self) -> str:
         """Value of the group key `pool`."""
+        if self.rule == EVERY:
+            return EVERY
         return ALL if self.size is None else str(self.size)
 
 
@@ -111,11 +115,7 @@ def compare(setting: Setting, lists: tuple[RefPatches, RefPatches], features: Fe
     columns = pools()
     at, inside = limits(columns, len(scenes), q_scene, d_scene, setting.levels)
     squared = features.distance == "l2"
-    distance = np.full((len(q), len(images)), np.inf)
-    for m, image in enumerate(images):
-        x, there = _gather(features, [f"{s}/{image}" for s in scenes], q_scene, queries.index)
-        own = np.flatnonzero(good & there)
-        distance[own, m] = pair_distances(q, x, own, own, distance=features.distance, squared=squared)
+    distance = _distances(setting, queries, q_scene, q, good, features)
     rows = np.flatnonzero(usable)
     asked = np.flatnonzero(good)
     kept = np.concatenate([[0], np.cumsum(usable)])
@@ -137,26 +137,103 @@ def compare(setting: Setting, lists: tuple[RefPatches, RefPatches], features: Fe
             squared=squared,
         )
         lt[asked[number], which], eq[asked[number], which] = counts.lt, counts.eq
+    lost = None if usable.all() else _lost(usable, q_scene, d_scene, at)
+    found = _columns(q_scene, queries, distance, lt, eq, inside, good, lost)
+    found |= _rivals(q, good, q_scene, body, d_scene[rows], distractors.index[rows], features.distance)
+    return Records("rank", found, _meta(setting, features, columns, len(d)))
+
+
+def compare_every(setting: Setting, queries: RefPatches, features: Features) -> Records:
+    """The same among every patch of every other sequence of the split: all its images, in one pool.
+
+    The pool is read from the features image by image and never held. The `rival` of the gallery is the
+    nearest reference patch of another sequence.
+    """
+    scenes, images = setting.split.test, setting.images
+    q_scene = _scenes(queries, scenes)
+    q, good = _gather(features, [f"{s}/ref" for s in scenes], q_scene, queries.index)
+    distance = _distances(setting, queries, q_scene, q, good, features)
+    total, lost = np.zeros(len(scenes), np.int64), np.zeros(len(scenes), np.int64)
+    asked = np.flatnonzero(good)
+    near = _Nearest(q[asked[asked < SHOWN]], q_scene[asked[asked < SHOWN]], features.distance)
+
+    def parts() -> Iterator[tuple[int, NDArray[Any]]]:
+        for i, s in enumerate(scenes):
+            for m in ("ref", *images):
+                values, usable = rows_of(features, f"{s}/{m}")
+                total[i] += len(values)
+                lost[i] += len(values) - np.count_nonzero(usable)
+                kept = values if usable.all() else values[usable]
+                if m == "ref":
+                    near.add(i, kept, np.flatnonzero(usable))
+                yield i, kept
+
+    lt, eq = (np.zeros((len(q), len(images), 1), np.int64) for _ in range(2))
+    number, which = np.nonzero(np.isfinite(distance[asked]))
+    counts = rank_counts_across(
+        q if good.all() else q[asked],
+        parts(),
+        number,
+        distance[asked[number], which],
+        query_group=q_scene[asked],
+        distance=features.distance,
+        squared=features.distance == "l2",
+    )
+    lt[asked[number], which], eq[asked[number], which] = counts.lt, counts.eq
+    rest, gone = ((n.sum() - n)[q_scene][:, None] for n in (total, lost))
+    found = _columns(q_scene, queries, distance, lt, eq, rest, good, gone if lost.any() else None)
+    found |= near.columns(asked[asked < SHOWN], len(q))
+    return Records("rank", found, _meta(setting, features, [Pool(EVERY, None)], int(total.sum())))
+
+
+def _distances(
+    setting: Setting,
+    queries: RefPatches,
+    q_scene: Ints,
+    q: NDArray[Any],
+    good: NDArray[np.bool_],
+    features: Features,
+) -> NDArray[np.float64]:
+    """Distance (squared for l2) of the right answers of every query, (q, images); infinite for failures."""
+    distance = np.full((len(q), len(setting.images)), np.inf)
+    squared = features.distance == "l2"
+    for m, image in enumerate(setting.images):
+        x, there = _gather(features, [f"{s}/{image}" for s in setting.split.test], q_scene, queries.index)
+        own = np.flatnonzero(good & there)
+        distance[own, m] = pair_distances(q, x, own, own, distance=features.distance, squared=squared)
+    return distance
+
+
+def _columns(
+    q_scene: Ints,
+    queries: RefPatches,
+    distance: NDArray[np.float64],
+    lt: Ints,
+    eq: Ints,
+    inside: Ints,
+    good: NDArray[np.bool_],
+    lost: Ints | None,
+) -> dict[str, NDArray[Any]]:
     found: dict[str, NDArray[Any]] = {
         "scene": smallest(q_scene),
         "index": smallest(np.asarray(queries.index)),
         "distance": distance,
-        "lt": smallest(lt.reshape(len(q), -1)),
-        "eq": smallest(eq.reshape(len(q), -1)),
+        "lt": smallest(lt.reshape(len(lt), -1)),
+        "eq": smallest(eq.reshape(len(eq), -1)),
         "negatives": smallest(inside),
         "failed": ~good,
     }
-    if not usable.all():
-        found["lost"] = smallest(_lost(usable, q_scene, d_scene, at))
-    found |= _rivals(q, good, q_scene, body, d_scene[rows], distractors.index[rows], features.distance)
-    meta = base_meta(NAME, scenes, features)
-    meta |= {
-        "images": list(images),
+    return found if lost is None else found | {"lost": smallest(lost)}
+
+
+def _meta(setting: Setting, features: Features, columns: list[Pool], distractors: int) -> dict[str, Any]:
+    meta = base_meta(NAME, setting.split.test, features)
+    return meta | {
+        "images": list(setting.images),
         "noises": list(setting.noises),
         "pools": [[c.rule, c.size] for c in columns],
-        "distractors": len(d),
+        "distractors": distractors,
     }
-    return Records("rank", found, meta)
 
 
 def _scenes(patches: RefPatches, scenes: Sequence[str]) -> Ints:
@@ -219,3 +296,27 @@ def _rivals(
         known[asked] = other.any(axis=1)
         scene[asked], index[asked] = body_scene[first], body_index[first]
     return {"rival_scene": smallest(scene), "rival_index": smallest(index), "rival_known": known}
+
+
+class _Nearest:
+    """The nearest patch of another sequence of a few queries, from one sequence after another."""
+
+    def __init__(self, queries: NDArray[Any], scene: Ints, distance: str) -> None:
+        self._queries, self._scene, self._distance = queries, scene, distance
+        self._least = np.full(len(queries), np.inf)
+        self._of, self._index = np.zeros(len(queries), np.int64), np.zeros(len(queries), np.int64)
+
+    def add(self, scene: int, rows: NDArray[Any], index: Ints) -> None:
+        own = np.flatnonzero(self._scene != scene)
+        if not (len(own) and len(rows)):
+            return
+        found = nearest(self._queries[own], rows, 1, distance=self._distance, squared=self._distance == "l2")
+        nearer = found.distance[:, 0] < self._least[own]
+        at, best = own[nearer], found.index[nearer, 0]
+        self._least[at], self._of[at], self._index[at] = found.distance[nearer, 0], scene, index[best]
+
+    def columns(self, asked: Ints, queries: int) -> dict[str, NDArray[Any]]:
+        scene, index = np.zeros(queries, np.int64), np.zeros(queries, np.int64)
+        known = np.zeros(queries, bool)
+        scene[asked], index[asked], known[asked] = self._of, self._index, np.isfinite(self._least)
+        return {"rival_scene": smallest(scene), "rival_index": smallest(index), "rival_known": known}

@@ -14,7 +14,7 @@ from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ..scene_means import scene_means, scene_score
 from .protocols import V2Rules, pool_groups, without_numbers
-from .retrieval_compare import Pool
+from .retrieval_compare import EVERY, Pool
 
 METRIC = "map"
 Floats = NDArray[np.float64]
@@ -23,9 +23,12 @@ Floats = NDArray[np.float64]
 def columns_of(records: Records, rules: V2Rules) -> list[int]:
     """Columns of the pools that the rules report, smallest first, the largest last.
 
-    `exact` reports those sizes that every query can fill, and all distractors.
+    `exact` reports those sizes that every query can fill, and all distractors. A pool of every patch of the
+    other sequences is the only one.
     """
     known = [Pool(rule, size) for rule, size in records.meta["pools"]]
+    if known == [Pool(EVERY, None)]:
+        return [0]
     if rules.pool_counts_positives:
         return [s for s, p in enumerate(known) if p.rule == "with"]
     if rules.pool_before_exclusion:
