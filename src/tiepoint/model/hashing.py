@@ -22,7 +22,7 @@ STORE = "tiepoint.sqlite"
 """A folder with this file is a store, which changes with every run."""
 
 
-def hash_bytes(data: bytes) -> str:
+def hash_bytes(data: bytes | memoryview) -> str:
     """SHA-256 of bytes, hexadecimal.
 
     >>> hash_bytes(b"")[:8]

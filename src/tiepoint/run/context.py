@@ -216,14 +216,17 @@ class Recipe:
     def build(self) -> Context:
         """The context, with the number of threads its share of the cores allows."""
         from ..methods.resolve import resolve
+        from ..model.kept import FOLDER, keep_in
+        from ..store.atomic import atomic_file
         from ..tasks import TASKS
         from .fitting import Fitting
 
         limit_threads(self.threads)
         use_device(self.method_options)
+        root = Path(self.root)
+        keep_in(root / FOLDER, atomic_file)
         task: Task = TASKS.load(self.task)
         opened = task.open(Path(self.data), self.options)
-        root = Path(self.root)
         fit = Fitting(opened, root, fit_on=None if self.fit_on is None else Path(self.fit_on))
         method = resolve(self.method, family=task.family_for(self.method), fit=fit, **self.method_options)
         opened = opened.for_family(method.family)

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import sqlalchemy as sa
 
-from ..model import hashing
+from ..model import hashing, kept
 from ..model.errors import StoreError
 from . import schema
 from .atomic import atomic_file, unwritable
@@ -121,7 +121,7 @@ class Store:
         if version == 0:
             with self.begin() as connection:
                 schema.upgrade(connection)
-        hashing.load_memo(self.root / "hashes.json")
+        self._remember()
         done = migrate(self) if 0 < version < schema.VERSION else None
         if done is None:
             return self
@@ -142,7 +142,7 @@ class Store:
         version = store._checked_version()
         if version == 0:
             raise StoreError(f"the database of the store {self.where} is empty")
-        hashing.load_memo(self.root / "hashes.json")
+        self._remember()
         if version == schema.VERSION:
             return store
         older = (
@@ -150,6 +150,11 @@ class Store:
             f"{schema.VERSION}); it is read as it is, and `store migrate` brings it up to date"
         )
         return replace(store, version=version, notices=(older,))
+
+    def _remember(self) -> None:
+        """Let what earlier processes hashed, drew and parsed be found, and kept if this is written."""
+        hashing.load_memo(self.root / "hashes.json")
+        kept.keep_in(self.root / kept.FOLDER, atomic_file if self.mode == "write" else None)
 
     def _readable(self, database: Path) -> Store:
         """The store, or where the database cannot be read in place, a copy of it.
@@ -234,6 +239,8 @@ class Store:
         if self.mode == "write":
             with contextlib.suppress(StoreError):  # a memo that cannot be written only costs time
                 hashing.save_memo(self.root / "hashes.json", atomic_file)
+        if kept.kept_in() == self.root / kept.FOLDER:
+            kept.keep_in(None)
         self.engine.dispose()
         if self._copy is not None:
             self._copy.cleanup()

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from ...datasets.hpatches.draws_2017 import OFFICIAL_IMAGES, Verification, draw_clean, draw_verification
 from ...datasets.hpatches.splits import scene_groups
@@ -16,10 +18,13 @@ from ...datasets.hpatches.task_files_2017 import VERIFICATION_FILES, retrieval_l
 from ...formats.hpatches.task_csv import PairTable, RefPatches, read_pairs_csv, read_patches_csv
 from ...model.errors import FormatError
 from ...model.hashing import hash_file, hash_json
-from .opened import Setting
+from ...model.kept import kept
+from .opened import Setting, smallest
 
 RETRIEVAL_FILES = ("retr_queries", "retr_distractors")
 T = TypeVar("T", PairTable, RefPatches)
+KEPT = 1
+"""Raised when lists are drawn, checked or kept in another way: those that stores hold are then made anew."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,10 @@ class VerificationSource:
         """The three lists."""
         if self.given is not None:
             return self.given
+        made = kept("pairs", [KEPT, self.definition], lambda: _packed(_tables_of(self._drawn())))
+        return Verification(*_unpacked(PairTable, made))
+
+    def _drawn(self) -> Verification:
         s = self.setting
         if self.kind == "clean":
             return draw_clean(
@@ -76,7 +85,7 @@ class VerificationSource:
 def verification_source(setting: Setting, kind: str | None, problems: list[str]) -> VerificationSource:
     """Lists of a split: ``verif_*_split-X.csv`` of the folder of tasks, or drawn; problems are collected."""
     files = _files(setting, tuple(VERIFICATION_FILES.values()), problems)
-    tables = [_read(read_pairs_csv, p, setting.lengths, problems) for p in files]
+    tables = _tables(PairTable, read_pairs_csv, files, setting, problems)
     known = [t for t in tables if t is not None]
     _check_kind(setting, kind, files, problems)
     for path, t in zip(files, tables, strict=True):
@@ -133,13 +142,19 @@ class RetrievalSource:
     @cached_property
     def lists(self) -> tuple[RefPatches, RefPatches]:
         """Queries and distractors."""
-        return self.given or retrieval_lists(self.setting.data, self.setting.split)
+        if self.given is not None:
+            return self.given
+        split = self.setting.split
+        key = [KEPT, self.definition, [split.name, split.test, split.train]]
+        made = kept("patches", key, lambda: _packed(retrieval_lists(self.setting.data, split)))
+        queries, distractors = _unpacked(RefPatches, made)
+        return queries, distractors
 
 
 def retrieval_source(setting: Setting, problems: list[str]) -> RetrievalSource:
     """Lists of a split: ``retr_*_split-X.csv`` of the folder of tasks, or drawn; problems are collected."""
     files = _files(setting, RETRIEVAL_FILES, problems)
-    tables = [_read(read_patches_csv, p, setting.lengths, problems) for p in files]
+    tables = _tables(RefPatches, read_patches_csv, files, setting, problems)
     known = [t for t in tables if t is not None]
     if not files and not setting.data.has_patches:
         wanted = " and ".join(f"{n}_split-{setting.split.name}.csv" for n in RETRIEVAL_FILES)
@@ -165,11 +180,55 @@ def _files(setting: Setting, names: tuple[str, ...], problems: list[str]) -> tup
     return there
 
 
-def _read(
-    read: Callable[[Path, Mapping[str, int]], T], path: Path, lengths: Mapping[str, int], problems: list[str]
-) -> T | None:
+def _tables(
+    kind: type[T],
+    read: Callable[[Path, Mapping[str, int]], T],
+    files: Sequence[Path],
+    setting: Setting,
+    problems: list[str],
+) -> list[T | None]:
+    """Tables of files, None for those that are wrong; those that are all right are kept as they were read."""
+    found: list[T | None] = []
+
+    def parsed() -> Mapping[str, Any]:
+        wrong = None
+        for path in files:
+            try:
+                found.append(read(path, setting.lengths))
+            except FormatError as e:
+                wrong = e
+                problems.append(str(e))
+                found.append(None)
+        if wrong is not None:
+            raise wrong
+        return _packed([t for t in found if t is not None])
+
+    if not files:
+        return found
     try:
-        return read(path, lengths)
-    except FormatError as e:
-        problems.append(str(e))
-        return None
+        made = kept("files", [KEPT, [hash_file(p) for p in files], setting.lengths], parsed)
+    except FormatError:
+        return found
+    return found or list(_unpacked(kind, made))
+
+
+def _tables_of(lists: Verification) -> tuple[PairTable, PairTable, PairTable]:
+    return lists.pos, lists.intra, lists.inter
+
+
+def _packed(tables: Sequence[T]) -> dict[str, np.ndarray[Any, Any]]:
+    """Tables as columns in small types, each once: `about` says which table has which."""
+    columns: dict[int, np.ndarray[Any, Any]] = {}
+    about = []
+    for t in tables:
+        own = [getattr(t, f.name) for f in fields(t)[1:]]
+        columns |= {id(c): c for c in own}
+        about.append([list(t.sequences), [list(columns).index(id(c)) for c in own]])
+    text = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    return {"about": text} | {str(i): smallest(c) for i, c in enumerate(columns.values())}
+
+
+def _unpacked(kind: type[T], made: Mapping[str, np.ndarray[Any, Any]]) -> list[T]:
+    about = json.loads(made["about"].tobytes())
+    columns = [made[str(i)].astype(np.int32) for i in range(len(made) - 1)]
+    return [kind(tuple(names), *(columns[i] for i in own)) for names, own in about]

@@ -65,7 +65,7 @@ class Verification(HPatchesTask):
             Unit(n, items_of(setting, n, images), hash_json([source.definition, n])) for n in setting.noises
         ]
 
-        plan, space = cache(lambda: pair_plan(setting, source.lists)), Workspace()
+        plan, space = cache(lambda: pair_plan(setting, source)), Workspace()
 
         def compare_one(unit: Unit, features: Features) -> Records:
             return compare(plan(), unit.key, features, space)

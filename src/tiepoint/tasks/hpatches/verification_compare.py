@@ -16,9 +16,11 @@ from ...datasets.hpatches.layout import NOISES
 from ...formats.hpatches.task_csv import PairTable
 from ...kernels import Team, fit_across, pair_distances, pair_distances_across
 from ...model.errors import InputError
+from ...model.kept import kept
 from ...model.records import Records
 from ...model.units import Features
 from ...model.workspace import Workspace
+from .lists import VerificationSource
 from .opened import Setting, base_meta, compact, rows_of, smallest
 
 NAME = "hpatches/verification"
@@ -28,6 +30,8 @@ BLOCK_BYTES = 448 << 20
 MOST_OPEN = 4096
 """Images read where they are mapped, if the process may hold so many files open; each keeps one."""
 SPARE_FILES = 256
+PLAN = 1
+"""Raised when plans are made in another way: those that stores hold are then made anew."""
 Ints = NDArray[Any]
 
 
@@ -54,8 +58,25 @@ class PairPlan:
     rows: dict[str, int]
 
 
-def pair_plan(setting: Setting, lists: Verification) -> PairPlan:
-    """The plan of a split's lists."""
+def pair_plan(setting: Setting, source: VerificationSource) -> PairPlan:
+    """The plan of a split's lists; it is kept, so that lists that were used before are not even read."""
+    scenes, width = setting.split.test, setting.levels + 1
+    key = [PLAN, source.definition, list(setting.lengths.items()), setting.levels]
+    made = kept("plan", key, lambda: _plan(setting, source.lists))
+    whole = {name: made[name].astype(np.int32) for name in ("image_a", "row_a", "image_b", "row_b", "order")}
+    return PairPlan(
+        scenes=scenes,
+        images=tuple((scenes[i // width], int(i % width)) for i in made["used"]),
+        starts=made["starts"],
+        scene_a=made["scene_a"],
+        scene_b=made["scene_b"],
+        rows={name: int(n) for name, n in zip(LISTS, made["rows"], strict=True)},
+        **whole,
+    )
+
+
+def _plan(setting: Setting, lists: Verification) -> dict[str, Ints]:
+    """The arrays of a plan in small types; `used` are the images in use, `rows` the lengths of the lists."""
     scenes, width = setting.split.test, setting.levels + 1
     tables = [getattr(lists, name) for name in LISTS]
     with ThreadPoolExecutor(2) as pool:
@@ -65,26 +86,18 @@ def pair_plan(setting: Setting, lists: Verification) -> PairPlan:
     used = np.flatnonzero(used_a + used_b)
     code = np.zeros(every, np.int32)
     code[used] = np.arange(len(used))
-    starts = np.concatenate([[0], np.cumsum([setting.data.count(scenes[i // width]) for i in used])])
+    counts = [setting.data.count(scenes[i // width]) for i in used]
     order = np.argsort(image_a.astype(np.uint16) if every < 1 << 16 else image_a, kind="stable")
-    with ThreadPoolExecutor(2) as pool:
-        (image_a, row_a), (image_b, row_b) = pool.map(
-            lambda side: (code[side[0][order]], side[1][order].astype(np.int32)),
-            ((image_a, index_a), (image_b, index_b)),
-        )
-    return PairPlan(
-        scenes,
-        tuple((scenes[i // width], int(i % width)) for i in used),
-        starts,
-        image_a,
-        row_a,
-        image_b,
-        row_b,
-        order.astype(np.int32),
-        smallest(scene_a),
-        smallest(scene_b),
-        {name: len(t) for name, t in zip(LISTS, tables, strict=True)},
-    )
+    columns = {"image_a": code[image_a], "row_a": index_a, "image_b": code[image_b], "row_b": index_b}
+    return {
+        "used": used,
+        "starts": np.concatenate([[0], np.cumsum(counts)]),
+        **{name: smallest(x)[order] for name, x in columns.items()},
+        "order": order.astype(np.int32),
+        "scene_a": smallest(scene_a),
+        "scene_b": smallest(scene_b),
+        "rows": np.array([len(t) for t in tables]),
+    }
 
 
 def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) -> Records:
