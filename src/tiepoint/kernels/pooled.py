@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
-from .device import served
-from .ranks import RankCounts, rank_counts
+from .device import block_bytes, on_torch, served
+from .ranks import Given, RankCounts, counts_on_device, given_targets, rank_counts
 
 _ROWS, _COLUMNS, _BUCKETS = 64, 4096, 1 << 16
 _BLOCK_BYTES = 32 << 20
@@ -49,44 +49,48 @@ def rank_counts_across(
     >>> counts.lt, counts.eq
     (array([[1]]), array([[2]]))
     """
-    query, target = np.asarray(target_query, np.int64), np.asarray(target_distance, np.float64)
+    query, target, nowhere = given_targets(
+        target_query, target_distance, np.zeros(np.shape(target_query), np.int64), len(queries)
+    )
     lt, eq = np.zeros((len(query), 1), np.int64), np.zeros((len(query), 1), np.int64)
-    nowhere = np.zeros(len(query), np.int64)
     groups = np.asarray(query_group, np.int64)
-    for rows, group in _blocks(parts):
-        found = rank_counts(
-            queries,
-            rows,
-            query,
-            target,
-            nowhere,
-            distance=distance,
-            query_group=groups,
-            pool_group=group,
-            squared=squared,
-        )
-        lt += found.lt
-        eq += found.eq
+    order = np.lexsort((-target, query))
+    for rows, group in _blocks(parts, block_bytes() if on_torch() else _BLOCK_BYTES):
+        limit = np.full((len(queries), 1), len(group))
+        given = Given(query[order], target[order], nowhere, False, limit, distance, squared)
+
+        def on_device(rows: Any = rows, group: Any = group, given: Any = given) -> Any:
+            found = np.empty((3, len(query), 1), np.int64)
+            found[:, order] = counts_on_device(np.asarray(queries), rows, given, groups, group)
+            return found
+
+        def compiled(rows: Any = rows, group: Any = group) -> Any:
+            named = {"query_group": groups, "pool_group": group, "distance": distance, "squared": squared}
+            return rank_counts(queries, _joined(rows), query, target, nowhere, **named)
+
+        found = served(on_device, compiled) if len(query) else compiled()
+        lt += found[0]
+        eq += found[1]
     return RankCounts(lt, eq, np.zeros_like(lt))
 
 
-def _blocks(parts: Iterable[Part]) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
-    """Rows of several parts put together, and the group of each row."""
+def _blocks(parts: Iterable[Part], size: int) -> Iterator[tuple[list[NDArray[Any]], NDArray[np.int64]]]:
+    """Rows of several parts, at most `size` bytes of them, and the group of each row."""
     rows: list[NDArray[Any]] = []
     group: list[NDArray[np.int64]] = []
     held = 0
     for number, part in parts:
-        most = max(1, _BLOCK_BYTES // max(1, part.itemsize * part.shape[1])) if part.ndim == 2 else 1
+        most = max(1, size // max(1, part.itemsize * part.shape[1])) if part.ndim == 2 else 1
         for start in range(0, len(part), most):
             piece = part[start : start + most]
-            if rows and held + piece.nbytes > _BLOCK_BYTES:
-                yield _joined(rows), np.concatenate(group)
+            if rows and held + piece.nbytes > size:
+                yield rows, np.concatenate(group)
                 rows, group, held = [], [], 0
             rows.append(piece)
             group.append(np.full(len(piece), number, np.int64))
             held += piece.nbytes
     if rows:
-        yield _joined(rows), np.concatenate(group)
+        yield rows, np.concatenate(group)
 
 
 def _joined(rows: list[NDArray[Any]]) -> NDArray[Any]:

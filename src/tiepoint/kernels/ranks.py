@@ -56,18 +56,18 @@ def rank_counts(
     queries, pool = np.asarray(queries), np.asarray(pool)
     if squared and distance != "l2":
         raise InputError(f"squared distances exist for l2 only, found {distance}")
-    query, target, position = _targets(target_query, target_distance, target_position, len(queries))
+    query, target, position = given_targets(target_query, target_distance, target_position, len(queries))
     if target_in_pool and len(position) and (position.min() < 0 or position.max() >= len(pool)):
         where = int(np.argmax((position < 0) | (position >= len(pool))))
         raise InputError(f"target_position[{where}] is {position[where]}; the pool has {len(pool)} rows")
     limit, column = _limits(limits, len(queries), len(pool))
     # The farthest target of a query first: where it has nothing before it, no other has; see `_ranks`.
     order = np.lexsort((-target, query))
-    given = _Given(query[order], target[order], position[order], target_in_pool, limit, distance, squared)
+    given = Given(query[order], target[order], position[order], target_in_pool, limit, distance, squared)
     counts = np.zeros((3, len(query), limit.shape[1]), np.int64)
     if len(pool) and len(query):
         counts = served(
-            lambda: on_device(queries, [pool], given, query_group, pool_group)[
+            lambda: counts_on_device(queries, [pool], given, query_group, pool_group)[
                 :, np.arange(len(query))[:, None], np.argsort(column, axis=1)[query[order]]
             ],
             lambda: _compiled(queries, pool, given, column, query_group, pool_group),
@@ -77,7 +77,7 @@ def rank_counts(
     return RankCounts(*(c[back] for c in counts))
 
 
-class _Given(NamedTuple):
+class Given(NamedTuple):
     """Targets sorted by query, the farthest first, and what they are counted against."""
 
     query: NDArray[np.int64]
@@ -89,8 +89,8 @@ class _Given(NamedTuple):
     squared: bool
 
 
-def on_device(
-    queries: NDArray[Any], pool: Sequence[NDArray[Any]], given: _Given, query_group: Any, pool_group: Any
+def counts_on_device(
+    queries: NDArray[Any], pool: Sequence[NDArray[Any]], given: Given, query_group: Any, pool_group: Any
 ) -> NDArray[np.int64]:
     """Counts (3, t, s) of sorted targets on the torch device, limits ascending; the pool may be in parts."""
     from .torch_counts import Targets
@@ -113,7 +113,7 @@ def on_device(
 
 
 def _compiled(
-    queries: Any, pool: Any, given: _Given, column: Any, query_group: Any, pool_group: Any
+    queries: Any, pool: Any, given: Given, column: Any, query_group: Any, pool_group: Any
 ) -> NDArray[np.int64]:
     query, target, position, own, limit, distance, squared = given
     start = np.searchsorted(query, np.arange(len(queries) + 1))
@@ -138,9 +138,10 @@ def _compiled(
     return counts
 
 
-def _targets(
+def given_targets(
     query: ArrayLike, distance: ArrayLike, position: ArrayLike, queries: int
 ) -> tuple[Any, Any, Any]:
+    """Targets as whole and real numbers, checked."""
     q, d, p = np.asarray(query), np.asarray(distance, dtype=np.float64), np.asarray(position)
     if q.ndim != 1 or not q.shape == d.shape == p.shape:
         raise InputError(

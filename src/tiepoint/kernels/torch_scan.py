@@ -115,7 +115,7 @@ class Scores:
     def tiles(self) -> Iterator[Tile]:
         """All scores, block by block of rows, then of queries."""
         size = 8 if self.kind == "l1" else 4
-        room = max(GROUPS, block_bytes() // (size * self.pools))
+        room = max(GROUPS, min(1 << 30, block_bytes() // size) // self.pools)
         columns = min(self.n, max(GROUPS, room // min(self.q, 256)))
         queries = max(1, room // (columns + GROUPS))
         for u in range(0, self.n, columns):

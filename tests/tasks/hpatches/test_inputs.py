@@ -237,6 +237,7 @@ def test_lists_are_drawn_for_a_dataset_of_ones_own(tmp_path):
 
 def test_block_size_and_threads_change_no_bit(world, monkeypatch):
     from tiepoint.kernels import set_threads
+    from tiepoint.tasks.hpatches import opened as v2_opened
     from tiepoint.tasks.hpatches import verification_compare as v2_verification_compare
 
     features = features_of(make_descriptors("noisy"))
@@ -249,7 +250,7 @@ def test_block_size_and_threads_change_no_bit(world, monkeypatch):
         ]
 
     before = bits()
-    monkeypatch.setattr(v2_verification_compare, "SPARE_FILES", 1 << 40)  # as if no file could be opened
+    monkeypatch.setattr(v2_opened, "SPARE_FILES", 1 << 40)  # as if no file could be opened
     assert bits() == before
     monkeypatch.setattr(v2_verification_compare, "BLOCK_BYTES", 700)
     set_threads(1)

@@ -25,6 +25,9 @@ from .protocols import PROTOCOLS, rules_of
 
 COMPARISON = "reference"
 LICENCE = "patches of HPatches: MIT; task files of hpatches-benchmark: BSD-style"
+MOST_OPEN = 4096
+"""Images read where they are mapped, if the process may hold so many files open; each keeps one."""
+SPARE_FILES = 256
 
 
 class HPatchesOptions(TaskOptions):
@@ -139,6 +142,16 @@ def rows_of(features: Features, key: str) -> tuple[NDArray[Any], NDArray[np.bool
     values = np.asarray(arrays["values"])
     valid = np.asarray(arrays["valid"], bool) if "valid" in arrays else np.ones(len(values), bool)
     return values, valid
+
+
+def files_to_hold() -> int:
+    """Images a comparison may hold mapped at once, each of which keeps a file open, beyond what else is."""
+    try:
+        import resource
+    except ImportError:
+        return 1024 - SPARE_FILES
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MOST_OPEN if limit == resource.RLIM_INFINITY else max(0, min(MOST_OPEN, limit - SPARE_FILES))
 
 
 def far_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -11,11 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formats.hpatches.task_csv import RefPatches
-from ...kernels import nearest, pair_distances, rank_counts, rank_counts_across
+from ...kernels import (
+    fit_across,
+    nearest,
+    pair_distances,
+    pair_distances_across,
+    rank_counts,
+    rank_counts_across,
+)
 from ...model.errors import InputError
 from ...model.records import Records
 from ...model.units import Features
-from .opened import Setting, base_meta, rows_of, smallest
+from .opened import Setting, base_meta, files_to_hold, rows_of, smallest
 
 SIZES = (100, 500, 1000, 2000, 5000, 10000, 15000, 20000)
 PYTHON_SIZES = (100, 500, 1000, 5000, 10000, 15000, 20000)
@@ -195,13 +202,30 @@ def _distances(
     features: Features,
 ) -> NDArray[np.float64]:
     """Distance (squared for l2) of the right answers of every query, (q, images); infinite for failures."""
-    distance = np.full((len(q), len(setting.images)), np.inf)
+    scenes, images = setting.split.test, setting.images
+    out = np.full((len(q), len(images)), np.inf)
+    keys = [f"{scenes[s]}/{m}" for s in np.unique(q_scene) for m in images]
+    if len(keys) <= files_to_hold():
+        # Read where they are mapped, all at once.
+        opened = [rows_of(features, key) for key in keys]
+        parts = [q, *(values for values, _ in opened)]
+        if fit_across(parts, features.distance):
+            starts = np.concatenate([[0], np.cumsum([len(valid) for _, valid in opened])])
+            valid = np.concatenate([valid for _, valid in opened])
+            part = np.searchsorted(np.unique(q_scene), q_scene)[:, None] * len(images)
+            part = (part + np.arange(len(images))).reshape(-1)
+            row = np.repeat(np.asarray(queries.index, np.int64), len(images))
+            query = np.repeat(np.arange(len(q)), len(images))
+            chosen = np.flatnonzero(good[query] & valid[starts[part] + row])
+            lists = np.zeros(len(chosen), np.int32), query[chosen], part[chosen] + 1, row[chosen], chosen
+            pair_distances_across(parts, lists, out.reshape(-1), distance=features.distance)
+            return out
     squared = features.distance == "l2"
-    for m, image in enumerate(setting.images):
-        x, there = _gather(features, [f"{s}/{image}" for s in setting.split.test], q_scene, queries.index)
+    for m, image in enumerate(images):
+        x, there = _gather(features, [f"{s}/{image}" for s in scenes], q_scene, queries.index)
         own = np.flatnonzero(good & there)
-        distance[own, m] = pair_distances(q, x, own, own, distance=features.distance, squared=squared)
-    return distance
+        out[own, m] = pair_distances(q, x, own, own, distance=features.distance, squared=squared)
+    return out
 
 
 def _columns(

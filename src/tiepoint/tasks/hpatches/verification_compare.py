@@ -21,15 +21,12 @@ from ...model.records import Records
 from ...model.units import Features
 from ...model.workspace import Workspace
 from .lists import VerificationSource
-from .opened import Setting, base_meta, compact, rows_of, smallest
+from .opened import Setting, base_meta, compact, files_to_hold, rows_of, smallest
 
 NAME = "hpatches/verification"
 LISTS = ("pos", "intra", "inter")
 BLOCK_BYTES = 448 << 20
 """Descriptors copied side by side at a time; more are split into blocks of half of it, two at a time."""
-MOST_OPEN = 4096
-"""Images read where they are mapped, if the process may hold so many files open; each keeps one."""
-SPARE_FILES = 256
 PLAN = 1
 """Raised when plans are made in another way: those that stores hold are then made anew."""
 Ints = NDArray[Any]
@@ -155,7 +152,7 @@ def listed_distances(
     out = np.full(len(plan.order), np.inf)
     single = features.distance == "l2" and rows_of(features, keys[0])[0].dtype == np.float32
     steps = np.zeros(len(out) if single else 0, np.int8)
-    if len(keys) <= min(MOST_OPEN, _files_left()):
+    if len(keys) <= files_to_hold():
         images, valid = _mapped(features, keys)
         _check_alike(images, keys)
         if fit_across(images, features.distance):
@@ -170,16 +167,6 @@ def listed_distances(
             return out, steps
     _in_blocks(features, keys, plan, space, out, steps)
     return out, steps
-
-
-def _files_left() -> int:
-    """Files this process may open beyond those it needs otherwise; 1024 where the system does not say."""
-    try:
-        import resource
-    except ImportError:
-        return 1024 - SPARE_FILES
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return MOST_OPEN if limit == resource.RLIM_INFINITY else max(0, limit - SPARE_FILES)
 
 
 def _mapped(features: Features, keys: Sequence[str]) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
