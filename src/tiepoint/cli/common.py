@@ -26,6 +26,11 @@ def notice(message: str) -> None:
     print(f"tiepoint: warning: {as_flags(message)}", file=sys.stderr)
 
 
+def tell(message: str) -> None:
+    """Something to know while the work goes on, on standard error."""
+    print(f"tiepoint: {as_flags(message)}", file=sys.stderr)
+
+
 @contextlib.contextmanager
 def reading(where: str | None) -> Iterator[Store]:
     """A store opened only to be read, with what there is to say about it as warnings."""

@@ -8,12 +8,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .common import console, error, notice, print_json, print_plan, progress_bars, resumable, told, writing
+from .common import (
+    console,
+    error,
+    notice,
+    print_json,
+    print_plan,
+    progress_bars,
+    resumable,
+    tell,
+    told,
+    writing,
+)
 from .words import as_flags
 
 
 def run_config(
-    config: Path, store: str | None, performance: Mapping[str, Any], *, dry_run: bool, as_json: bool
+    config: Path,
+    store: str | None,
+    performance: Mapping[str, Any],
+    *,
+    dry_run: bool,
+    as_json: bool,
+    cluster: str | None = None,
 ) -> int:
     """Run an experiment file; the exit code is 0 if all of it was done.
 
@@ -32,9 +49,9 @@ def run_config(
     bars = progress_bars(not as_json and not live)
     with writing(where) as opened, bars as progress, resumable():
         if live:
-            _live(experiment, opened, outcomes)
+            _live(experiment, opened, outcomes, cluster)
         else:
-            outcomes += run_experiment(experiment, opened, progress=progress)
+            outcomes += run_experiment(experiment, opened, progress=progress, cluster=cluster, say=tell)
     failed = [o for o in outcomes if o.error is not None]
     for outcome in failed:
         error(outcome.error)
@@ -50,7 +67,7 @@ def run_config(
     return 1 if failed else 0
 
 
-def _live(experiment: Any, store: Any, outcomes: list[Any]) -> None:
+def _live(experiment: Any, store: Any, outcomes: list[Any], cluster: str | None) -> None:
     """The table on the terminal, redrawn after every run and at every step."""
     from rich.live import Live
 
@@ -61,7 +78,7 @@ def _live(experiment: Any, store: Any, outcomes: list[Any]) -> None:
         def step(stage: str, done: int, total: int) -> None:
             screen.update(table(outcomes, f"{stage}, {done} of {total}"))
 
-        for outcome in run_experiment(experiment, store, progress=step):
+        for outcome in run_experiment(experiment, store, progress=step, cluster=cluster, say=tell):
             outcomes.append(outcome)
             screen.update(table(outcomes))
 

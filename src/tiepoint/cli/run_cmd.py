@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..model.errors import InputError, StoreError, TiepointError, UnknownNameError
+from ..model.errors import ClusterError, InputError, StoreError, TiepointError, UnknownNameError
 from .common import (
     error,
     print_json,
@@ -18,6 +18,7 @@ from .common import (
     progress_bars,
     resumable,
     task_options,
+    tell,
     told,
     values,
     without_effect,
@@ -52,6 +53,9 @@ def run(
     jobs: int = typer.Option(
         None, "--jobs", min=0, help="At most this many worker processes; default 0, one per core."
     ),
+    cluster: str = typer.Option(
+        None, "--cluster", help="Dask workers: tcp://HOST:8786, local:NUMBER or a YAML file."
+    ),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     name: str = typer.Option(None, "--name", help="What to call the run; for a single method."),
     on_bad: str = typer.Option(
@@ -77,7 +81,8 @@ def run(
     """Run methods on tasks and print their scores.
 
     With `--config` an experiment file says what to run; `--jobs`, `--device` and `--on-bad` then replace what
-    it says about performance, and `--store` its database.
+    it says about performance, and `--store` its database. With `--cluster` the work is done by the workers of
+    a Dask cluster instead of processes of this machine.
 
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
@@ -87,10 +92,12 @@ def run(
     from ..run.prepare import Request, prepare_all
     from ..store.store import store_root
 
+    if cluster is not None:
+        without_effect(context, ("jobs",), "with --cluster: the cluster says how many workers there are")
     if config is not None:
         without_effect(context, SAID_BY_THE_FILE, "with --config: the experiment file says what to run")
         asked = {"num_threads": jobs, "device": device, "on_bad": on_bad}
-        return run_config(config, store, asked, dry_run=dry_run, as_json=json_)
+        return run_config(config, store, asked, dry_run=dry_run, as_json=json_, cluster=cluster)
     names = values(task)
     if not methods or not names or data is None:
         raise InputError("run needs at least one METHOD, --task and --data; see tiepoint run --help")
@@ -104,7 +111,16 @@ def run(
     chosen = {"on_bad": on_bad or "error", "device": device or "cpu"}
     requests = [
         Request(
-            method, one, data, tuple(values(protocol)), options, chosen, jobs or cores(), fit_on, name=name
+            method,
+            one,
+            data,
+            tuple(values(protocol)),
+            options,
+            chosen,
+            jobs or cores(),
+            fit_on,
+            name=name,
+            far=cluster is not None,
         )
         for one in names
         for method in methods
@@ -121,7 +137,8 @@ def run(
         return 0
     with writing(store) as opened, progress_bars(not json_) as progress, resumable():
         prepared = prepare_all(requests, opened.root, progress, check=check)
-        with Shared(opened.root) as shared:
+        with Shared(opened.root, cluster, tell) as shared:
+            shared.submit(prepared, opened, progress)
             runs, code = _evaluate(prepared, opened, shared, progress, write_results, results_form)
     warnings = told(runs)
     if json_:
@@ -147,7 +164,7 @@ def _evaluate(
             runs.append(evaluate_prepared(one, store, shared, progress))
             if out is not None:
                 write_result_files(one, runs[-1], store, shared, out, form)
-        except StoreError:
+        except (StoreError, ClusterError):
             raise
         except TiepointError as e:
             if alone and isinstance(e, InputError):

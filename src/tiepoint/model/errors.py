@@ -122,6 +122,12 @@ def brief_list(where: str, problems: Sequence[str]) -> str:
     return f"{where}: {problems[0]}" + (f"; and {more} more" if more else "")
 
 
+class ClusterError(InputError):
+    """The workers cannot go on, or are lost; what they have finished is stored."""
+
+    exit_code = 1
+
+
 class StoreError(InputError):
     """The store cannot be opened, written or understood."""
 

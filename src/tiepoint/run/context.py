@@ -104,6 +104,11 @@ class Context:
         return {item.key: item for item in self.opened.items}
 
     @cached_property
+    def units(self) -> Mapping[str, Unit]:
+        """Units by their keys."""
+        return {unit.key: unit for unit in self.opened.units}
+
+    @cached_property
     def feature_keys(self) -> Mapping[str, str]:
         """By item, the key its features are cached under: what the method is and what it sees."""
         return {key: self._feature_key(item) for key, item in self.items.items()}
@@ -213,20 +218,27 @@ class Recipe:
         """Recipes of one key make the same context."""
         return hash_json(asdict(self))
 
+    def opened(self) -> OpenTask:
+        """The task opened, as methods of its own family see it."""
+        from ..model.kept import FOLDER, keep_in
+        from ..store.atomic import atomic_file
+        from ..tasks import TASKS
+
+        keep_in(Path(self.root) / FOLDER, atomic_file)
+        task: Task = TASKS.load(self.task)
+        return task.open(Path(self.data), self.options)
+
     def build(self) -> Context:
         """The context, with the number of threads its share of the cores allows."""
         from ..methods.resolve import resolve
-        from ..model.kept import FOLDER, keep_in
-        from ..store.atomic import atomic_file
         from ..tasks import TASKS
         from .fitting import Fitting
 
         limit_threads(self.threads)
         use_device(self.method_options)
         root = Path(self.root)
-        keep_in(root / FOLDER, atomic_file)
         task: Task = TASKS.load(self.task)
-        opened = task.open(Path(self.data), self.options)
+        opened = self.opened()
         fit = Fitting(opened, root, fit_on=None if self.fit_on is None else Path(self.fit_on))
         method = resolve(self.method, family=task.family_for(self.method), fit=fit, **self.method_options)
         opened = opened.for_family(method.family)

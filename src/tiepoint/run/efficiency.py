@@ -60,31 +60,37 @@ def _status(name: str) -> int:
 
 
 def efficiency(context: Context, root: Path) -> dict[str, Any]:
+    """Sizes of descriptors and costs of the method."""
+    return sizes(context) | costs(context, root)
+
+
+def costs(context: Context, root: Path) -> dict[str, Any]:
     """Median and quartiles of the time per patch, image or pair, measured once a method and machine.
 
     One thread of the caller's process, a warm-up, repeats until 0.6 s. Methods that only look features up
-    have sizes and no times.
+    have no times.
     """
-    if not context.opened.items:
+    if not context.opened.items or not context.method.reads_payload:
         return {}
     item = context.opened.items[0]
-    found = _sizes(context, item)
-    if not context.method.reads_payload:
-        return found
     own = context.unkept or context.method.key(item)
     older = old_keys(context.method.config, context.method.of_item(item))
     paths = [root / "efficiency" / f"{hash_json([k, about.machine()])[:24]}.json" for k in (own, *older)]
     for path in paths:
         if path.exists():
-            return found | json.loads(path.read_text())
+            found: dict[str, Any] = json.loads(path.read_text())
+            return found
     measured = _measure(context, item)
     with atomic_file(paths[0]) as temporary:
         temporary.write_text(json.dumps(measured))
-    return found | measured
+    return measured
 
 
-def _sizes(context: Context, item: Item) -> dict[str, Any]:
-    arrays = context.arrays(item.key)
+def sizes(context: Context) -> dict[str, Any]:
+    """Bytes and numbers of a descriptor."""
+    if not context.opened.items:
+        return {}
+    arrays = context.arrays(context.opened.items[0].key)
     if "values" not in arrays or not len(arrays["values"]):
         return {}
     values = arrays["values"]

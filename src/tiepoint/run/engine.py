@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..kernels import get_device
 from ..methods.base import Method
@@ -27,7 +27,7 @@ from ..store.runs import StoredRun, load_runs
 from ..store.store import Store
 from . import machine
 from .context import SHOWN, Context, FeatureSummary, Recipe, Writers, use_device
-from .efficiency import efficiency
+from .efficiency import efficiency, sizes
 from .executors import Executor, InProcess, Job, names_of
 from .executors.pool import ProcessPool
 from .feeding import make_features, raise_input
@@ -37,6 +37,9 @@ from .prepare import Prepared, Progress, Request, load_task, method_key, prepare
 from .result import Run
 from .scoring import UnitRecords, numberless, scores_under
 from .update import bring_up_to_date, outdated, protocols_of
+
+if TYPE_CHECKING:
+    from .matrix import Made, Matrix
 
 __all__ = ["Request", "Shared", "evaluate", "evaluate_prepared", "load_task"]
 
@@ -49,12 +52,18 @@ _tidied: set[Path] = set()
 
 
 class Shared(ExitStack):
-    """What the runs of one command share: worker processes, and features that are not kept after it."""
+    """What the runs of one command share: worker processes, and features that are not kept after it.
 
-    def __init__(self, root: Path) -> None:
+    `cluster` is what `executors.clusters.connected` takes; `say` is told what the user should know of it.
+    """
+
+    def __init__(self, root: Path, cluster: Any = None, say: Callable[[str], None] = print) -> None:
         super().__init__()
         self.root = root
+        self.cluster = cluster
+        self._say = say
         self._pool: ProcessPool | None = None
+        self._matrix: Matrix | None = None
         if root not in _tidied:
             _tidied.add(root)
             remove_temporaries(root)
@@ -66,16 +75,50 @@ class Shared(ExitStack):
             self.callback(self._pool.close)
         return self._pool
 
+    def submit(self, wanted: Sequence[Prepared], store: Store, progress: Progress = silent) -> None:
+        """Hand all runs of the command to the cluster, where there is one, but those made before."""
+        if self.cluster is None:
+            return
+        travel: dict[int, Prepared] = {}
+        for one in wanted:
+            if not is_kept(one) or one.method.spec is None:
+                self._say(f"{one.method.name} cannot travel to the cluster and runs in this process")
+            elif one.fit.log or _unfinished(one, store) is not None:
+                travel[id(one)] = one
+        if travel:
+            from .matrix import open_matrix
+
+            device = str(next(iter(travel.values())).request.method_options.get("device", "cpu"))
+            methods = [one.method for one in travel.values()]
+            self._matrix = open_matrix(self, self.cluster, store, methods, device, self._say)
+            self._matrix.submit(travel, partial(_unfinished, store=store), progress)
+
+    def collect(self, prepared: Prepared) -> Made | None:
+        """What the cluster made for a run; None where it is not among those handed to it."""
+        return None if self._matrix is None else self._matrix.collect(id(prepared))
+
     @cached_property
     def unkept(self) -> FeatureCache:
         """A cache that is gone when the command ends, however it does."""
         return FeatureCache(self.enter_context(temporary_folder(self.root)))
 
 
-def evaluate(request: Request, store: Store, progress: Progress = silent) -> Run:
-    """Run, score and store; returns the run. Units that fail leave the rest stored and raise `UnitError`."""
-    with Shared(store.root) as shared:
-        return evaluate_prepared(prepare(request, store.root), store, shared, progress)
+def evaluate(
+    request: Request,
+    store: Store,
+    progress: Progress = silent,
+    *,
+    cluster: Any = None,
+    say: Callable[[str], None] = print,
+) -> Run:
+    """Run, score and store; returns the run. Units that fail leave the rest stored and raise `UnitError`.
+
+    `cluster` is what `executors.clusters.connected` takes; `say` is told what the user should know of it.
+    """
+    with Shared(store.root, cluster, say) as shared:
+        prepared = prepare(request, store.root)
+        shared.submit([prepared], store, progress)
+        return evaluate_prepared(prepared, store, shared, progress)
 
 
 def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress: Progress = silent) -> Run:
@@ -90,10 +133,14 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         records = _records(store, stored.manifest.units)
         found = Run.kept(stored, store, records, protocols, task.first(request.options))
         return replace(found, warnings=list(dict.fromkeys([*manifest.warnings, *found.warnings])))
-    use_device(request.method_options)
-    recipe = _recipe(request, method, store) if kept else None
+    far = shared.collect(prepared)
     try:
-        keys, compared_s = work(context, recipe, protocols, shared.pool(request.jobs), progress)
+        if far is not None:
+            keys, compared_s = far.keys, far.compared_s
+        else:
+            use_device(request.method_options)
+            recipe = _recipe(request, method, store) if kept else None
+            keys, compared_s = work(context, recipe, protocols, shared.pool(request.jobs), progress)
     except KeyboardInterrupt as e:
         if not kept:
             e.add_note(f"The features of {method.name} are not cached and will be computed again.")
@@ -110,11 +157,12 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         told = [*task.warnings(chosen), *numberless(protocol, scores[protocol])]
         notices += [w for w in told if w not in notices]
         progress(f"scores under {protocol}", 1, 1)
+    root = store.root if kept else shared.unkept.root
     whole = manifest.model_copy(
         update={
             "units": keys,
             "warnings": tuple(notices),
-            "efficiency": efficiency(context, store.root if kept else shared.unkept.root),
+            "efficiency": efficiency(context, root) if far is None else sizes(context) | far.costs,
             "content": None if kept else context.content(),
         }
     )
@@ -136,6 +184,15 @@ def context_of(prepared: Prepared, store: Store, shared: Shared, method: Method 
         return context
     unkept = hash_json([method_key(prepared.request), method.family, dict(method.config)])
     return replace(context, features=shared.unkept, unkept=unkept)
+
+
+def _unfinished(prepared: Prepared, store: Store) -> Context | None:
+    """The context of a run whose features are kept; None where the store has the run already."""
+    method, fit = prepared.fitted(store.root)
+    manifest = about(prepared, method, fit)
+    if _finished(store, run_id(manifest), prepared.protocols) is not None:
+        return None
+    return Context(prepared.task, prepared.opened, method, store.features, store.records)
 
 
 def about(prepared: Prepared, method: Method, fit: Fitting) -> Manifest:

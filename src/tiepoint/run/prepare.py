@@ -32,7 +32,7 @@ class Request:
     `method` is a spec string or an object; `options` go to the task, `method_options` to the resolver.
     `fit_on` is a dataset that fitted transforms are fitted on instead of the split's training sequences.
     `name` is what the run is called instead of the method's own name, `meta` what else its manifest should
-    say of the method.
+    say of the method. `far` says that other machines do the work, whose devices are not known here.
     """
 
     method: Any
@@ -45,6 +45,7 @@ class Request:
     fit_on: Path | None = None
     name: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
+    far: bool = False
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ class _Desk:
             self.checks.errors.append(
                 InputError(f"`fit_on` has no effect: {', '.join(names)} {has} no transform that is fitted")
             )
-        for device in sorted({str(r.method_options.get("device", "cpu")) for r in requests}):
+        for device in sorted({str(r.method_options.get("device", "cpu")) for r in requests if not r.far}):
             if device.startswith("cuda"):  # before any work, which would end in the same error
                 try:
                     set_device(device)

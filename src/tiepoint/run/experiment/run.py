@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ...model.errors import InputError, TiepointError
 from ...store.store import Store
@@ -26,13 +27,25 @@ class Outcome:
     error: str | None = None
 
 
-def run_experiment(experiment: Experiment, store: Store, *, progress: Progress = silent) -> Iterator[Outcome]:
-    """Work through the grid; what the store has already is not computed again."""
+def run_experiment(
+    experiment: Experiment,
+    store: Store,
+    *,
+    progress: Progress = silent,
+    cluster: Any = None,
+    say: Callable[[str], None] = print,
+) -> Iterator[Outcome]:
+    """Work through the grid; what the store has already is not computed again.
+
+    `cluster` is what `executors.clusters.connected` takes; `say` is told what the user should know of it.
+    """
     cells = plan(experiment)
-    ready = _prepared([c for c in cells if c.make is None], experiment, store, progress)
+    far = cluster is not None
+    ready = _prepared([c for c in cells if c.make is None], experiment, store, progress, far)
     make_sets(experiment, cells, store, progress)
-    ready |= _prepared([c for c in cells if c.make is not None], experiment, store, progress)
-    with Shared(store.root) as shared:
+    ready |= _prepared([c for c in cells if c.make is not None], experiment, store, progress, far)
+    with Shared(store.root, cluster, say) as shared:
+        shared.submit([ready[id(cell)] for cell in cells], store, progress)
         for cell in cells:
             prepared = ready.pop(id(cell))
             try:
@@ -45,10 +58,11 @@ def run_experiment(experiment: Experiment, store: Store, *, progress: Progress =
 
 
 def _prepared(
-    cells: list[Cell], experiment: Experiment, store: Store, progress: Progress
+    cells: list[Cell], experiment: Experiment, store: Store, progress: Progress, far: bool
 ) -> dict[int, Prepared]:
     """Cells made ready, by their identity; all that is wrong with any of them is raised as one error."""
-    ready = prepare_all(requests(cells, experiment), store.root, progress)
+    wanted = [replace(request, far=far) for request in requests(cells, experiment)]
+    ready = prepare_all(wanted, store.root, progress)
     return dict(zip(map(id, cells), ready, strict=True))
 
 

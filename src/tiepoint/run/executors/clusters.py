@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which Dask cluster to use: the address of a scheduler, processes of this machine, or a YAML file.
+
+What a file may say::
+
+    slurm:                                   # or pbs, lsf, sge: arguments of dask-jobqueue's class
+      queue: normal
+      cores: 8
+      memory: 32GB
+      walltime: "04:00:00"
+    jobs: 10                                 # keep so many jobs; or adapt: {minimum: 0, maximum: 40}
+    lifetime: 3h50m                          # end workers before the queue does
+    lifetime_stagger: 8m
+    resources: {GPU: 1}                      # of every worker
+    security: {tls_ca_file: ca.pem, ...}     # arguments of distributed.Security
+
+    scheduler: tls://host:8786               # one that runs already, or the path of its scheduler file
+    local: 4                                 # processes of this machine
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+import re
+import shlex
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...model.errors import FormatError, InputError, UnknownNameError
+from ..machine import cores
+from .pool import THREAD_VARIABLES, interrupts_are_ours
+
+QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster", "sge": "SGECluster"}
+"""Job queues by their section of the file: classes of dask-jobqueue."""
+
+SCHEDULER = {
+    # A task that was on a worker when it died is counted against it, though it may only have waited there.
+    "distributed.scheduler.allowed-failures": 10,
+    "distributed.scheduler.worker-saturation": 1.0,
+}
+"""Settings of schedulers that are started here."""
+
+CONNECT_S = 30.0
+"""A scheduler that does not answer within this time is not there."""
+
+_ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://\S+")
+_LOCAL = re.compile(r"local(?::(?P<workers>\d+))?")
+Count = Annotated[int, Field(ge=1)]
+
+
+class Adapt(BaseModel):
+    """``adapt:`` how many jobs there may be; as many as there is work for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    minimum: Annotated[int, Field(ge=0)] = 0
+    maximum: Count
+
+
+class ClusterFile(BaseModel):
+    """A whole file; one of the first six says what kind of cluster it is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    slurm: dict[str, Any] | None = None
+    pbs: dict[str, Any] | None = None
+    lsf: dict[str, Any] | None = None
+    sge: dict[str, Any] | None = None
+    scheduler: str | None = None
+    local: Count | None = None
+    jobs: Count | None = None
+    adapt: Adapt | None = None
+    lifetime: str | None = None
+    lifetime_stagger: str | None = None
+    resources: dict[str, float] = {}
+    security: dict[str, Any] | bool | None = None
+    threads: Count | None = None
+    """Of the kernels in a worker; by default its share of the cores."""
+
+
+KINDS = ("slurm", "pbs", "lsf", "sge", "scheduler", "local")
+OF_QUEUES = ("jobs", "adapt", "lifetime", "lifetime_stagger")
+
+
+@dataclass(frozen=True)
+class Connected:
+    """An open client, with what its user should know.
+
+    `threads` are those of the kernels in a worker (None: as many as it was started with), `most` the number
+    of workers there may be, where that is known.
+    """
+
+    client: Any
+    threads: int | None = None
+    most: int = 1
+    own: bool = False
+    """Whether the scheduler ends with this process."""
+
+
+@contextlib.contextmanager
+def connected(spec: Any, device: str = "cpu") -> Iterator[Connected]:
+    """A client of the cluster that `spec` names; what was started for it ends with it.
+
+    Args:
+        spec: ``tcp://host:8786``, ``local:4``, the path of a YAML file, what such a file says as a mapping,
+            or a `distributed.Client`, which stays open.
+        device: Workers of this machine get a GPU each where it is ``cuda``.
+    """
+    distributed = library()
+    if isinstance(spec, distributed.Client):
+        yield Connected(spec)
+        return
+    wanted, where = read_spec(spec)
+    with contextlib.ExitStack() as stack:
+        yield _opened(wanted, where, device, stack, distributed)
+
+
+def library() -> Any:
+    """The module `distributed`, or an error that says how it is had."""
+    try:
+        import distributed
+    except ImportError as e:
+        raise InputError("a cluster needs Dask: pip install 'tiepoint[cluster]'") from e
+    return distributed
+
+
+def read_spec(spec: Any) -> tuple[ClusterFile, str]:
+    """What is asked for, and what to call it in messages.
+
+    >>> read_spec("local:2")[0].local, read_spec("tcp://host:8786")[0].scheduler
+    (2, 'tcp://host:8786')
+    >>> read_spec({"slrum": {}})
+    Traceback (most recent call last):
+    tiepoint.model.errors.UnknownNameError: unknown key of `cluster` 'slrum'; did you mean 'slurm'? ...
+    """
+    if isinstance(spec, Mapping):
+        return _checked(dict(spec), "`cluster`"), "`cluster`"
+    text = str(spec)
+    if _ADDRESS.fullmatch(text):
+        return ClusterFile(scheduler=text), text
+    if local := _LOCAL.fullmatch(text):
+        return _checked({"local": int(local["workers"] or cores())}, text), text
+    path = Path(text)
+    if path.suffix not in (".yaml", ".yml"):
+        raise InputError(
+            "`cluster` is the address of a scheduler (tcp://host:8786), local:NUMBER or a YAML file, found "
+            f"{text!r}"
+        )
+    return _checked(_read(path), text), text
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        found = yaml.safe_load(path.read_text())
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror or e}") from e
+    except yaml.YAMLError as e:
+        mark = getattr(e, "problem_mark", None)
+        line = None if mark is None else mark.line + 1
+        raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}", line=line) from e
+    if not isinstance(found, dict):
+        raise FormatError(path, f"a cluster file has one of the sections {', '.join(KINDS)}")
+    return {str(key): value for key, value in found.items()}
+
+
+def _checked(found: dict[str, Any], where: str) -> ClusterFile:
+    for key in found:
+        if key not in ClusterFile.model_fields:
+            raise UnknownNameError(f"key of {where}", key, ClusterFile.model_fields)
+    kinds = [kind for kind in KINDS if found.get(kind) is not None]
+    if len(kinds) != 1:
+        said = f"has {' and '.join(kinds)}" if kinds else "has none"
+        raise InputError(f"{where}: one of {', '.join(KINDS)} says what kind of cluster it is; it {said}")
+    try:
+        made = ClusterFile.model_validate(found)
+    except ValidationError as e:
+        first = e.errors()[0]
+        place = ".".join(str(p) for p in first["loc"])
+        raise InputError(f"{where}: {place}: {first['msg']}, found {first.get('input')!r}") from e
+    idle = [key for key in OF_QUEUES if found.get(key) is not None and kinds[0] not in QUEUES]
+    if idle:
+        raise InputError(f"{where}: {', '.join(idle)} is for {', '.join(QUEUES)}; leave it out")
+    if kinds[0] == "scheduler" and made.resources:
+        raise InputError(
+            f"{where}: resources is for workers that are started here; start those of the scheduler with "
+            "--resources"
+        )
+    if made.jobs is not None and made.adapt is not None:
+        raise InputError(f"{where}: say jobs or adapt, not both")
+    return made
+
+
+def _opened(
+    wanted: ClusterFile, where: str, device: str, stack: contextlib.ExitStack, distributed: Any
+) -> Connected:
+    security = _security(wanted.security, where, distributed)
+    if wanted.scheduler is not None:
+        return Connected(
+            stack.enter_context(_client(wanted.scheduler, security, distributed)), wanted.threads
+        )
+    import dask
+
+    # Workers must not stop at a Ctrl-C that is meant for this process.
+    with interrupts_are_ours(), dask.config.set(SCHEDULER):
+        if wanted.local is not None:
+            most, threads = wanted.local, wanted.threads or max(1, cores() // wanted.local)
+            made = stack.enter_context(_local(wanted, device, security, threads))
+        else:
+            made = stack.enter_context(_queue(wanted, where, security))
+            jobs = wanted.jobs or (wanted.adapt.maximum if wanted.adapt else 1)
+            processes, threads = _shape(wanted)
+            most = jobs * processes
+        client = stack.enter_context(distributed.Client(made, timeout=CONNECT_S))
+    return Connected(client, threads, most, own=True)
+
+
+def _security(given: dict[str, Any] | bool | None, where: str, distributed: Any) -> Any:
+    """The security arguments of Dask; True makes temporary ones."""
+    if given is None or given is False:
+        return None
+    if given is True:
+        return distributed.Security.temporary()
+    known = distributed.Security.__slots__
+    for key in given:
+        if key not in known:
+            raise UnknownNameError(f"key of security in {where}", key, known)
+    return distributed.Security(**{"require_encryption": True, **given})
+
+
+@contextlib.contextmanager
+def _client(address: str, security: Any, distributed: Any) -> Iterator[Any]:
+    """A client of a scheduler that runs already."""
+    own = {} if _ADDRESS.fullmatch(address) else {"scheduler_file": address}
+    if own and not Path(address).is_file():
+        raise InputError(f"the scheduler file {address} does not exist; `dask scheduler` writes it")
+    try:
+        client = distributed.Client(
+            None if own else address, security=security, timeout=CONNECT_S, set_as_default=False, **own
+        )
+    except (OSError, TypeError, ValueError) as e:
+        raise InputError(f"no Dask scheduler answers at {address} within {CONNECT_S:.0f} s: {e}") from e
+    with client:
+        yield client
+
+
+def _local(wanted: ClusterFile, device: str, security: Any, threads: int) -> Any:
+    """Processes of this machine, one piece of work at a time each; with a GPU device, the GPUs in turn."""
+    from distributed import Nanny, Scheduler, SpecCluster
+
+    protocol = "tls://" if security else "tcp://"
+    common = {
+        "nthreads": 1,
+        "host": "127.0.0.1",
+        "protocol": protocol,
+        "security": security,
+        "memory_limit": 0,
+        "silence_logs": logging.ERROR,
+    }
+    gpus = visible_gpus() if device.startswith("cuda") else []
+    resources = wanted.resources or ({"GPU": 1} if gpus else {})
+    limits = {name: str(threads) for name in THREAD_VARIABLES}
+    workers = {}
+    for i in range(wanted.local or 1):
+        env = limits | ({"CUDA_VISIBLE_DEVICES": gpus[i % len(gpus)]} if gpus else {})
+        options = {**common, "name": i, "resources": resources, "dashboard": False, "env": env}
+        workers[i] = {"cls": Nanny, "options": options}
+    board = has_dashboard()
+    scheduler = {
+        "host": "127.0.0.1",
+        "port": 0,
+        "protocol": protocol,
+        "security": security,
+        "dashboard": board,
+    }
+    options = {**scheduler, "dashboard_address": ":0" if board else None}
+    return SpecCluster(
+        scheduler={"cls": Scheduler, "options": options},
+        workers=workers,
+        security=security,
+        silence_logs="error",
+    )
+
+
+def visible_gpus() -> list[str]:
+    """GPUs of this machine that may be used, as the environment or the driver names them."""
+    import os
+    import subprocess
+
+    if (said := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [name for name in said.split(",") if name.strip()]
+    try:
+        found = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return [str(i) for i, line in enumerate(found.splitlines()) if line.startswith("GPU ")]
+
+
+def has_dashboard() -> bool:
+    """Whether Dask can show its dashboard here."""
+    from importlib.util import find_spec
+
+    return find_spec("bokeh") is not None
+
+
+def _queue(wanted: ClusterFile, where: str, security: Any) -> Any:
+    """Jobs of a queue, each with its workers; jobs that end are replaced while there is work."""
+    made = queue_cluster(wanted, where, security)
+    few, many = (wanted.jobs or 1, wanted.jobs or 1)
+    if wanted.adapt is not None:
+        few, many = wanted.adapt.minimum, wanted.adapt.maximum
+    made.adapt(minimum_jobs=few, maximum_jobs=many)
+    return made
+
+
+def _shape(wanted: ClusterFile) -> tuple[int, int]:
+    """Workers of a job, and threads of the kernels in each."""
+    kind = next(k for k in QUEUES if getattr(wanted, k) is not None)
+    arguments = getattr(wanted, kind)
+    total = int(arguments.get("cores") or 1)
+    processes = int(arguments.get("processes") or (1 if wanted.resources.get("GPU") else total))
+    return processes, wanted.threads or max(1, total // processes)
+
+
+def queue_cluster(wanted: ClusterFile, where: str, security: Any = None) -> Any:
+    """The cluster object of dask-jobqueue; no job is submitted yet.
+
+    A job is cut into one worker a core, or one worker where it has a GPU; every worker takes one piece of
+    work at a time.
+    """
+    dask_jobqueue = _job_queues()
+    kind = next(k for k in QUEUES if getattr(wanted, k) is not None)
+    arguments = dict(getattr(wanted, kind))
+    cls = getattr(dask_jobqueue, QUEUES[kind])
+    known = known_arguments(cls)
+    for key in arguments:
+        if key not in known:
+            raise UnknownNameError(f"key of {kind} in {where}", key, known)
+    for key in ("cores", "memory"):
+        if key not in arguments:
+            raise InputError(f"{where}: {kind} needs {key}, of one job")
+    processes, _ = _shape(wanted)
+    # Mapped features count as memory of a worker though they are not; the queue has its own limit.
+    extra = ["--nthreads", "1", "--memory-limit", "0"]
+    extra += ["--lifetime", wanted.lifetime] if wanted.lifetime else []
+    extra += ["--lifetime-stagger", wanted.lifetime_stagger] if wanted.lifetime_stagger else []
+    if wanted.resources:
+        extra += ["--resources", ",".join(f"{k}={v:g}" for k, v in wanted.resources.items())]
+    arguments["processes"] = processes
+    arguments["worker_extra_args"] = [*(arguments.get("worker_extra_args") or ()), *map(shlex.quote, extra)]
+    if security is not None:
+        arguments["security"] = security
+    if not has_dashboard():
+        arguments["scheduler_options"] = {"dashboard": False, **(arguments.get("scheduler_options") or {})}
+    try:
+        return cls(**arguments)
+    except (TypeError, ValueError) as e:
+        raise InputError(f"{where}: {kind}: {e}") from e
+
+
+def _job_queues() -> Any:
+    """The module `dask_jobqueue`; what it does to signals when it is imported is undone."""
+    ours = threading.current_thread() is threading.main_thread()
+    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)} if ours else {}
+    try:
+        import dask_jobqueue
+    except ImportError as e:
+        raise InputError("job queues need dask-jobqueue: pip install 'tiepoint[cluster]'") from e
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return dask_jobqueue
+
+
+def known_arguments(cls: Any) -> set[str]:
+    """Names of the arguments that a class of dask-jobqueue takes, those of its jobs included."""
+    makers: list[Callable[..., Any]] = [
+        c.__init__ for c in (*cls.__mro__, *cls.job_cls.__mro__) if c is not object
+    ]
+    names = {n for m in makers for n in inspect.signature(m).parameters}
+    return names - {
+        "self",
+        "args",
+        "kwargs",
+        "job_kwargs",
+        "base_class_kwargs",
+        "loop",
+        "asynchronous",
+        "job_cls",
+    }
