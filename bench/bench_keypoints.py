@@ -6,7 +6,10 @@
 - the workbench verification of one scene: 8000 queries x 5 targets of 8000, pooled; time and memory;
 - the exact ranking of one pair with a fifth of the keypoints doubled (two orientations at one place).
 
-Run: ``python bench/bench_keypoints.py [keypoints]``.
+Run: ``python bench/bench_keypoints.py [keypoints]``. With ``--large`` (default 100,000 keypoints), only
+`keypoints/ranking` and `keypoints/matching` of one scene of six images: time, memory beyond the mapped
+features, and the float32 products of the rows that are asked for with one pass over each tile, on as many
+threads.
 """
 
 from __future__ import annotations
@@ -40,10 +43,13 @@ def medians_s(*works, repeats: int = 5) -> list[float]:
 
 def descriptors(rng: np.random.Generator, n: int, near: np.ndarray | None = None) -> np.ndarray:
     """SIFT-like rows: non-negative whole numbers of norm about 512; `near` gives each a partner."""
-    raw = rng.gamma(0.6, 1.0, (n, DIM))
-    if near is not None:
-        raw = near / 60 + 0.25 * raw
-    return np.rint(512 * raw / np.linalg.norm(raw, axis=1, keepdims=True)).astype(np.float32)
+    out = np.empty((n, DIM), np.float32)
+    for i in range(0, n, 8192):
+        raw = rng.gamma(0.6, 1.0, (min(8192, n - i), DIM))
+        if near is not None:
+            raw = near[i : i + 8192] / 60 + 0.25 * raw
+        out[i : i + 8192] = np.rint(512 * raw / np.linalg.norm(raw, axis=1, keepdims=True))
+    return out
 
 
 def counts(n: int) -> None:
@@ -128,7 +134,59 @@ def tasks(n: int) -> None:
             )
 
 
+def large(n: int) -> None:
+    """Ranking and matching at size, against their products; features lie in files, mapped."""
+    from bench_hpatches import Memory, bare_retrieval
+    from tiepoint.kernels import get_threads
+    from tiepoint.model.units import Features
+    from tiepoint.tasks.keypoints.matching import TASK as MATCHING
+    from tiepoint.tasks.keypoints.ranking import TASK as RANKING
+
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "data").mkdir()
+        made = scene(folder / "data", n)
+        keys = [f"v_bench/{k}" for k in range(1, TARGETS + 2)]
+        for i, key in enumerate(keys):
+            for part, array in made.arrays(key).items():
+                np.save(folder / f"{part}{i}.npy", array)
+
+        def mapped(key: str) -> dict[str, np.ndarray]:
+            i = keys.index(key)
+            return {p: np.load(folder / f"{p}{i}.npy", mmap_mode="r") for p in ("keypoints", "values")}
+
+        del made
+        features = Features(mapped, "l2")
+        for task, protocol in ((RANKING, "exact"), (RANKING, "workbench"), (MATCHING, "exact")):
+            opened = task.open(folder / "data", {})
+            with Memory() as memory:
+                start = time.perf_counter()
+                records = opened.compare(opened.units[0], features, protocol)
+                compared = time.perf_counter() - start
+                held = memory.peak
+                task.score([records], protocol)
+                scored = time.perf_counter() - start - compared
+            start = time.perf_counter()
+            for number, key in enumerate(keys[1:]):
+                asked = int((records["image"] == number).sum())
+                if "query" in records.columns:
+                    asked = len(np.unique(records["query"][records["image"] == number]))
+                bare_retrieval(mapped(keys[0])["values"][:asked], [mapped(key)["values"]], get_threads())
+            bare = time.perf_counter() - start
+            print(
+                f"{task.name}, {protocol}, {TARGETS} targets of {n}: compare {compared:.1f} s, "
+                f"products {bare:.1f} s, ratio {compared / bare:.2f}; score {scored:.1f} s; "
+                f"peak {held / 2**20:.0f} MiB, with score "
+                f"{memory.peak / 2**20:.0f} MiB; records {records.size_bytes / 1e6:.1f} MB",
+                flush=True,
+            )
+
+
 def main() -> None:
+    if "--large" in sys.argv[1:]:
+        sizes = [int(word) for word in sys.argv[1:] if word.isdigit()]
+        large(sizes[0] if sizes else 100_000)
+        return
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 8000
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print(f"{platform.machine()}, {cores} cores, Python {platform.python_version()}, NumPy {np.__version__}")

@@ -129,6 +129,37 @@ def test_counts_across_parts(distance, ties, monkeypatch):
     assert not found.eq_before.any()
 
 
+@pytest.mark.parametrize("spread", [1e-7, 1e-3, 1e12, "whole", "large"])
+@pytest.mark.parametrize("tile", [7, 64])
+def test_groups_near_the_threshold(monkeypatch, spread, tile):
+    """Rows a rounding apart, whole numbers, and such as float32 does not hold, in blocks of a few rows."""
+    monkeypatch.setattr("tiepoint.kernels.tiles.TILE_COLUMNS", tile)
+    monkeypatch.setattr("tiepoint.kernels.tiles.TILE_BYTES", 1024)
+    monkeypatch.setattr("tiepoint.kernels.tiles.SMALL_PRODUCT", 0)
+    rng = np.random.default_rng(8)
+    base = rng.normal(size=(3, 16))
+    if spread in ("whole", "large"):
+        span = 8 if spread == "whole" else 620
+        a, b = (rng.integers(0, span, (n, 16)).astype(np.float32) for n in (70, 90))
+    else:
+        a, b = ((base[rng.integers(0, 3, n)] + spread * rng.normal(size=(n, 16))) for n in (70, 90))
+        a, b = a.astype(np.float32), b.astype(np.float32)
+        b[:20] = b[20:40]  # repeats
+    of_a, of_b = rng.integers(0, 30, 70), rng.integers(0, 50, 90)
+    rows_a, names_a, start_a = group_rows(of_a, np.ones(70, bool))
+    rows_b, names_b, start_b = group_rows(of_b, np.ones(90, bool))
+    near = table(a, b, "l2")
+    groups = np.array([[near[np.ix_(of_a == g, of_b == p)].min() for p in names_b] for g in names_a])
+    query = np.sort(rng.integers(0, len(names_a), 80))
+    value = groups[query, rng.integers(0, len(names_b), 80)]
+    position, limits = rng.permutation(len(names_b)), np.full((len(names_a), 1), len(names_b))
+    found = group_rank_counts(
+        a[rows_a], start_a, b[rows_b], start_b, position, query, value, distance="l2", limits=limits
+    )
+    assert np.array_equal(found.lt[:, 0], (groups[query] < value[:, None]).sum(axis=1))
+    assert np.array_equal(found.eq[:, 0], (groups[query] == value[:, None]).sum(axis=1))
+
+
 def test_parts_of_different_widths_are_refused():
     parts = [(0, np.zeros((2, 3))), (1, np.zeros((2, 4)))]
     with pytest.raises(InputError, match="all must have as many"):

@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import tiles
+from .band import FLOAT32_UNIT, FLOAT64_UNIT
+from .device import served
+from .distinct import find_distinct
 from .ranks import RankCounts, rank_counts
+from .tiles import Scores, make_team
 
 Ints = NDArray[np.int64]
 _BLOCK = 64
@@ -61,13 +66,118 @@ def group_rank_counts(
         RankCounts of shape (t, s); `eq_before` is zero (positions here are no file order). A target that is
         itself in the pool is counted in `eq`.
 
+    """
+    lt = np.zeros((len(target_query), limits.shape[1]), np.int64)
+    eq = np.zeros_like(lt)
+    if len(target_query) and len(pool_start) > 1:
+        sides = (np.asarray(queries), query_start, np.asarray(pool), pool_start, pool_position)
+        targets = (target_query, target_value, distance, limits)
+        lt, eq = served(lambda: _by_rows(*sides, *targets), lambda: _by_tiles(*sides, *targets))
+    return RankCounts(lt, eq, np.zeros_like(lt))
+
+
+def _by_tiles(
+    queries: Any, query_start: Any, pool: Any, pool_start: Any, pool_position: Any, target_query: Any,
+    target_value: Any, distance: str, limits: Any,
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """Counts from tiles of products in which a pool group, whatever its rows, has one score."""
+    from ._group_loops import group_ranks
+
+    asked = np.unique(target_query)
+    size = np.diff(query_start)[asked]
+    start = np.append(0, np.cumsum(size)).astype(np.int64)
+    rows = queries if len(asked) == len(query_start) - 1 else queries[_expand(query_start[:-1][asked], size)]
+    layout = _Layout(pool_start, pool_position)
+    # The farthest target of a group first, as `group_ranks` wants them.
+    order = np.lexsort((-target_value, target_query))
+    first = np.searchsorted(target_query[order], np.append(asked, len(query_start))).astype(np.int64)
+    value = np.ascontiguousarray(target_value[order] * (2.0 if distance == "cosine" else 1.0), np.float64)
+    bounds = np.searchsorted(np.sort(pool_position), limits[asked], side="left").astype(np.int64)
+    counts = np.zeros((2, len(value), limits.shape[1]), np.int64)
+    with make_team(rows, pool, distance) as team:
+        scores = Scores(rows, pool[layout.rows], distance, team, collapse=False)
+        repeated = find_distinct(scores.b, team)
+        same = np.zeros(0, np.int64) if repeated is None else repeated.row_of
+        block: list[Any] = []
+        kept: list[Any] = [None, None]
+
+        def on_rows(u: int, _: int) -> None:
+            block[:] = layout.block(u)
+
+        def visit(tile: Any) -> int:
+            group = int(np.searchsorted(start, tile.first_query))
+            known = (scores.largest, scores.dtype)
+            if kept[0] != known:
+                kept[:] = [known, _slack(scores)]
+            slack, plain = kept[1]
+            count = group_ranks(scores.dtype, scores.row_dtype)
+            state = (start, group, first, value, slack, plain, bounds)
+            return int(count(*tile, *state, *block, same, *counts))
+
+        scores.run(
+            visit,
+            free=8.0,
+            targets=len(value) / len(asked),
+            on_rows=on_rows,
+            blocks=layout.blocks,
+            cuts=start,
+        )
+    back = np.empty((2, *counts.shape[1:]), np.int64)
+    back[:, order] = counts
+    return back[0], back[1]
+
+
+def _slack(scores: Scores) -> tuple[NDArray[np.float64], bool]:
+    """What adding its offset may round in a score, query by query; whether that is nothing.
+
+    With A and B the norms of both rows and u the unit roundoff, the offset A^2/2 is rounded (u A^2/2), and so
+    is its sum with a score of at most B^2/2 + (1 + g) A B (see `band`): together below 2 u (A + B)^2. Sums
+    of whole numbers are half of a squared distance, exact in float32 up to 2^23.
+    """
+    if scores.kind != "l2":
+        return np.zeros(len(scores.a)), True
+    most = (scores.norm + scores.largest) ** 2
+    if scores.exact:
+        return np.ones(len(most)), bool(0.5 * most.max() <= 2.0**23)
+    unit = FLOAT32_UNIT if scores.dtype == np.float32 else FLOAT64_UNIT
+    return 2.0 * unit * (1.0 + 1e-9) * most + 2.0**-120, False
+
+
+class _Layout:
+    """Pool groups in the order of their positions, cut into blocks; in each, first rows before other rows."""
+
+    def __init__(self, pool_start: Ints, position: Ints) -> None:
+        order = np.argsort(position, kind="stable")
+        size = np.diff(pool_start)[order]
+        ends = np.cumsum(size)
+        rows, self.blocks, self._facts = [], [], {}
+        g, at = 0, 0
+        while g < len(order):
+            stop = max(g + 1, int(np.searchsorted(ends, at + tiles.TILE_COLUMNS, side="right")))
+            lead, more = pool_start[:-1][order[g:stop]], size[g:stop] - 1
+            rows += [lead, _expand(lead + 1, more)]
+            extra = np.append(0, np.cumsum(more)).astype(np.int64)
+            self._facts[at] = (stop - g, g, extra)
+            self.blocks.append((at, int(ends[stop - 1])))
+            g, at = stop, int(ends[stop - 1])
+        self.rows = np.concatenate(rows)
+
+    def block(self, u: int) -> tuple[int, int, Ints]:
+        """Groups of the block that begins with row u, groups before it, and where their other rows begin."""
+        return self._facts[u]
+
+
+def _by_rows(
+    queries: Any, query_start: Any, pool: Any, pool_start: Any, pool_position: Any, target_query: Any,
+    target_value: Any, distance: str, limits: Any,
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """Counts for a device that has the kernels of rows alone.
+
     Groups of one row on both sides, nearly all of them, go through `rank_counts`; the rest is evaluated pair
     by pair.
     """
     lt = np.zeros((len(target_query), limits.shape[1]), np.int64)
     eq = np.zeros_like(lt)
-    if len(target_query) == 0 or len(pool_start) < 2:
-        return RankCounts(lt, eq, np.zeros_like(lt))
     one_query, one_pool = np.diff(query_start) == 1, np.diff(pool_start) == 1
     easy = one_query[target_query]
     if easy.any() and one_pool.any():
@@ -78,8 +188,8 @@ def group_rank_counts(
         rows = pool_start[:-1][one_pool][order]
         bounds = np.searchsorted(pool_position[one_pool][order], limits[chosen], side="left")
         found = rank_counts(
-            np.asarray(queries)[query_start[:-1][chosen]],
-            np.asarray(pool)[rows],
+            queries[query_start[:-1][chosen]],
+            pool[rows],
             rank[target_query[easy]],
             target_value[easy],
             np.zeros(int(easy.sum()), np.int64),
@@ -91,7 +201,7 @@ def group_rank_counts(
         eq[easy] += found.eq
     _direct(queries, query_start, pool, pool_start, pool_position, target_query, target_value, distance,
             limits, one_query, one_pool, lt, eq)  # fmt: skip
-    return RankCounts(lt, eq, np.zeros_like(lt))
+    return lt, eq
 
 
 def _direct(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -114,18 +114,21 @@ def _largest(a: Any, b: Any, centre: Any, team: Team) -> tuple[float, bool]:
 class Scores:
     """Scores of `queries` against the distinct rows of `pool`; `run` shows them tile by tile."""
 
-    def __init__(self, queries: NDArray[Any], pool: NDArray[Any], distance: str, team: Team) -> None:
+    def __init__(
+        self, queries: NDArray[Any], pool: NDArray[Any], distance: str, team: Team, *, collapse: bool = True
+    ) -> None:
         check_shapes(queries, pool, distance, names=("queries", "pool rows"))
         self.team, self.kind = team, {"l2": "l2", "cosine": "l2", "hamming": "hamming"}.get(distance, "l1")
         self.distinct: Distinct | None = None
+        self.largest = 0.0
         self._part: tuple[Any, Any, float] | None = None
-        small = distance == "l2" and team.size == 1 and len(pool) <= TILE_COLUMNS
+        small = collapse and distance == "l2" and team.size == 1 and len(pool) <= TILE_COLUMNS
         if small and self._enter_small(queries, pool):
             return
         a, b = prepare(queries, distance, name="queries"), prepare(pool, distance, name="pool")
         if a.dtype != b.dtype:
             a, b = a.astype(np.float64), b.astype(np.float64)
-        self.distinct = find_distinct(b, team)
+        self.distinct = find_distinct(b, team) if collapse else None
         self.a, self.b = a, b if self.distinct is None else b[self.distinct.first]
         if self.kind == "l2":
             self._enter(make_frame(self.a, self.b, team))
@@ -172,22 +175,34 @@ class Scores:
         self.left, _, square = frame.project(self.a, self.team)
         self.beta, self.norm = 0.5 * square, np.sqrt(square)
 
-    def run(self, visit: Visit, *, free: float, targets: float = 1.0, on_rows: Any = None) -> None:
+    def run(
+        self,
+        visit: Visit,
+        *,
+        free: float,
+        targets: float = 1.0,
+        on_rows: Any = None,
+        blocks: Sequence[tuple[int, int]] | None = None,
+        cuts: NDArray[np.int64] | None = None,
+    ) -> None:
         """Show every tile to `visit` (which returns how many reference sums it took), in row order.
 
         Above `free` sums a query plus one percent of the tile (times `targets`), float32 tells too little
-        about these rows and the following tiles come from a float64 product.
+        about these rows and the following tiles come from a float64 product. `blocks` are the rows of each
+        tile, and `cuts`, ascending from 0 to the number of queries, where queries may be parted; anywhere by
+        default.
         """
+        n = len(self.b)
         # A team of one on a machine with more leaves the splitting of products to BLAS; see `make_team`.
         with one_blas_thread() if self.team.size == get_threads() else nullcontext():
-            for u in range(0, len(self.b), TILE_COLUMNS):
-                rows = self.b[u : u + TILE_COLUMNS]
+            for u, end in blocks or [(u, min(u + TILE_COLUMNS, n)) for u in range(0, n, TILE_COLUMNS)]:
+                rows = self.b[u:end]
                 if on_rows is not None:
                     on_rows(u, u + len(rows))
                 share = free + AMBIGUOUS_SHARE * targets * len(rows)
-                self._run_rows(rows, u, visit, share)
+                self._run_rows(rows, u, visit, share, cuts)
 
-    def _run_rows(self, rows: NDArray[Any], u: int, visit: Visit, share: float) -> None:
+    def _run_rows(self, rows: NDArray[Any], u: int, visit: Visit, share: float, cuts: Any) -> None:
         """Show the tiles of one block of rows, stripe of queries by stripe."""
         part = self._project(rows)
         most = max(
@@ -197,6 +212,9 @@ class Scores:
         if len(self.a) >= 32 * self.team.size:
             count = -(-count // self.team.size) * self.team.size
         stripes = equal_parts(len(self.a), count)
+        if cuts is not None:
+            ends = np.unique(cuts[np.searchsorted(cuts, [stop for _, stop in stripes])])
+            stripes = list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
         # The first stripes tell whether this format will do for the others.
         for some in (stripes[: self.team.size], stripes[self.team.size :]):
 
@@ -215,7 +233,8 @@ class Scores:
         if self.kind != "l2":
             return rows, np.zeros(len(rows), self.dtype), 0.0
         right, half, square = self.frame.project(rows, self.team)
-        return right, half, float(np.sqrt(square.max()))
+        self.largest = float(np.sqrt(square.max()))
+        return right, half, self.largest
 
     def _show(self, part: Any, rows: Any, q: int, stop: int, u: int, visit: Visit) -> int:
         right, half, norm = part
