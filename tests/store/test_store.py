@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -201,15 +202,55 @@ def test_records_keep_bits_shapes_and_header(tmp_path: Path) -> None:
         "wide": rng.integers(0, 9, (5, 3)),
         "flag": np.array([True, False, True, True, False]),
         "small": rng.integers(0, 9, 5).astype(np.int16),
+        "odd": np.array([np.nan, -np.inf, np.inf, -0.0, 1e-45], np.float32),
+        "sliced": np.arange(20, dtype=np.uint8)[3:18:3],
+        "half": np.arange(5, dtype=np.float16),
+        "name": np.array(["a", "b", "", "ä", "e"], object),
     }
+    kinds = {"i1": 1, "i4": 2, "i8": 3, "u2": 4, "u4": 5, "u8": 6, "f8": 7}
+    columns |= {code: np.full(5, value, code) for code, value in kinds.items()}
+    written = Records("rank", columns, {"scene": "v_x", "n": 5, "at": (1, 2)})
+    numbers = Records("rank", {k: v for k, v in columns.items() if k != "name"}, written.meta)
+    nothing = Records("rank", {"x": np.empty(0, np.int32), "y": np.empty((0, 3))}, {})
     with Store.open(tmp_path / "s") as store:
-        store.records.put("ab12", Records("rank", columns, {"scene": "v_x", "n": 5}))
-        back = store.records.get("ab12")
-    assert back.kind == "rank"
-    assert back.meta == {"scene": "v_x", "n": 5}
-    for name, column in columns.items():
-        assert back[name].dtype == column.dtype
-        np.testing.assert_array_equal(back[name], column)
+        for key, records in {"ab12": written, "cd34": numbers, "ef56": nothing}.items():
+            store.records.put(key, records)
+            for back in (store.records.get(key), store.records.get(key)):  # from memory, from the file
+                assert back.kind == "rank"
+                assert back.meta == ({"scene": "v_x", "n": 5, "at": [1, 2]} if records.meta else {})
+                assert list(back.columns) == list(records.columns)
+                for name, column in records.columns.items():
+                    assert (back[name].dtype, back[name].shape) == (column.dtype, column.shape)
+                    np.testing.assert_array_equal(back[name], column)
+
+
+def test_records_are_written_and_read_without_pandas(tmp_path: Path) -> None:
+    program = f"""
+import sys
+import numpy as np
+from pathlib import Path
+from tiepoint.model.records import Records
+from tiepoint.store.records import RecordStore
+store = RecordStore(Path({str(tmp_path)!r}))
+store.put("ab12", Records("pair", {{"d": np.arange(3.0), "w": np.ones((3, 2), np.int16)}}))
+assert store.get("ab12")["w"].shape == (3, 2)
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_features_that_are_replaced_or_removed_are_seen(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        cache = store.features
+        cache.put("ab12", {"values": np.zeros((4, 2)), "valid": np.array([True, False, True, False])})
+        assert ("ab12" in cache, cache.failed("ab12"), cache.failed("none")) == (True, 2, 0)
+        first = cache.content("ab12")
+        shutil.rmtree(cache.folder("ab12"))
+        assert "ab12" not in cache
+        assert cache.meta("ab12") is None
+        cache.put("ab12", {"values": np.ones((3, 2)), "valid": np.ones(3, bool)})
+        assert cache.content("ab12") != first
+        assert cache.failed("ab12") == 0
 
 
 def test_damaged_records_are_a_sentence(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -60,19 +61,34 @@ def hash_file(path: str | Path) -> str:
 
     A missing or unreadable file is an `InputError`.
     """
-    p = Path(path)
+    p = os.fspath(path)
     try:
-        stat = p.stat()
-        key = (str(p.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ino)
+        stat = os.stat(p)
+        key = (_resolved(p), stat.st_size, stat.st_mtime_ns, stat.st_ino)
         if key not in _memo:
             digest = hashlib.sha256()
-            with p.open("rb") as f:
+            with open(p, "rb") as f:
                 while chunk := f.read(_CHUNK):
                     digest.update(chunk)
             _memo[key] = digest.hexdigest()
         return _memo[key]
     except OSError as e:
         raise InputError(f"cannot read {p}: {e.strerror or e}") from e
+
+
+def _resolved(path: str) -> str:
+    """The path without links; its folders are looked up once, as thousands of files share them."""
+    if os.path.islink(path):
+        return os.path.realpath(path)
+    folder, name = os.path.split(path)
+    if name in ("", ".", ".."):
+        return os.path.realpath(path)
+    return os.path.join(_real_folder(os.path.abspath(folder)), name)
+
+
+@lru_cache(maxsize=4096)
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder)
 
 
 def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int = 1 << 30) -> str:

@@ -12,8 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..methods.base import Method
 from ..model.cores import cores
 from ..model.errors import UnitError
@@ -150,9 +148,7 @@ class Context:
             seconds += float(meta.get("time_s", 0.0))
             shapes = meta["arrays"]
             total += int(shapes["values"][0]) if "values" in shapes else 0
-            if "values" in shapes and "valid" in shapes:
-                valid = np.asarray(self.features.get(key)["valid"], bool)
-                failed += int(valid.size - np.count_nonzero(valid))
+            failed += self.features.failed(key)
         return FeatureSummary(seconds, total, failed)
 
     def content(self) -> str:

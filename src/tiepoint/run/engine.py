@@ -249,7 +249,7 @@ def work(
     keys = context.feature_keys
     if context.unkept is None:
         take_over_features(context.features, context.method, {keys[n]: i for n, i in context.items.items()})
-    missing = {name: (name, key) for name, key in keys.items() if context.features.meta(key) is None}
+    missing = {name: (name, key) for name, key in keys.items() if key not in context.features}
     # Looking up goes on to the end to list all problems; what computes is stopped after those that are shown.
     patience = SHOWN if context.method.reads_payload else None
     make_features(context, missing, recipe, pool, progress, patience, PARALLEL_WORTH_S)

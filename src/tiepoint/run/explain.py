@@ -62,7 +62,7 @@ class Reopened:
     def check_features(self, items: Iterable[str]) -> None:
         """Refuse items whose features are not in the store any more."""
         keys, names = self.context.feature_keys, list(items)
-        missing = [name for name in names if self.context.features.meta(keys[name]) is None]
+        missing = [name for name in names if keys[name] not in self.context.features]
         if missing:
             what = f"{len(missing)} of {len(names)} items" if len(names) > 1 else missing[0]
             example = f", for example {missing[0]}" if len(names) > 1 else ""

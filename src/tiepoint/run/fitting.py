@@ -152,7 +152,7 @@ def _arrays(method: Method, item: Item, own: str | None, source: OpenTask, cache
     key = feature_key(method, own, item)
     if own is not None:
         take_over_features(cache, method, {key: item})
-        if cache.meta(key) is not None:
+        if key in cache:
             return cache.get(key)
     arrays = method.extract(item, source.read(item.key) if method.reads_payload else None)
     if own is not None:

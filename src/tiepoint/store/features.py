@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,16 @@ from .atomic import atomic_folder
 
 @dataclass(frozen=True)
 class FeatureCache:
-    """Arrays by key under a folder. Entries are immutable; a key is written once."""
+    """Arrays by key under a folder. Entries are immutable; a key is written once.
+
+    Headers that were read are remembered as long as their files stay the same.
+    """
 
     root: Path
+    _headers: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    _failed: dict[str, tuple[dict[str, Any], int]] = field(default_factory=dict, repr=False, compare=False)
 
     def folder(self, key: str) -> Path:
         """Where the arrays of a key are."""
@@ -31,11 +39,31 @@ class FeatureCache:
 
     def meta(self, key: str) -> dict[str, Any] | None:
         """Header of an entry (content hash, time, sizes), None if there is no entry."""
-        path = self.folder(key) / "meta.json"
+        path = f"{self.root}/{key[:2]}/{key}/meta.json"
         try:
-            return json.loads(path.read_text())
+            found = os.stat(path)
+            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+            known = self._headers.get(key)
+            if known is None or known[0] != stamp:
+                with open(path, "rb") as file:
+                    known = self._headers[key] = (stamp, json.loads(file.read()))
         except FileNotFoundError:
             return None
+        return known[1]
+
+    def __contains__(self, key: str) -> bool:
+        return os.path.exists(f"{self.root}/{key[:2]}/{key}/meta.json")
+
+    def failed(self, key: str) -> int:
+        """How many descriptors of an entry are marked as failed."""
+        meta = self.meta(key)
+        if meta is None or not {"values", "valid"} <= set(meta["arrays"]):
+            return 0
+        known = self._failed.get(key)
+        if known is None or known[0] is not meta:
+            valid = np.asarray(self.get(key)["valid"], bool)
+            known = self._failed[key] = (meta, int(valid.size - np.count_nonzero(valid)))
+        return known[1]
 
     def content(self, key: str) -> str | None:
         """Content hash of the arrays of a key, None if there is no entry."""

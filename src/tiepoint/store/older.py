@@ -105,7 +105,7 @@ def _changed_libraries(config: Config) -> Iterator[str]:
 def take_over_features(cache: FeatureCache, method: Method, items: Mapping[str, Item]) -> None:
     """Rename features that an older version made; `items` are those wanted, by the key of their features."""
     for key, item in items.items():
-        if cache.meta(key) is not None:
+        if key in cache:
             continue
         for own in old_keys(method.config, method.of_item(item)):
             old = cache.folder(hash_json(["features", own, item.content]))

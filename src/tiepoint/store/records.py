@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,28 @@ from .atomic import atomic_file
 _HEADER = b"tiepoint"
 _LARGE = 1 << 20
 """Bytes from which several threads read a file faster than one."""
+_HELD = 256 << 20
+"""Bytes of records just written that are held until they are read, which is what scoring does next."""
+_NUMBERS = {
+    "double": "f8", "float": "f4", "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8",
+    "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8",
+}  # fmt: skip
+"""Arrow's names of types whose buffers are those of NumPy. Converting by Arrow's own means imports pandas."""
 
 
 @dataclass(frozen=True)
 class RecordStore:
-    """Parquet files by key under a folder. Files are immutable; a key is written once."""
+    """Parquet files by key under a folder. Files are immutable; a key is written once.
+
+    With `hold`, what was just written is given back from memory once, if it is read while there is room.
+    """
 
     root: Path
+    hold: bool = False
+    _held: dict[str, tuple[tuple[int, int, int], Records]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def path(self, key: str) -> Path:
         """File of a key."""
@@ -40,7 +56,7 @@ class RecordStore:
         names, columns = [], []
         for name, values in records.columns.items():
             array = np.ascontiguousarray(values)
-            flat = pa.array(array.reshape(-1))
+            flat = _to_arrow(array.reshape(-1))
             if array.ndim == 2:
                 flat = pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
             names.append(name)
@@ -49,6 +65,21 @@ class RecordStore:
         table = pa.Table.from_arrays(columns, names=names).replace_schema_metadata({_HEADER: header})
         with atomic_file(self.path(key)) as temporary:
             pq.write_table(table, temporary, compression="zstd")
+        if self.hold:
+            self._hold(key, Records(records.kind, records.columns, json.loads(header)["meta"]))
+
+    def _hold(self, key: str, records: Records) -> None:
+        """Hold what reading would give, if there is room: plain numbers come back as they are."""
+        if any(np.asarray(c).dtype.kind not in "biuf" for c in records.columns.values()):
+            return
+        with self._lock:
+            if sum(r.size_bytes for _, r in self._held.values()) + records.size_bytes <= _HELD:
+                self._held[key] = (self._stamp(key), records)
+
+    def _stamp(self, key: str) -> tuple[int, int, int]:
+        """What tells the file of a key from another in its place."""
+        found = self.path(key).stat()
+        return found.st_size, found.st_mtime_ns, found.st_ino
 
     def get(self, key: str) -> Records:
         """Records of a key; a missing or damaged file is a `StoreError`."""
@@ -56,7 +87,11 @@ class RecordStore:
         import pyarrow.parquet as pq
 
         path = self.path(key)
+        with self._lock:
+            held = self._held.pop(key, None)
         try:
+            if held is not None and held[0] == self._stamp(key):
+                return held[1]
             # `read_table` would look for a dataset first, which takes longer than reading one file.
             with pq.ParquetFile(path) as file:
                 table = file.read(use_threads=path.stat().st_size > _LARGE)
@@ -66,14 +101,36 @@ class RecordStore:
             ) from e
         header = json.loads(table.schema.metadata[_HEADER])
         columns: dict[str, Any] = {}
-        for field, column in zip(table.schema, table.columns, strict=True):
+        for known, column in zip(table.schema, table.columns, strict=True):
             combined = column.combine_chunks()
             if isinstance(combined, pa.ChunkedArray):
                 combined = pa.concat_arrays(combined.chunks) if combined.num_chunks else combined
-            if pa.types.is_fixed_size_list(field.type):
-                width = field.type.list_size
-                flat = np.asarray(combined.flatten().to_numpy(zero_copy_only=False))
-                columns[field.name] = flat.reshape(len(combined), width)
+            if pa.types.is_fixed_size_list(known.type):
+                width = known.type.list_size
+                flat = _to_numpy(combined.flatten())
+                columns[known.name] = flat.reshape(len(combined), width)
             else:
-                columns[field.name] = combined.to_numpy(zero_copy_only=False)
+                columns[known.name] = _to_numpy(combined)
         return Records(header["kind"], columns, header["meta"])
+
+
+def _to_arrow(array: np.ndarray[Any, Any]) -> Any:
+    """A flat array as Arrow's, without a copy where it holds numbers."""
+    import pyarrow as pa
+
+    name = next((n for n, code in _NUMBERS.items() if array.dtype == np.dtype(code)), None)
+    if name is None:
+        return pa.array(array)
+    kind = getattr(pa, {"double": "float64", "float": "float32"}.get(name, name))()
+    return pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(array)])
+
+
+def _to_numpy(array: Any) -> np.ndarray[Any, Any]:
+    """The values of Arrow's array, without a copy where they are numbers."""
+    code = _NUMBERS.get(str(array.type))
+    if code is None or array.null_count:
+        return np.asarray(array.to_numpy(zero_copy_only=False))
+    if not len(array):
+        return np.empty(0, code)
+    size = np.dtype(code).itemsize
+    return np.frombuffer(array.buffers()[1], code, len(array), array.offset * size)

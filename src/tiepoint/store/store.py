@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -189,15 +190,15 @@ class Store:
             )
         return version
 
-    @property
+    @cached_property
     def features(self) -> FeatureCache:
         """The feature cache."""
         return FeatureCache(self.root / "features")
 
-    @property
+    @cached_property
     def records(self) -> RecordStore:
         """The records."""
-        return RecordStore(self.root / "records")
+        return RecordStore(self.root / "records", hold=True)
 
     @property
     def values(self) -> ValueStore:

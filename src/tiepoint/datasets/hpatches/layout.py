@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from ...formats.hpatches.patch_strip import StripHeader, read_strip_header
@@ -28,6 +30,7 @@ class Layout:
     problems: list[str] = field(default_factory=list)
 
 
+@lru_cache(maxsize=1024)
 def image_order(name: str) -> tuple[int, int, str]:
     """Sort key of images: ref, then easy, hard, tough by number, then any other by name.
 
@@ -53,7 +56,7 @@ def scan_folder(root: Path) -> Layout:
         layout.problems.append("the folder does not exist")
         return layout
     folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
-    found = {p.name: sorted(p.glob("*.png"), key=lambda f: image_order(f.stem)) for p in folders}
+    found = {p.name: sorted(_pngs(p), key=lambda f: image_order(f.stem)) for p in folders}
     named = {name for name in found if kind_of(name) != "other"}
     sequences = {name: files for name, files in found.items() if files}
     misplaced = _misplaced(root, folders, sequences)
@@ -67,11 +70,30 @@ def scan_folder(root: Path) -> Layout:
             layout.problems.append(f"{sequence}: a sequence name must not have a dot")
         for path in files:
             try:
-                strips[path.stem] = read_strip_header(path)
+                strips[path.stem] = _header(path)
             except FormatError as e:
                 layout.problems.append(f"{sequence}/{path.name}: {e.reason}")
     _compare(layout, {name: {f.stem for f in files} for name, files in sequences.items()})
     return layout
+
+
+_headers: dict[tuple[str, int, int, int], StripHeader] = {}
+"""Headers that this process has read, by path, size, time and inode: tasks of one command share a dataset."""
+
+
+def _header(path: Path) -> StripHeader:
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return read_strip_header(path)  # says what is wrong
+    key = (str(path), stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    if key not in _headers:
+        _headers[key] = read_strip_header(path)
+    return _headers[key]
+
+
+def _pngs(folder: Path) -> list[Path]:
+    return [folder / name for name in os.listdir(folder) if name.endswith(".png")]
 
 
 def _misplaced(root: Path, folders: list[Path], sequences: dict[str, list[Path]]) -> str | None:

@@ -168,9 +168,9 @@ class HPatchesDataset:
         if self._pack is not None:
             self._known(sequence, image)
             return Item(f"{sequence}/{image}", self._pack.strips[f"{sequence}/{image}"].content, n)
-        if self.has_patches:
-            return Item(f"{sequence}/{image}", hash_file(self.path(sequence, image)), n)
         self._known(sequence, image)
+        if self.has_patches:
+            return Item(f"{sequence}/{image}", hash_file(f"{self.root}/{sequence}/{image}.png"), n)
         return Item(f"{sequence}/{image}", hash_json(["no patches", sequence, image, n]), n)
 
     def items(self, keys: Iterable[str]) -> list[Item]:
