@@ -403,7 +403,8 @@ def brief_part(folder: Path, given: argparse.Namespace) -> None:
     print(
         f"decoding and describing {len(files)} strips: {alone:.2f} s of processor time, over {cores()} cores "
         f"{share:.2f} s\n"
-        f"features of brief, opened, hashed, written: {own:.2f} s, {own / share:.2f} times that; processor {spent:.2f} s\n"
+        f"features of brief, opened, hashed, written: {own:.2f} s, {own / share:.2f} times that "
+        f"(processor {spent:.2f} s)\n"
         f"tiepoint run brief on matching: {whole:.2f} s\n"
         f"a second task (retrieval) compares after {until:.2f} s"
     )
