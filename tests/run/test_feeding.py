@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from tiepoint.formats.hpatches.patch_strip import read_strip
 from tiepoint.methods.base import Finish, Method
+from tiepoint.methods.resolve import resolve
 from tiepoint.model.errors import FormatError, InputError, ProblemsError, UnitError
 from tiepoint.model.units import Arrays, Item
 from tiepoint.run import feeding
@@ -279,3 +281,27 @@ def test_methods_that_threads_serve_start_no_workers(context: Context, patches: 
         feeding.Feeding(own).run(missing(own), lambda: None, None)
         for folder in context.features.root.iterdir():
             shutil.rmtree(folder)
+
+
+def test_opencv_descriptors_are_the_same_in_threads() -> None:
+    pytest.importorskip("cv2")
+    rng = np.random.default_rng(0)
+    strips = [rng.integers(0, 256, (6, 65, 65)).astype(np.uint8) for _ in range(8)]
+    for name in ("brief", "sift", "orb", "brisk", "latch"):
+        method = resolve(name, family="patches")
+        assert method.thread_safe
+        items = [Item(f"v_a/e{i}", str(i), 6) for i in range(8)]
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(method.extract, items, strips))
+        for item, strip, arrays in zip(items, strips, found, strict=True):
+            assert arrays["values"].tobytes() == method.extract(item, strip)["values"].tobytes()
+    assert not resolve("vlfeat-sift", family="patches").thread_safe
+
+
+def test_what_users_derive_from_ours_is_not_taken_for_thread_safe() -> None:
+    opencv = pytest.importorskip("tiepoint.methods.patches.opencv")
+
+    class Subclass(opencv.Brief):  # type: ignore[name-defined,misc]
+        """Somebody's class, which may keep anything in itself."""
+
+    assert not resolve(Subclass(), family="patches").thread_safe
