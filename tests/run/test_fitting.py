@@ -9,8 +9,10 @@ import pytest
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.model.errors import InputError, ProblemsError
+from tiepoint.run import engine
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.fitting import load_transform
+from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store
 
 SCENES = {"v_a": 70, "v_b": 60, "i_c": 65, "i_d": 75, "v_e": 50, "i_f": 55}
@@ -89,6 +91,42 @@ def test_the_kept_fit_is_used_again_and_by_workers(data, tmp_path, monkeypatch):
     assert third.manifest.method.fitted[0]["hash"] == first.manifest.method.fitted[0]["hash"]
     other = go(data, tmp_path / "t", "resize+zca?clip=0.1", jobs=2)
     assert [s["value"] for s in other.stored.scores] == [s["value"] for s in first.stored.scores]
+
+
+MINE = """
+import threading
+from pathlib import Path
+
+class Mine:
+    def __init__(self):
+        self.lock = threading.Lock()  # nothing that a key can be made of
+
+    def describe(self, patches):
+        with Path(__file__).with_name("log").open("a") as log:
+            log.write("x")
+        return patches.reshape(len(patches), -1)[:, ::3] + 1.0
+"""
+
+
+def test_a_method_that_cannot_be_kept_is_fitted_once_a_command(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "efficiency", lambda context, root: {})
+    (tmp_path / "mine.py").write_text(MINE)
+    log = tmp_path / "log"
+    asked = ["run", f"{tmp_path / 'mine.py'}:Mine+zca?clip=0.1", "--data", str(data), "--split", "a"]
+    asked += ["--tasks", str(data / "tasks"), "--jobs", "1"]
+    tasks = ("hpatches/matching", "hpatches/verification")
+    found = {}
+    for name, commands in {"together": [",".join(tasks)], "apart": tasks}.items():
+        for task in commands:
+            assert tiepoint([*asked, "--task", task, "--store", str(tmp_path / name)]) == 0
+            assert log.read_text() == "x" * 20  # eight images of training, twelve of the test
+            log.unlink()
+        with Store.open(tmp_path / name, mode="read") as store:
+            runs = load_runs(store)
+        scores = [(r.task, s["metric"], s["group"], s["value"]) for r in runs for s in r.scores]
+        found[name] = sorted(scores)
+    assert found["together"] == found["apart"]
+    assert not (tmp_path / "together" / "transforms").exists()
 
 
 def test_a_split_without_training_sequences_is_refused(data, tmp_path):

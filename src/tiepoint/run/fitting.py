@@ -15,6 +15,7 @@ from ..methods.base import Method
 from ..methods.legacy_keys import old_fit_keys, old_keys
 from ..methods.normalise import FitRequest, FittedTransform
 from ..model.errors import InputError, joined
+from ..model.hashing import hash_json
 from ..model.units import Arrays, Item
 from ..store.atomic import atomic_file
 from ..store.features import FeatureCache
@@ -52,6 +53,9 @@ class Fitting:
     training image, the transform and its revision. Where it is not in `earnest`, it only looks
     whether all a fit needs is there, and gives a transform that is never applied; `opened` may then be None,
     for a task that could not be opened.
+
+    Fits of a method that cannot be identified live as long as the command: in `made`, which its tasks share,
+    under what the method is called there (`called`).
     """
 
     opened: OpenTask | None
@@ -60,6 +64,8 @@ class Fitting:
     earnest: bool = True
     log: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    called: str = ""
+    made: dict[str, FittedTransform] = field(default_factory=dict)
     _folder: FolderTraining | None = None
 
     def in_earnest(self) -> Fitting:
@@ -81,12 +87,15 @@ class Fitting:
         own = [[key, item.content] for key, item in zip(keys, items, strict=True)]
         path = self.root / "transforms" / f"{request.key(own)}.npz"
         kept = all(key is not None for key in keys)
-        made = load_transform(path) if kept and path.is_file() else None
+        passing = hash_json([self.called, method.family, dict(method.config), path.name])
+        made = load_transform(path) if kept and path.is_file() else self.made.get(passing)
         if made is None:
             made = self._older(method, request, items)
             made = made or request.fit(self._values(method, items, keys, source))
             if kept:
                 save_transform(path, made)
+            else:
+                self.made[passing] = made
         sequences = list(dict.fromkeys(item.key.rpartition("/")[0] for item in items))
         entry = {"transform": request.name, "hash": made.hash, "images": request.images}
         kept_in = {"file": f"transforms/{path.name}"} if kept else {}

@@ -153,6 +153,7 @@ class _Desk:
         self.shared: dict[str, _Ready] = {}
         self.ready: dict[tuple[str, str], _Ready] = {}
         self.datasets: dict[Path, Sequence[Item]] = {}
+        self.fits: dict[str, Any] = {}
 
     def open(self, request: Request, check: Callable[[Task], None] | None) -> None:
         """Load and open the task of a request."""
@@ -185,7 +186,8 @@ class _Desk:
             ready.items.update({i.key: i for i in self._items(request, task, opened, ready.method)})
 
     def _ready(self, request: Request, task: Task, opened: OpenTask | None) -> _Ready:
-        fit = Fitting(opened, self.root, fit_on=request.fit_on, earnest=False)
+        called, made = method_key(request), self.fits
+        fit = Fitting(opened, self.root, request.fit_on, earnest=False, called=called, made=made)
         method = _resolve(request, task, self.root, fit)
         if task.family == "keypoints":
             from ..methods.keypoints.spec import sides_used

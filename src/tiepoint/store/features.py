@@ -83,7 +83,7 @@ class FeatureCache:
 
     def get(self, key: str) -> Mapping[str, NDArray[Any]]:
         """The arrays of a key, memory-mapped read-only. A missing key is a KeyError."""
-        folder = self.folder(key)
+        folder = f"{self.root}/{key[:2]}/{key}"
         meta = self.meta(key)
         if meta is None:
             raise KeyError(key)

@@ -176,8 +176,10 @@ class HPatchesDataset:
     def items(self, keys: Iterable[str]) -> list[Item]:
         """The items of keys ``SEQ/IM``; strips that were not hashed before are hashed in several threads."""
         wanted = list(keys)
+        size = max(1, len(wanted) // (8 * cores()))  # most are known, and quicker than handing them out
+        parts = [wanted[i : i + size] for i in range(0, len(wanted), size)]
         with ThreadPoolExecutor(cores()) as threads:
-            return list(threads.map(self.item, wanted))
+            return [item for own in threads.map(lambda p: [self.item(k) for k in p], parts) for item in own]
 
     def read(self, key: str) -> NDArray[np.uint8]:
         """Patches of an image by its key ``SEQ/IM``."""
