@@ -16,6 +16,8 @@ from .torch_scan import MOST_CANDIDATES, Scores, Tile, above, below
 
 SPARSE = 24
 """Where fewer than one score in so many can matter to any target, those are looked at one by one."""
+FEW = 1 << 16
+"""So many are in any case."""
 ROOT_SLACK = 2.0**-50
 """Rounding of a square and of a square root, with room to spare."""
 Array = NDArray[Any]
@@ -79,7 +81,7 @@ class _Counter:
         count = int(mask.sum())
         if count == 0:
             return
-        if count <= max(mask.numel() // SPARSE, 1 << 16):
+        if count <= max(mask.numel() // SPARSE, FEW):
             found = mask.nonzero()
             self._one_by_one(tile, low, high, found[:, 0], found[:, 1])
         else:
