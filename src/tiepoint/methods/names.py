@@ -3,10 +3,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..model.errors import InputError, UnknownNameError
 from ..model.registry import PLUGGED, Entry, Registry
 
 FAMILIES = ("patches", "keypoints", "dense", "pairs")
+
+
+_PATCH_NETWORKS = {
+    "hardnet": ("HardNet", "github.com/DagnyT/hardnet"),
+    "hardnet8": ("HardNet8", "cmp.felk.cvut.cz/~mishkdmy/hardnet8v2.pt"),
+    "hynet": ("HyNet", "github.com/ducha-aiki/Key.Net-Pytorch"),
+    "sosnet": ("SOSNet", "github.com/yuruntian/SOSNet"),
+    "tfeat": ("TFeat", "github.com/vbalnt/tfeat"),
+}
+"""By name, what kornia calls a network and where its weights are."""
+
+_NON_COMMERCIAL = "whose licence allows non-commercial use only"
+_OTHERS = {
+    "l2net": ("patches", "github.com/yuruntian/L2-Net"),
+    "superpoint": ("keypoints", f"Magic Leap (SuperPointPretrainedNetwork), {_NON_COMMERCIAL}"),
+    "disk": ("keypoints", "github.com/cvlab-epfl/disk"),
+    "aliked": ("keypoints", "github.com/Shiaoming/ALIKED"),
+    "alike": ("keypoints", "github.com/Shiaoming/ALIKE"),
+    "d2net": ("keypoints", "github.com/mihaidusmanu/d2-net"),
+    "r2d2": ("keypoints", f"github.com/naver/r2d2, {_NON_COMMERCIAL}"),
+    "dedode": ("keypoints", "github.com/Parskatt/DeDoDe"),
+    "superglue": ("pairs", f"Magic Leap (SuperGluePretrainedNetwork), {_NON_COMMERCIAL}"),
+    "lightglue": ("pairs", "github.com/cvg/LightGlue"),
+    "loftr": ("pairs", "github.com/zju3dv/LoFTR"),
+    "eloftr": ("pairs", "github.com/zju3dv/EfficientLoFTR"),
+    "roma": ("pairs", "github.com/Parskatt/RoMa"),
+    "dkm": ("pairs", "github.com/Parskatt/DKM"),
+    "mast3r": ("pairs", f"github.com/naver/mast3r, {_NON_COMMERCIAL}"),
+    "dust3r": ("pairs", f"github.com/naver/dust3r, {_NON_COMMERCIAL}"),
+}
+"""Networks that are run from their authors' code: what they are for, and where their weights are."""
+_VISMATCH = {"lightglue": "superpoint-lightglue", "superpoint": "superpoint-lightglue"}
+
+
+def unknown_method(what: str, name: str, family: str | None, known: Iterable[str]) -> InputError:
+    """The error for a name that is not registered; of a known network it says how that is had.
+
+    >>> print(unknown_method("method", "HardNet", "patches", []))
+    'HardNet' is a network, whose weights are not part of this package: write kornia:HardNet?weights=FILE \
+(weights: github.com/DagnyT/hardnet)
+    >>> print(unknown_method("method", "sfit", "patches", ["sift"]))
+    unknown method 'sfit'; did you mean 'sift'? Known: sift
+    """
+    plain = "".join(c for c in name.lower() if c.isalnum())
+    if plain in _PATCH_NETWORKS:
+        network, weights = _PATCH_NETWORKS[plain]
+        how = f"write kornia:{network}?weights=FILE" + ("" if family == "patches" else "@sift")
+    elif plain in _OTHERS:
+        home, weights = _OTHERS[plain]
+        how = "write torch:FILE.py:CLASS?weights=FILE around its code (docs/adding-a-method.md)"
+        if family == "pairs" and home != "patches":
+            how = f"write vismatch:{_VISMATCH.get(plain, plain)}, or files:DIR with its matches, or {how[6:]}"
+        elif home == "pairs":
+            how = f"on tasks of pairs write vismatch:{_VISMATCH.get(plain, plain)}, or {how[6:]}"
+        elif home == "keypoints":
+            how += ", or files:DIR with its features" if family == "keypoints" else "; it finds keypoints"
+    else:
+        return UnknownNameError(what, name, known)
+    return InputError(
+        f"{name!r} is a network, whose weights are not part of this package: {how} (weights: {weights})"
+    )
 
 
 class MethodRegistry(Registry):
@@ -54,7 +117,7 @@ class MethodRegistry(Registry):
                 f"{self.what} {name!r} is for {' and '.join(elsewhere)}, and this task is for {family}; "
                 f"known for {family}: {', '.join(self.names(family)) or 'none'}"
             )
-        raise UnknownNameError(self.what, name, self.names(family))
+        raise unknown_method(self.what, name, family, self.names(family))
 
     def spelled(self, name: str, family: str) -> str:
         """The name as it is registered in a family, whatever case it is given in; as given where it is not.
@@ -127,6 +190,7 @@ _register(
     "networks",
     ("onnx", "onnx:Onnx", _ONNX, "onnx:FILE, a patch network"),
     ("torchscript", "torchscript:TorchScript", _TORCH, "torchscript:FILE"),
+    ("torch", "torchscript:TorchPatches", _TORCH, "torch:FILE.py:CLASS?weights=FILE"),
     ("kornia", "kornia:Kornia", _TORCH, "kornia:NAME?weights=FILE"),
 )
 _register(
@@ -149,6 +213,7 @@ _register(
     ("files", "detect.files:KeypointFiles", None, "files:DIR, keypoint CSVs"),
     ("set", "detect.files:KeypointSetPlaces", None, "set:NAME, a stored keypoint set"),
     ("xfeat", "xfeat:Detector", _ONNX, "xfeat?weights=FILE, reliable cells"),
+    ("torch", "torch_images:TorchImages", _TORCH, "torch:FILE.py:CLASS?weights=FILE"),
 )
 _register(
     "keypoints",
@@ -178,6 +243,7 @@ _register(
     ("kornia", "describe.patches:KorniaNetwork", _TORCH, "kornia:NAME?weights=FILE, on squares"),
     ("onnx", "describe.patches:OnnxNetwork", _ONNX, "onnx:FILE, a patch network on squares"),
     ("torchscript", "describe.patches:TorchScriptNetwork", _TORCH, "torchscript:FILE, on squares"),
+    ("torch", "torch_images:TorchImages", _TORCH, "torch:FILE.py:CLASS?weights=FILE"),
     ("xfeat", "xfeat:Descriptor", _ONNX, "xfeat?weights=FILE, dense maps"),
     ("files", "detect.features:FeatureFiles", None, "files:DIR, keypoints and descriptors"),
     ("dsp", "pooling:DomainSizePooling", None, "dsp:DESCRIPTOR, pooled over sizes"),
@@ -212,3 +278,9 @@ _register(
     ("klt", "tracks:Klt", _CV, "corners tracked there and back"),
     ("vismatch", "vismatch:Vismatch", None, "vismatch:NAME, a matcher of that package"),
 )
+for _family in ("dense", "pairs"):
+    _register(
+        _family,
+        "keypoints",
+        ("torch", "torch_images:TorchImages", _TORCH, "torch:FILE.py:CLASS?weights=FILE"),
+    )

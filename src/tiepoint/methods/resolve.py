@@ -18,7 +18,7 @@ from .checks import check_on_bad
 from .identity import config_of, item_part
 from .names import FAMILIES, METHODS
 from .spec import FilesSpec, Spec, Stage, built, name_of, parameters_of, parse_spec
-from .user_code import is_ours, load_from_file
+from .user_code import as_network, is_ours, load_from_file
 
 BINDERS: dict[str, str] = {
     "patches": "tiepoint.methods.patches.bind:bind_patches",
@@ -63,10 +63,10 @@ def resolve(
     Args:
         spec: a registered name (``sift``), with parameters (``resize?size=6``, for patch descriptors that are
             not bits also ``sift?distance=l1``) and transforms (``sift+rootsift``); ``files:DIR``,
-            ``onnx:FILE``, ``torchscript:FILE``, ``kornia:NAME?weights=FILE``; ``my_file.py:MyDescriptor``; or
-            an object or class with ``describe`` or ``lookup``; or a `Method`, which is returned as it
-            is. For keypoints also ``DESCRIPTOR@DETECTOR`` (``brief@fast``, ``sift@set:NAME``), and a
-            pair (descriptor, detector).
+            ``onnx:FILE``, ``torchscript:FILE``, ``kornia:NAME?weights=FILE``; ``my_file.py:MyDescriptor``,
+            ``torch:net.py:Net?weights=FILE``; or an object or class with ``describe`` or ``lookup``, or a
+            torch module; or a `Method`, which is returned as it is. For keypoints also
+            ``DESCRIPTOR@DETECTOR`` (``brief@fast``, ``sift@set:NAME``), and a pair (descriptor, detector).
         family: ``patches``, ``keypoints``, ``dense`` or ``pairs``. A name of pairs is looked up among pairs,
             then among keypoints (``sift?matcher=mnn&ratio=0.8``), then among dense methods.
         device: handed to methods that take one.
@@ -99,7 +99,7 @@ def resolve(
             make_pair(spec, device) if parsed is None else make_keypoint_thing(str(parsed.base), device)
         )
     else:
-        thing, own = _made(spec, device) if parsed is None else _made_from(parsed, family, device)
+        thing, own = _made(spec, family, device) if parsed is None else _made_from(parsed, family, device)
     text = None if parsed is None else spec if isinstance(spec, FilesSpec) else str(parsed.base)
     if family == "keypoints" and text is not None and not isinstance(text, FilesSpec):
         from .keypoints.spelling import canonical
@@ -122,7 +122,7 @@ def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
     if parsed is None:
         if isinstance(spec, tuple):
             return with_matcher(resolve(spec, family="keypoints", **options), {}, None)
-        thing, own = _made(spec, device)
+        thing, own = _made(spec, "pairs", device)
         if choose(thing) == "keypoints":
             return with_matcher(resolve(thing, family="keypoints", **options), {}, None)
         return _bound(thing, own, "pairs", device, on_bad, None)
@@ -139,9 +139,9 @@ def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
     return with_matcher(resolve(plain, family="keypoints", **options), given, spec)
 
 
-def _made(thing: Any, device: str) -> tuple[Any, str]:
+def _made(thing: Any, family: str, device: str) -> tuple[Any, str]:
     """The object given in Python, or one of the class given, and its name."""
-    made = built(thing, Stage(getattr(thing, "__name__", "")), device)
+    made = as_network(built(thing, Stage(getattr(thing, "__name__", "")), device), family, device)
     return made, name_of(made, type(made).__name__)
 
 

@@ -16,6 +16,8 @@ from .transforms import TRANSFORMS
 from .user_code import UserFactory, UserObject, is_ours
 
 _PYTHON_FILE = re.compile(r"^(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)$")
+TORCH = "torch:"
+"""What stands before ``FILE.py:CLASS`` for a class that is a torch module."""
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9-]+):(?P<argument>.+)$", re.DOTALL)
 
 
@@ -125,7 +127,7 @@ def _base(text: str) -> tuple[Stage, bool]:
     if "?" in text and not Path(text).exists():
         head, _, query = text.rpartition("?")
     params = _params(f"?{query}") if query else {}
-    file = _PYTHON_FILE.match(head)
+    file = None if head.startswith(TORCH) else _PYTHON_FILE.match(head)
     if file:
         return Stage(file["file"], params, file["name"]), True
     scheme = _SCHEME.match(head)

@@ -56,7 +56,13 @@ class Content:
         self._open: list[int] = []
 
     def written_in(self, cls: type) -> set[Path]:
-        """Source files of a class and of those it inherits from; its own counts even if it is installed."""
+        """Source files of a class and of those it inherits from; its own counts even if it is installed.
+
+        The containers and layers of torch itself are known by its version.
+        """
+        if cls.__module__.partition(".")[0] == "torch":
+            self.libraries.add("torch")
+            return set(self.files)
         if cls.__module__ == "__main__" or (file := self._file(cls)) is None:
             raise Unkeyed(
                 "",

@@ -61,6 +61,29 @@ def user_failure(what: str, error: BaseException) -> UserCodeError:
     return UserCodeError(what, f"{type(error).__name__}: {error}", last_lines(error))
 
 
+def is_module(thing: Any) -> bool:
+    """Whether an object is a torch module; torch is not imported for that.
+
+    >>> is_module("net")
+    False
+    """
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(thing, torch.nn.Module)
+
+
+def as_network(thing: Any, family: str, device: str) -> Any:
+    """A torch module that has none of the methods of a family as what runs it; any other object as it is."""
+    edges = ("describe", "lookup") if family == "patches" else ("extract", "detect", "describe", "lookup")
+    pairs = () if family == "patches" else ("match", "match_points", "match_both")
+    if not is_module(thing) or any(callable(getattr(thing, edge, None)) for edge in (*edges, *pairs)):
+        return thing
+    where = (
+        "networks.torchscript:TorchPatches" if family == "patches" else "keypoints.torch_images:TorchImages"
+    )
+    module, _, name = where.partition(":")
+    return getattr(importlib.import_module(f"{OWN}.methods.{module}"), name)(thing, device=device)
+
+
 def is_users(thing: Any) -> bool:
     """Whether an object's methods are a user's code."""
     return isinstance(thing, UserObject) or not is_ours(type(thing))

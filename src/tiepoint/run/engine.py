@@ -148,7 +148,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
     summary = context.summary()
     made = _records(store, keys)
     scores: dict[str, list[Score]] = {}
-    notices = [*manifest.warnings, *_misses(summary)]
+    notices = list(dict.fromkeys([*manifest.warnings, *method.told, *_misses(summary)]))
     for protocol in protocols:
         progress(f"scores under {protocol}", 0, 1)
         timed = task.times(protocol, summary.time_s, compared_s)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...model.errors import InputError, UnknownNameError
-from ..names import METHODS
+from ..names import METHODS, unknown_method
 from ..spec import Stage, built, name_of, parameters_of, parse_stage
-from ..user_code import UserFactory, load_from_file
+from ..user_code import UserFactory, as_network, load_from_file
 from .spec import FUSE, HOME, fused_parts, split_detector
 from .spelling import ALIASES, canonical
 
@@ -63,6 +63,8 @@ class Plan:
         if isinstance(self.factory, UserFactory):
             return name_of(thing, Stage(self.text, self.params), *self.factories(), *others)
         stage = parse_stage(self.text)
+        if stage.name == "torch":
+            return name_of(thing, stage, *self.factories(), *others)
         if self.text.startswith(FUSE):
             parts = [part.name(made) for part, made in zip(self.parts, thing.components, strict=True)]
             stage = Stage("fuse", self.params, ",".join(parts))
@@ -102,7 +104,7 @@ def load_part(name: str, family: str) -> Any:
         return METHODS.load(f"plug-in/{name}")
     here = [e.name for e in METHODS if e.family == family]
     if family == DETECTORS:
-        raise UnknownNameError("detector", name, here)
+        raise unknown_method("detector", name, family, here)
     if f"{DETECTORS}/{name}" in METHODS:
         raise InputError(f"{name!r} detects and does not describe; write a descriptor before it: sift@{name}")
     METHODS.entry(name, family=family)
@@ -207,7 +209,7 @@ def make_pair(pair: tuple[Any, ...], device: str) -> tuple[Any, str]:
     for part, family, needed in zip(pair, ("keypoints", DETECTORS), ("describe", "detect"), strict=True):
         called = getattr(part, "__name__", type(part).__name__)
         plan = plan_part(part, family) if isinstance(part, str) else Plan(called, part)
-        made.append(plan.build(device))
+        made.append(as_network(plan.build(device), "keypoints", device))
         check_roles(made[-1], plan.text, needed)
         names.append(plan.name(made[-1]) if isinstance(part, str) else name_of(made[-1], called))
     name = "@".join(names)

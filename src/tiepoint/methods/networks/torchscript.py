@@ -96,7 +96,7 @@ class LoadedModule:
             load_weights(self.module, state_dict(file), f"{weights} does not fit {self.name}")
         self.module = self.module.eval().to(self.device)
         own = own_name(self.module)
-        self.name = own or f"torch:{self.name}"
+        self.name = own or (self.name if owner is given else f"torch:{self.name}")
         thing = self.module if owner is given else owner
         self.known, self.unknown = config_of(
             thing, distance=distance_of(self.module), device=str(self.device), on_bad="error"

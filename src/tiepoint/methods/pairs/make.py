@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...model.errors import InputError, UnknownNameError
+from ...model.errors import InputError
 from ...model.registry import PLUGGED
 from ..base import Method
 from ..keypoints.detect.features import holds_features
 from ..keypoints.spec import HOME, split_detector
-from ..names import METHODS
+from ..names import METHODS, unknown_method
 from ..spec import FilesSpec, Spec, parse_spec
-from ..user_code import load_from_file
+from ..user_code import as_network, load_from_file
 from .bind import EDGES
 
 KEYPOINT_EDGES = ("extract", "extract_item", "detect", "lookup")
@@ -67,7 +67,7 @@ def family_of(parsed: Spec, given: Mapping[str, str]) -> str:
         if f"{family}/{name}" in METHODS:
             return "pairs" if family == PLUGGED else family
     known = {e.name for e in METHODS if e.family in ("pairs", "keypoints", "dense")}
-    raise UnknownNameError("method", name, known)
+    raise unknown_method("method", name, "pairs", known)
 
 
 def choose(thing: Any) -> str:
@@ -103,6 +103,10 @@ def family_of_geometry(method: Any) -> str:
     name = parsed.base.name
     if split_detector(str(parsed.base)).detector is not None:
         return "keypoints"
+    if parsed.base.name == "torch":
+        from ..keypoints.torch_images import TorchImages
+
+        return _sees_pairs(TorchImages(parsed.base.argument, **parsed.base.params))
     both = all(f"{family}/{name}" in METHODS for family in ("keypoints", "pairs"))
     if both and name not in HOME:
         return "pairs"  # a descriptor without a detector of its own finds nothing
@@ -115,6 +119,7 @@ def family_of_geometry(method: Any) -> str:
 
 def _sees_pairs(thing: Any) -> str:
     """By what a class or object has; ``lookup_item`` alone tells nothing."""
+    thing = as_network(thing, "pairs", "cpu")
     edges = set(EDGES) - {"lookup_item"}
     finds = any(hasattr(thing, edge) for edge in KEYPOINT_EDGES)
     return "pairs" if not finds and any(hasattr(thing, edge) for edge in edges) else "keypoints"
