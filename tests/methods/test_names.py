@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tiepoint.methods.names import METHODS, MethodRegistry
+from tiepoint.methods.resolve import resolve
 from tiepoint.model.errors import InputError, UnknownNameError
 
 
@@ -72,3 +73,29 @@ def test_names_are_known_without_heavy_imports():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "message"),
+    [
+        ("hardnet", "patches", r"write kornia:HardNet\?weights=FILE \(weights: github.com/DagnyT/hardnet"),
+        ("SOSNet", "keypoints", r"write kornia:SOSNet\?weights=FILE@sift \("),
+        ("hynet", "pairs", r"kornia:HyNet\?weights=FILE@sift"),
+        ("l2-net", "patches", r"write torch:FILE.py:CLASS\?weights=FILE around its code"),
+        ("superpoint", "keypoints", "or files:DIR with its features.*Magic Leap.*non-commercial use only"),
+        ("superpoint", "patches", "it finds keypoints"),
+        ("superpoint", "pairs", "write vismatch:superpoint-lightglue"),
+        ("sift@disk", "keypoints", "github.com/cvlab-epfl/disk"),
+        (
+            "lightglue",
+            "pairs",
+            "write vismatch:superpoint-lightglue, or files:DIR with its matches, or torch:",
+        ),
+        ("LoFTR", "pairs", "write vismatch:loftr"),
+        ("roma", "dense", "on tasks of pairs write vismatch:roma"),
+        ("superglue", "keypoints", "on tasks of pairs write vismatch:superglue.*non-commercial"),
+    ],
+)
+def test_networks_that_are_not_here_say_how_they_are_had(name, family, message):
+    with pytest.raises(InputError, match=message):
+        resolve(name, family=family)

@@ -75,8 +75,9 @@ MADE = {
     "pairs/files": None,
     "pairs/oracle": None,
     "pairs/vismatch": None,
+    **{f"{family}/torch": None for family in ("patches", "detectors", "keypoints", "dense", "pairs")},
 }
-"""How names that need more than a name are written; None where there is nothing to compute."""
+"""How names that need more than a name are written; None where there is nothing of ours to compute."""
 
 
 def specs():
