@@ -204,6 +204,7 @@ def test_records_keep_bits_shapes_and_header(tmp_path: Path) -> None:
         "small": rng.integers(0, 9, 5).astype(np.int16),
         "odd": np.array([np.nan, -np.inf, np.inf, -0.0, 1e-45], np.float32),
         "sliced": np.arange(20, dtype=np.uint8)[3:18:3],
+        "flags": np.arange(35).reshape(5, 7) % 3 == 0,
         "half": np.arange(5, dtype=np.float16),
         "name": np.array(["a", "b", "", "ä", "e"], object),
     }
@@ -232,7 +233,8 @@ from pathlib import Path
 from tiepoint.model.records import Records
 from tiepoint.store.records import RecordStore
 store = RecordStore(Path({str(tmp_path)!r}))
-store.put("ab12", Records("pair", {{"d": np.arange(3.0), "w": np.ones((3, 2), np.int16)}}))
+wide = np.ones((3, 2), np.int16)
+store.put("ab12", Records("pair", {{"d": np.arange(3.0), "w": wide, "b": np.arange(3) > 1}}))
 assert store.get("ab12")["w"].shape == (3, 2)
 assert "pandas" not in sys.modules
 """

@@ -34,7 +34,7 @@ from .feeding import make_features, raise_input
 from .finish import finished, of_data
 from .fitting import Fitting
 from .prepare import Prepared, Progress, Request, load_task, method_key, prepare, silent
-from .result import Run
+from .result import Run, StoredRecords
 from .scoring import UnitRecords, numberless, scores_under
 from .update import bring_up_to_date, outdated, protocols_of
 
@@ -130,7 +130,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
     context = context_of(prepared, store, shared, method)
     kept = context.unkept is None
     if kept and (stored := _finished(store, run_id(manifest), protocols)) is not None:
-        records = _records(store, stored.manifest.units)
+        records = StoredRecords(stored.manifest.units, store.records)
         found = Run.kept(stored, store, records, protocols, task.first(request.options))
         return replace(found, warnings=list(dict.fromkeys([*manifest.warnings, *found.warnings])))
     far = shared.collect(prepared)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..model.records import Records
 from ..model.scores import Score
 from ..store.manifest import Manifest
+from ..store.records import RecordStore
 from ..store.runs import StoredRun
 from ..store.store import Store
 from ..store.values import Table, ValueStore
@@ -46,6 +47,25 @@ class StoredTables(Mapping[str, Tables]):
 
     def __len__(self) -> int:
         return len(self._keys)
+
+
+class StoredRecords(Mapping[str, Mapping[str, Records]]):
+    """Records by unit and comparison, read from their files when they are looked at, and then held."""
+
+    def __init__(self, units: Mapping[str, Mapping[str, str]], records: RecordStore) -> None:
+        self._units, self._records = units, records
+        self._read: dict[str, Mapping[str, Records]] = {}
+
+    def __getitem__(self, unit: str) -> Mapping[str, Records]:
+        if unit not in self._read:
+            self._read[unit] = {c: self._records.get(key) for c, key in self._units[unit].items()}
+        return self._read[unit]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._units)
+
+    def __len__(self) -> int:
+        return len(self._units)
 
 
 @dataclass(frozen=True)

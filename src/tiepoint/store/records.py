@@ -118,6 +118,9 @@ def _to_arrow(array: np.ndarray[Any, Any]) -> Any:
     """A flat array as Arrow's, without a copy where it holds numbers."""
     import pyarrow as pa
 
+    if array.dtype == bool:
+        bits = pa.py_buffer(np.packbits(array, bitorder="little"))
+        return pa.Array.from_buffers(pa.bool_(), len(array), [None, bits])
     name = next((n for n, code in _NUMBERS.items() if array.dtype == np.dtype(code)), None)
     if name is None:
         return pa.array(array)
@@ -128,6 +131,9 @@ def _to_arrow(array: np.ndarray[Any, Any]) -> Any:
 def _to_numpy(array: Any) -> np.ndarray[Any, Any]:
     """The values of Arrow's array, without a copy where they are numbers."""
     code = _NUMBERS.get(str(array.type))
+    if str(array.type) == "bool" and len(array) and not array.null_count:
+        bits = np.unpackbits(np.frombuffer(array.buffers()[1], np.uint8), bitorder="little")
+        return bits[array.offset : array.offset + len(array)].view(bool)
     if code is None or array.null_count:
         return np.asarray(array.to_numpy(zero_copy_only=False))
     if not len(array):
