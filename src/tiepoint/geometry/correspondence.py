@@ -75,14 +75,14 @@ def points_within(queries: ArrayLike, targets: ArrayLike, radius_px: float) -> N
     if len(usable) == 0 or len(t) == 0:
         empty = np.empty(0, np.int64)
         return Near(empty, empty, np.empty(0))
-    # The tree is asked for a little more than the radius; the rule itself is decided below.
-    lists = cKDTree(t).query_ball_point(q[usable], radius_px * (1 + 1e-9) + 1e-9, return_sorted=True)
-    count = np.array([len(found) for found in lists], np.int64)
-    query = np.repeat(usable, count)
-    target = np.concatenate([np.asarray(found, np.int64) for found in lists])
+    # The trees are asked for a little more than the radius; the rule itself is decided below.
+    radius = radius_px * (1 + 1e-9) + 1e-9
+    found = cKDTree(q[usable]).sparse_distance_matrix(cKDTree(t), radius, output_type="ndarray")
+    order = np.argsort(found["i"] * len(t) + found["j"])
+    query, target = usable[found["i"][order]], found["j"][order]
     error = np.sqrt(((q[query] - t[target]) ** 2).sum(axis=1))
     keep = error <= radius_px
-    return Near(query[keep].astype(np.int64), target[keep], error[keep])
+    return Near(query[keep].astype(np.int64), target[keep].astype(np.int64), error[keep])
 
 
 def nearest_of(near: Near) -> Near:

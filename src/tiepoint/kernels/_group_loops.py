@@ -23,7 +23,9 @@ _MEMO = 256
 
 def _ranks_signature(real: Any, rows: Any) -> Any:
     queries = (_INTS, types.int64, _INTS, _REALS, _REALS, types.boolean, _INT_ROWS)
-    return scan_signature(real, rows, *queries, types.int64, types.int64, _INTS, _INTS, _INT_ROWS, _INT_ROWS)
+    return scan_signature(
+        real, rows, *queries, types.int64, types.int64, _INTS, _INTS, _INTS, _INT_ROWS, _INT_ROWS
+    )
 
 
 @compiled(_ranks_signature)
@@ -31,18 +33,20 @@ def group_ranks(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int,
     start: Any, first_group: int, target_start: Any, target: Any, slack: Any, plain: bool, bounds: Any,
-    leads: int, before: int, extra: Any, same: Any, lt: Any, eq: Any,
+    leads: int, before: int, extra: Any, slot: Any, same: Any, lt: Any, eq: Any,
 ) -> int:  # fmt: skip
     """Add one tile to the counts of the targets of its query groups; return the reference sums taken.
 
     The rows of query group g are start[g] to start[g + 1] - 1, and the tile begins with group `first_group`.
     Its first `leads` columns are the first rows of as many pool groups, in the order of their positions; the
-    other rows of group s follow, columns leads + extra[s] to leads + extra[s + 1] - 1. bounds[g, c] groups of
-    the pool lie within limit c, and `before` of these stand in earlier tiles. Targets of a group come in
-    descending order. The distance of two groups is that of their nearest rows, and so is the score: the least
-    of the columns of a pool group for one query row. Scores of different query rows have different offsets
-    (`beta`), which are added before they are compared; `slack` is what that rounds, and `plain` says that it
-    rounds nothing. `same[u]` is equal for equal pool rows, empty where few are: they share one sum.
+    other rows of group s follow, columns leads + extra[s] to leads + extra[s + 1] - 1, and slot[j] is the
+    group of column leads + j. bounds[g, c] groups of the pool lie within limit c, and `before` of these stand
+    in earlier tiles. Targets of a group come in descending order.
+
+    The distance of two groups is that of their nearest rows, and so is the score: the least of the columns of
+    a pool group for one query row. Scores of different query rows have different offsets (`beta`), which are
+    added before they are compared; `slack` is what that rounds, and `plain` says that it rounds nothing.
+    `same[u]` is equal for equal pool rows, empty where few are: they share one sum.
     """
     width, columns = tile.shape[1], bounds.shape[1]
     top = as_type_of(half[0], np.finfo(half.dtype).max)
@@ -74,10 +78,9 @@ def group_ranks(
                 wide = max(wide, error[i] + slack[start[g] + i - i0])
             offset = 0.0
         sure = exact and (single or plain)
-        if width > leads:
-            for s in range(leads):
-                for j in range(leads + extra[s], leads + extra[s + 1]):
-                    score[s] = score[j] if score[j] < score[s] else score[s]
+        for j in range(leads, width):
+            s = slot[j - leads]
+            score[s] = score[j] if score[j] < score[s] else score[s]
         for c in range(columns):
             edge[c] = min(max(bounds[g, c] - before, 0), leads)
         if repeats:

@@ -157,13 +157,13 @@ class _Layout:
             lead, more = pool_start[:-1][order[g:stop]], size[g:stop] - 1
             rows += [lead, _expand(lead + 1, more)]
             extra = np.append(0, np.cumsum(more)).astype(np.int64)
-            self._facts[at] = (stop - g, g, extra)
+            self._facts[at] = (stop - g, g, extra, np.repeat(np.arange(stop - g), more))
             self.blocks.append((at, int(ends[stop - 1])))
             g, at = stop, int(ends[stop - 1])
         self.rows = np.concatenate(rows)
 
-    def block(self, u: int) -> tuple[int, int, Ints]:
-        """Groups of the block that begins with row u, groups before it, and where their other rows begin."""
+    def block(self, u: int) -> tuple[int, int, Ints, Ints]:
+        """Of the block that begins with row u: its groups, those before it, their other rows and whose."""
         return self._facts[u]
 
 
