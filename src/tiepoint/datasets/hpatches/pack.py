@@ -122,9 +122,8 @@ def _strip(root: Path, key: str) -> tuple[PackedStrip, NDArray[np.uint8]]:
     data = read_bytes(path)
     patches = decode_strip(data, path=path)
     sequence, _, image = key.rpartition("/")
-    return PackedStrip(
-        sequence, image, len(patches), hash_bytes(data), stat.st_size, stat.st_mtime_ns
-    ), patches
+    facts = hash_bytes(data), stat.st_size, stat.st_mtime_ns, hash_bytes(np.ascontiguousarray(patches).data)
+    return PackedStrip(sequence, image, len(patches), *facts), patches
 
 
 def _strips(root: Path) -> dict[str, os.stat_result]:

@@ -41,7 +41,7 @@ class PackedStrip:
     """SHA-256 of the PNG file: features are kept under it, packed or not."""
     size: int
     mtime_ns: int
-    pixels: str = ""
+    pixels: str
     """SHA-256 of its pixels."""
     offset: int = 0
 
@@ -80,7 +80,7 @@ class PatchPack:
 
 
 def write_pack(path: Path, side: int, strips: Iterable[tuple[PackedStrip, NDArray[np.uint8]]]) -> None:
-    """Write a pack as a whole or not at all; hashes of pixels and offsets are filled in here."""
+    """Write a pack as a whole or not at all; where the pixels of a strip begin is filled in here."""
 
     def chunks() -> Iterator[bytes | memoryview]:
         table: list[PackedStrip] = []
@@ -91,8 +91,7 @@ def write_pack(path: Path, side: int, strips: Iterable[tuple[PackedStrip, NDArra
             gap = -at % _ALIGNED
             yield bytes(gap)
             yield pixels.data
-            digest = hashlib.sha256(pixels.data).hexdigest()
-            table.append(replace(strip, pixels=digest, offset=at + gap))
+            table.append(replace(strip, offset=at + gap))
             at += gap + pixels.size
         rows = json.dumps({"side": side, "strips": [astuple(s) for s in table]}).encode()
         yield rows

@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,11 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError
+from ...model.workspace import thread_workspace
 from ..text_file import read_bytes
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MAX_DEFLATE_RATIO = 1040
 """Deflate cannot expand a byte to more than about 1032 bytes, so a file bounds its own content."""
+
+_STEP = 1 << 15
+"""Compressed bytes that are inflated at a time."""
 
 
 class PngKind(NamedTuple):
@@ -124,11 +128,12 @@ def decode_plain(
             path, f"this {wanted} PNG is interlaced, which cannot be read; save it without interlacing"
         )
     height, row_bytes = header.height, kind.pixel_bytes * header.width
-    packed = b"".join(body for name, body in _chunks(path, data) if name == b"IDAT")
-    raw = _inflate(path, packed, height * (1 + row_bytes))
+    raw = _inflate(
+        path, (body for name, body in _chunks(path, data) if name == b"IDAT"), height * (1 + row_bytes)
+    )
     from ._png_filters import undo_filters
 
-    rows = np.frombuffer(raw, np.uint8).reshape(height, 1 + row_bytes)
+    rows = raw.reshape(height, 1 + row_bytes)
     if rows[:, 0].max(initial=0) > 4:
         raise FormatError(path, "a row has an unknown PNG filter")
     out = np.empty((height, row_bytes), np.uint8) if out is None else out
@@ -136,8 +141,8 @@ def decode_plain(
     return out
 
 
-def _chunks(path: str | Path, data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at = len(SIGNATURE)
+def _chunks(path: str | Path, data: bytes) -> Iterator[tuple[bytes, memoryview]]:
+    at, view = len(SIGNATURE), memoryview(data)
     while True:
         if at + 12 > len(data):
             raise FormatError(path, "truncated PNG: the end chunk is missing")
@@ -145,7 +150,7 @@ def _chunks(path: str | Path, data: bytes) -> Iterator[tuple[bytes, bytes]]:
         end = at + 12 + length
         if end > len(data):
             raise FormatError(path, "truncated PNG chunk")
-        body = data[at + 8 : end - 4]
+        body = view[at + 8 : end - 4]
         if zlib.crc32(body, zlib.crc32(kind)) != struct.unpack_from(">I", data, end - 4)[0]:
             raise FormatError(path, f"damaged PNG: wrong checksum of chunk {kind!r}")
         yield kind, body
@@ -154,13 +159,25 @@ def _chunks(path: str | Path, data: bytes) -> Iterator[tuple[bytes, bytes]]:
         at = end
 
 
-def _inflate(path: str | Path, packed: bytes, size: int) -> bytes:
+def _inflate(path: str | Path, bodies: Iterable[memoryview], size: int) -> NDArray[np.uint8]:
+    """The bytes that compressed pieces give, in memory that the thread keeps.
+
+    In small steps: in several threads at once, taking and giving back megabytes costs more than inflating.
+    """
+    raw = thread_workspace().take("png", (size,), np.uint8)
+    unpacker, at = zlib.decompressobj(), 0
+    steps = (body[i : i + _STEP] for body in bodies for i in range(0, len(body), _STEP))
     try:
-        unpacker = zlib.decompressobj()
-        raw = unpacker.decompress(packed, size + 1)
+        for step in steps:
+            piece = unpacker.decompress(step)
+            if at + len(piece) > size:
+                at = size + 1
+                break
+            raw[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+            at += len(piece)
     except zlib.error as e:
         raise FormatError(path, f"damaged PNG data: {e}") from e
-    if len(raw) != size or not unpacker.eof:
+    if at != size or not unpacker.eof:
         raise FormatError(path, f"PNG data do not end after the expected {size} bytes")
     return raw
 

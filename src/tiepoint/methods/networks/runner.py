@@ -296,7 +296,10 @@ class _Pipeline:
                 return _Batch(old.pixels, values=old.values)
         self.spare.clear()
         try:
-            return _Batch(torch.zeros((size, side, side), dtype=torch.uint8, device=self.device))
+            made = _Batch(torch.zeros((size, side, side), dtype=torch.uint8, device=self.device))
+            if self.is_cuda:  # the zeros are written behind earlier batches, and patches must come after them
+                self.up.wait_stream(torch.cuda.current_stream())
+            return made
         except (RuntimeError, MemoryError) as e:
             if not out_of_memory(e) or size <= 1:
                 raise
