@@ -12,9 +12,10 @@ from tiepoint.formats.npy_map import file_of, map_npy
 from tiepoint.kernels import (
     device,
     first_two,
-    first_two_each,
+    first_two_aligned,
     get_device,
     nearest,
+    pair_distances,
     pair_distances_sq,
     rank_counts,
     set_device,
@@ -22,6 +23,7 @@ from tiepoint.kernels import (
 from tiepoint.model.errors import InputError
 
 torch = pytest.importorskip("torch", reason="the kernels on a device need torch")
+EVERY = np.arange(60)
 
 
 @pytest.fixture(autouse=True)
@@ -198,15 +200,26 @@ def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
 
 
 def test_several_pools_at_once_are_each_by_itself():
-    queries, pool = rows()
+    queries, pool = rows(sizes=(60, 60))
     bad = pool.copy()
     bad[3, 2] = np.nan
-    pools = [pool, pool[::-1].copy(), pool[:50], np.round(pool), pool.astype(np.float64)]
-    together = first_two_each(queries, pools)
-    for found, own in zip(together, pools, strict=True):
-        expected = compiled(lambda own=own: first_two(queries, own))
-        assert all(a.tobytes() == b.tobytes() for a, b in zip(found, expected, strict=True))
-    with pytest.raises(InputError, match="pool, row 3: NaN"):
-        first_two_each(queries, [pool, bad])
-    with pytest.raises(InputError, match="pool is empty"):
-        first_two_each(queries, [pool, pool[:0]])
+    same = [pool, pool[::-1].copy(), np.round(pool), queries]
+    for pools in (same, [pool, pool.astype(np.float64)], [np.round(pool)]):
+        for distance in ("l2", "l1", "cosine"):
+            together = first_two_aligned(queries, [p + 3 for p in pools], distance=distance)
+            expected = compiled(
+                lambda p=pools, d=distance: [
+                    (
+                        first_two(queries, x + 3, distance=d),
+                        pair_distances(queries, x + 3, EVERY, EVERY, distance=d),
+                    )
+                    for x in p
+                ]
+            )
+            for (near, own), (right, truth) in zip(together, expected, strict=True):
+                assert all(a.tobytes() == b.tobytes() for a, b in zip(near, right, strict=True))
+                assert own.tobytes() == truth.tobytes()
+    with pytest.raises(InputError, match=r"pool, row 3: NaN|row 3 of b is not finite"):
+        first_two_aligned(queries, [pool, bad])
+    with pytest.raises(InputError, match="a row for each of the 60"):
+        first_two_aligned(queries, [pool, pool[:5]])

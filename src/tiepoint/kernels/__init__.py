@@ -7,7 +7,7 @@ that is stays inside.
 
 from .device import get_device, set_device
 from .grouped import group_rank_counts, group_rows
-from .nearest import FirstTwo, Nearest, first_two, first_two_each, nearest
+from .nearest import FirstTwo, Nearest, first_two, first_two_aligned, nearest
 from .pairs import fit_across, pair_distances, pair_distances_across, pair_distances_sq
 from .pooled import PooledCounts, rank_counts_across
 from .ranks import RankCounts, rank_counts
@@ -21,7 +21,7 @@ __all__ = [
     "RankCounts",
     "Team",
     "first_two",
-    "first_two_each",
+    "first_two_aligned",
     "fit_across",
     "get_device",
     "get_threads",

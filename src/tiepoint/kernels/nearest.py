@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
 from .device import served
-from .pairs import finish
+from .pairs import finish, pair_distances
 from .threads import Team, one_blas_thread
 from .tiles import Scores, make_team
 
@@ -104,51 +104,59 @@ def first_two(
     >>> first_two(np.array([[0.0]]), np.array([[3.0], [-1.0], [1.0]]))
     FirstTwo(index=array([1]), d1=array([1.]), ties=array([2]), d2=array([1.]))
     """
-    return first_two_each(queries, [pool], distance=distance, squared=squared)[0]
+    queries, pool = np.asarray(queries), np.asarray(pool)
+    if len(pool) == 0:
+        raise InputError("the pool is empty; a nearest neighbour needs at least one row")
+    i, d1, ties, d2, *_ = served(
+        lambda: _on_device(queries, [pool], distance, False)[0],
+        lambda: _compiled_first_two(queries, pool, distance),
+    )
+    return FirstTwo(i, finish(d1, distance, squared=squared), ties, finish(d2, distance, squared=squared))
 
 
-def first_two_each(
+def first_two_aligned(
     queries: NDArray[Any], pools: Sequence[NDArray[Any]], *, distance: str = "l2", squared: bool = False
-) -> list[FirstTwo]:
-    """`first_two` of the same queries in each of several pools.
+) -> list[tuple[FirstTwo, NDArray[np.float64]]]:
+    """`first_two` of the same queries in several pools, and the distance of query i to row i of each.
 
-    >>> [f.index.tolist() for f in first_two_each(np.zeros((1, 1)), [np.ones((2, 1)), np.zeros((1, 1))])]
-    [[0], [0]]
+    The pools have as many rows as there are queries.
+
+    >>> [(near, own)] = first_two_aligned(np.array([[0.0], [5.0]]), [np.array([[4.0], [6.0]])])
+    >>> near.index.tolist(), own.tolist()
+    ([0, 0], [4.0, 1.0])
     """
     queries, pools = np.asarray(queries), [np.asarray(p) for p in pools]
-    if any(len(p) == 0 for p in pools):
-        raise InputError("the pool is empty; a nearest neighbour needs at least one row")
-    found = served(
-        lambda: _torch_each(queries, pools, distance),
-        lambda: _compiled_each(queries, pools, distance),
-    )
-    return [
-        FirstTwo(i, finish(d1, distance, squared=squared), ties, finish(d2, distance, squared=squared))
-        for i, d1, ties, d2 in found
-    ]
+    if len(queries) == 0 or any(len(p) != len(queries) for p in pools):
+        found = [len(p) for p in pools]
+        raise InputError(f"pools must have a row for each of the {len(queries)} queries, found {found}")
+    rows = np.arange(len(queries))
+
+    def one(i: int, _: int) -> tuple[Any, ...]:
+        # Values that decide ties, as the others are: of l2 the sums, of cosine twice the distance.
+        own = pair_distances(queries, pools[i], rows, rows, distance=distance, squared=distance == "l2")
+        own = own * 2.0 if distance == "cosine" else own
+        return *_compiled_first_two(queries, pools[i], distance), own
+
+    def compiled() -> list[tuple[Any, ...]]:
+        # Pool by pool on threads of their own: a kernel alone cannot keep several busy with so little.
+        with Team() as team, one_blas_thread():
+            return team.each([(i, i + 1) for i in range(len(pools))], one)
+
+    if len({p.dtype for p in pools}) == 1:
+        made = served(lambda: _on_device(queries, pools, distance, True), compiled)
+    else:
+        made = compiled()
+    out = []
+    for i, d1, ties, d2, own in made:
+        d1, d2, own = (finish(x, distance, squared=squared) for x in (d1, d2, own))
+        out.append((FirstTwo(i, d1, ties, d2), own))
+    return out
 
 
-def _torch_each(queries: Any, pools: Sequence[Any], distance: str) -> list[tuple[Any, ...]]:
+def _on_device(queries: Any, pools: Sequence[Any], distance: str, aligned: bool) -> list[tuple[Any, ...]]:
     from .torch_scan import first_two
 
-    by_length: dict[tuple[Any, ...], list[int]] = {}
-    for i, pool in enumerate(pools):
-        by_length.setdefault((pool.shape, pool.dtype), []).append(i)
-    found: dict[int, tuple[Any, ...]] = {}
-    for some in by_length.values():
-        found |= zip(some, first_two(queries, [pools[i] for i in some], distance), strict=True)
-    return [found[i] for i in range(len(pools))]
-
-
-def _compiled_each(queries: Any, pools: Sequence[Any], distance: str) -> list[tuple[Any, ...]]:
-    if len(pools) == 1:
-        return [_compiled_first_two(queries, pools[0], distance)]
-    # Pool by pool on threads of their own: a kernel alone cannot keep several busy with so little.
-    with Team() as team, one_blas_thread():
-        return team.each(
-            [(i, i + 1) for i in range(len(pools))],
-            lambda i, _: _compiled_first_two(queries, pools[i], distance),
-        )
+    return first_two(queries, pools, distance, aligned)
 
 
 def _compiled_first_two(queries: Any, pool: Any, distance: str) -> tuple[Any, ...]:

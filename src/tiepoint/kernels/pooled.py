@@ -60,9 +60,8 @@ def rank_counts_across(
         given = Given(query[order], target[order], nowhere, False, limit, distance, squared)
 
         def on_device(rows: Any = rows, group: Any = group, given: Any = given) -> Any:
-            found = np.empty((3, len(query), 1), np.int64)
-            found[:, order] = counts_on_device(np.asarray(queries), rows, given, groups, group)
-            return found
+            column = np.zeros_like(given.limit)
+            return counts_on_device(np.asarray(queries), rows, given, groups, group, order, column)
 
         def compiled(rows: Any = rows, group: Any = group) -> Any:
             named = {"query_group": groups, "pool_group": group, "distance": distance, "squared": squared}

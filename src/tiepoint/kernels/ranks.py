@@ -67,14 +67,10 @@ def rank_counts(
     counts = np.zeros((3, len(query), limit.shape[1]), np.int64)
     if len(pool) and len(query):
         counts = served(
-            lambda: counts_on_device(queries, [pool], given, query_group, pool_group)[
-                :, np.arange(len(query))[:, None], np.argsort(column, axis=1)[query[order]]
-            ],
-            lambda: _compiled(queries, pool, given, column, query_group, pool_group),
+            lambda: counts_on_device(queries, [pool], given, query_group, pool_group, order, column),
+            lambda: _compiled(queries, pool, given, order, column, query_group, pool_group),
         )
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
-    return RankCounts(*(c[back] for c in counts))
+    return RankCounts(*counts)
 
 
 class Given(NamedTuple):
@@ -90,9 +86,18 @@ class Given(NamedTuple):
 
 
 def counts_on_device(
-    queries: NDArray[Any], pool: Sequence[NDArray[Any]], given: Given, query_group: Any, pool_group: Any
+    queries: NDArray[Any],
+    pool: Sequence[NDArray[Any]],
+    given: Given,
+    query_group: Any,
+    pool_group: Any,
+    order: NDArray[np.int64],
+    column: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Counts (3, t, s) of sorted targets on the torch device, limits ascending; the pool may be in parts."""
+    """Counts (3, t, s) on the torch device; the pool may be in parts.
+
+    `order` says where each sorted target came from, `column` (q, s) where each sorted limit did.
+    """
     from .torch_counts import Targets
     from .torch_counts import rank_counts as count
     from .torch_scan import Scores as TorchScores
@@ -108,12 +113,13 @@ def counts_on_device(
         groups = groups[0].astype(np.int64), groups[1].astype(np.int64)
     scores = TorchScores(queries, [pool], given.distance)
     value, root = _values(given.target, given.distance, given.squared, scores.exact)
-    targets = Targets(given.query, value, given.position, root, given.own, given.limit)
+    sorted_targets = (given.query, value, given.position, root, given.own, given.limit)
+    targets = Targets(*sorted_targets, order, column)
     return count(scores, targets, groups)
 
 
 def _compiled(
-    queries: Any, pool: Any, given: Given, column: Any, query_group: Any, pool_group: Any
+    queries: Any, pool: Any, given: Given, order: Any, column: Any, query_group: Any, pool_group: Any
 ) -> NDArray[np.int64]:
     query, target, position, own, limit, distance, squared = given
     start = np.searchsorted(query, np.arange(len(queries) + 1))
@@ -135,7 +141,9 @@ def _compiled(
             return int(scan(*tile, *fixed, *slots[0], *members.lookup, *counts))
 
         scores.run(visit, free=4.0, targets=len(query) / len(queries), on_rows=on_rows)
-    return counts
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return counts[:, back]
 
 
 def given_targets(

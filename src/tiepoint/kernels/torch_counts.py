@@ -27,7 +27,8 @@ Ints = NDArray[np.int64]
 class Targets(NamedTuple):
     """Targets in the order of their queries: query, value, position; `root`: values are roots of sums.
 
-    `limit` (q, s) ascending for each query; with `own`, the row at a target's position is left out.
+    `limit` (q, s) ascending for each query; with `own`, the row at a target's position is left out. `order`
+    says where each target came from, `column` (q, s) where each limit did: so are results returned.
     """
 
     query: Ints
@@ -36,6 +37,8 @@ class Targets(NamedTuple):
     root: bool
     own: bool
     limit: Ints
+    order: Ints
+    column: Ints
 
 
 class _Counter:
@@ -162,24 +165,30 @@ class _Counter:
         self.steps[kind].view(-1).scatter_add_(0, cell, torch.ones_like(cell))
 
     def result(self) -> NDArray[np.int64]:
-        """Counts (3, targets, limits)."""
+        """Counts (3, targets, limits), as these were given."""
+        import torch
+
+        query, value, position, root_of, own, _, order, column = self.targets
         counts = self.steps.cumsum(dim=3)[..., :-1]
         counts[0] += self.whole
-        out: NDArray[np.int64] = download(counts)[:, self.targets.query, self.at]
-        if self.targets.own:
-            self._leave_out_own(out)
-        return out
-
-    def _leave_out_own(self, out: NDArray[np.int64]) -> None:
-        query, value, position, root, _, limit = self.targets
-        found = download(self.scores.listed(send(query), send(position)))
-        found = np.sqrt(found) if root else found
-        counted = position[:, None] < limit[query]
-        if self.groups is not None:
-            q, p = (download(x) for x in self.groups)
-            counted &= (p[position] != q[query])[:, None]
-        out[0] -= counted & (found < value)[:, None]
-        out[1] -= counted & (found == value)[:, None]
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        cell = send((query * self.slots + self.at)[back])
+        counts = counts.reshape(3, -1, self.columns)[:, cell]
+        if own:
+            found = self.scores.listed(send(query), send(position))
+            found = root(found) if root_of else found
+            at, target = send(back), send(value)
+            counted = (send(position)[:, None] < self.limit[send(query)])[at]
+            if self.groups is not None:
+                other = self.groups[1][send(position)] != self.groups[0][send(query)]
+                counted &= other[at, None]
+            counts[0] -= (counted & (found < target)[at, None]).to(torch.int64)
+            counts[1] -= (counted & (found == target)[at, None]).to(torch.int64)
+        if self.columns > 1:
+            place = send(np.argsort(column, axis=1))[send(query[back])]
+            counts = counts.gather(2, place.expand(3, -1, -1))
+        return download(counts)
 
 
 def rank_counts(scores: Scores, targets: Targets, groups: tuple[Any, Any] | None) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.npy_map import file_of
+from ..formats.npy_map import file_of, read_into
 from .device import LeaveToCpu, block_bytes, get_device, torch_device
 from .rows import LARGEST, as_float
 from .threads import get_threads
@@ -85,10 +85,10 @@ def upload(arrays: Sequence[Array]) -> list[Rows]:
 
 def _key(device: str, x: Array) -> Any:
     """What tells a mapped matrix from all others; None for one that may change."""
-    file = None if x.flags.writeable else file_of(x)
-    if file is None or not x.flags.c_contiguous:
+    found = None if x.flags.writeable else file_of(x)
+    if found is None or not x.flags.c_contiguous:
         return None
-    return device, *file, x.shape, x.dtype.str
+    return device, found[0].file, found[1], x.shape, x.dtype
 
 
 def _plain(x: Array) -> Array:
@@ -163,30 +163,36 @@ def _stage(arrays: list[Array], flat: Tensor) -> None:
 
     row = max(1, flat.shape[1] * flat.element_size())
     most = max(1, STAGE_BYTES // row)
-    jobs: list[tuple[int, list[Array]]] = [(0, [])]
+    jobs: list[tuple[int, list[tuple[Array, Any]]]] = [(0, [])]
     at = held = 0
     for x in arrays:
+        found = None if x.flags.writeable else file_of(x)
         for i in range(0, len(x), most):
             piece = x[i : i + most]
             if held + len(piece) > most:
                 jobs.append((at, []))
                 held = 0
-            jobs[-1][1].append(piece)
+            jobs[-1][1].append((piece, found and (found[0], found[1] + i * row)))
             held += len(piece)
             at += len(piece)
     stream, stages = torch.cuda.current_stream(flat.device), _stages()
 
-    def copy(job: tuple[int, list[Array]]) -> None:
+    def copy(job: tuple[int, list[tuple[Array, Any]]]) -> None:
         start, pieces = job
-        count = sum(len(p) for p in pieces)
+        count = sum(len(p) for p, _ in pieces)
         if row > STAGE_BYTES:
-            flat[start : start + count] = torch.from_numpy(np.concatenate(pieces))
+            flat[start : start + count] = torch.from_numpy(np.concatenate([p for p, _ in pieces]))
             return
         pinned, event = stages.get()
         try:
             event.synchronize()
-            room = pinned.numpy()[: count * row].view(pieces[0].dtype).reshape(count, -1)
-            np.concatenate(pieces, out=room)
+            room = pinned.numpy()[: count * row]
+            end = 0
+            for piece, found in pieces:
+                own = room[end : end + len(piece) * row]
+                if found is None or not read_into(found, memoryview(own)):
+                    np.copyto(own.view(piece.dtype).reshape(piece.shape), piece)
+                end += len(own)
             source = pinned[: count * row].view(flat.dtype).view(count, flat.shape[1])
             with torch.cuda.stream(stream), torch.inference_mode():
                 flat[start : start + count].copy_(source, non_blocking=True)

@@ -106,7 +106,7 @@ class Scores:
         out = torch.empty(rows.shape, dtype=torch.float32, device=rows.device)
         square = torch.empty(len(rows), dtype=torch.float64, device=rows.device)
         for at in in_chunks(len(rows), rows.shape[1]):
-            moved = torch.sub(rows[at].to(torch.float64), self.centre)
+            moved = torch.sub(rows[at], self.centre)  # in float64, the format of the centre
             out[at] = moved.mul_(self.scale)
             moved = out[at].to(torch.float64)
             square[at] = moved.mul_(moved).sum(dim=1)
@@ -166,11 +166,12 @@ class Scores:
         scores = torch.sub(half, product, out=product).view(-1, product.shape[2])
         if self.kind == "hamming":
             return Tile(scores, zero, zero, i, u)
-        beta = self.beta[i:j].repeat_interleave(self.pools)
-        error = zero
+        beta, error = self.beta[i:j], zero
         if not self.exact:
-            norm = self.norm[i:j].repeat_interleave(self.pools)
-            error = bound(self.a.shape[1], FLOAT32_UNIT, norm, top, self.scale)
+            error = bound(self.a.shape[1], FLOAT32_UNIT, self.norm[i:j], top, self.scale)
+        if self.pools > 1:
+            beta = beta.repeat_interleave(self.pools)
+            error = error if self.exact else error.repeat_interleave(self.pools)
         return Tile(scores, beta, error, i, u)
 
     def values(self, tile: Tile, row: Tensor, column: Tensor, score: Tensor) -> Tensor:
@@ -238,8 +239,13 @@ def below(x: Tensor, like: Tensor) -> Tensor:
     return -above(-x, like)
 
 
-def first_two(queries: Array, pools: Sequence[Array], distance: str) -> list[tuple[Array, ...]]:
-    """`index`, `d1`, `ties` and `d2` (reference values) of every query in every pool of equally many rows."""
+def first_two(
+    queries: Array, pools: Sequence[Array], distance: str, aligned: bool
+) -> list[tuple[Array, ...]]:
+    """`index`, `d1`, `ties` and `d2` (reference values) of every query in every pool of equally many rows.
+
+    With `aligned` also the reference value of query i and row i.
+    """
     import torch
 
     scores = Scores(queries, [[p] for p in pools], distance)
@@ -268,11 +274,16 @@ def first_two(queries: Array, pools: Sequence[Array], distance: str) -> list[tup
         rest = rest.scatter_reduce(0, row, torch.where(tied, torch.inf, value), "amin")
         d1[at], index[at], ties[at] = new1, new_index, new_ties
         d2[at] = torch.where(new_ties > 1, new1, rest)
-    found = torch.stack([d1, d2, index.to(torch.float64), ties.to(torch.float64)])
-    table = download(found.view(4, scores.q, scores.pools).permute(0, 2, 1).contiguous())
+    found = [index.to(torch.float64), d1, ties.to(torch.float64), d2]
+    if aligned:
+        query = torch.arange(scores.q, device=device)
+        place = query[:, None] + scores.n * torch.arange(scores.pools, device=device)
+        found.append(scores.listed(query.repeat_interleave(scores.pools), place.view(-1)))
+    shape = (len(found), scores.q, scores.pools)
+    values = download(torch.stack(found).view(shape).permute(2, 0, 1).contiguous())
+    whole = values[:, 0::2].astype(np.int64)
     return [
-        (table[2, p].astype(np.int64), table[0, p].copy(), table[3, p].astype(np.int64), table[1, p].copy())
-        for p in range(scores.pools)
+        (whole[p, 0], values[p, 1], whole[p, 1], values[p, 3], *values[p, 4:]) for p in range(scores.pools)
     ]
 
 

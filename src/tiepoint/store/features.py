@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,14 @@ from .atomic import atomic_folder
 class FeatureCache:
     """Arrays by key under a folder. Entries are immutable; a key is written once.
 
-    Headers that were read are remembered as long as their files stay the same.
+    Headers that were read and maps that were made are remembered while the header's file stays the same.
     """
 
     root: Path
     _headers: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    _maps: dict[str, tuple[dict[str, Any], Mapping[str, NDArray[Any]]]] = field(
         default_factory=dict, repr=False, compare=False
     )
     _failed: dict[str, tuple[dict[str, Any], int]] = field(default_factory=dict, repr=False, compare=False)
@@ -82,14 +87,36 @@ class FeatureCache:
         return content
 
     def get(self, key: str) -> Mapping[str, NDArray[Any]]:
-        """The arrays of a key, memory-mapped read-only. A missing key is a KeyError."""
+        """The arrays of a key, memory-mapped read-only. A missing key is a KeyError.
+
+        Those asked for last stay mapped, as many as files may well be open.
+        """
         folder = f"{self.root}/{key[:2]}/{key}"
         meta = self.meta(key)
         if meta is None:
             raise KeyError(key)
+        known = self._maps.get(key)
+        if known is not None and known[0] is meta:
+            return known[1]
         try:
-            return {name: map_npy(f"{folder}/{name}.npy") for name in meta["arrays"]}
+            arrays = {name: map_npy(f"{folder}/{name}.npy") for name in meta["arrays"]}
         except (OSError, FormatError) as e:
             raise StoreError(
                 f"cannot read features of {folder}: {e}; remove the folder and run again to make it anew"
             ) from e
+        while len(self._maps) >= _most_mapped():
+            with contextlib.suppress(KeyError, RuntimeError, StopIteration):  # another thread was faster
+                del self._maps[next(iter(self._maps))]
+        self._maps[key] = (meta, arrays)
+        return arrays
+
+
+@cache
+def _most_mapped() -> int:
+    """Entries that stay mapped; each array of them keeps a file open."""
+    try:
+        import resource
+    except ImportError:
+        return 128
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 2048 if limit == resource.RLIM_INFINITY else min(2048, max(1, limit // 8))

@@ -10,15 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import (
-    Team,
-    first_two,
-    first_two_each,
-    fit_across,
-    one_blas_thread,
-    pair_distances,
-    pair_distances_across,
-)
+from ...kernels import Team, first_two, first_two_aligned, one_blas_thread, pair_distances
 from ...model.curves import SceneCurves
 from ...model.hashing import hash_json
 from ...model.records import Records
@@ -100,7 +92,7 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
         truth = pair_distances(reference, target, both, both, distance=features.distance, squared=squared)
         columns["right"][i, both] = truth == columns["d1"][i, both]
 
-    if whole and n and all(usable.all() for _, usable in targets):
+    if whole and n and all(len(valid) == n and valid.all() for _, valid in targets):
         _all_valid(reference, [target for target, _ in targets], features.distance, columns)
     else:
         # Image by image on threads of their own: a kernel alone cannot keep several busy with so little.
@@ -122,25 +114,11 @@ def _all_valid(
     reference: NDArray[Any], targets: list[NDArray[Any]], distance: str, columns: dict[str, NDArray[Any]]
 ) -> None:
     """The columns of a sequence without failures, all images at once."""
-    squared = distance == "l2"
-    for i, near in enumerate(first_two_each(reference, targets, distance=distance, squared=squared)):
+    found = first_two_aligned(reference, targets, distance=distance, squared=distance == "l2")
+    for i, (near, truth) in enumerate(found):
         columns["d1"][i], columns["d2"][i] = near.d1, near.d2
         columns["ties"][i], columns["index"][i] = near.ties, near.index
-    n, parts = len(reference), [reference, *targets]
-    every = np.arange(n, dtype=np.int32)
-    if fit_across(parts, distance):
-        # Both sides are laid end to end: patch k of the reference and patch k of image after image.
-        count = len(targets) * n
-        rows = np.tile(every, len(targets))
-        part = np.repeat(np.arange(1, len(parts), dtype=np.int32), n)
-        truth = np.empty(count)
-        lists = (np.zeros(count, np.int32), rows, part, rows, np.arange(count, dtype=np.int32))
-        pair_distances_across(parts, lists, truth, distance=distance)
-    else:
-        truth = np.concatenate(
-            [pair_distances(reference, t, every, every, distance=distance, squared=squared) for t in targets]
-        )
-    np.equal(truth.reshape(columns["d1"].shape), columns["d1"], out=columns["right"])
+        np.equal(truth, near.d1, out=columns["right"][i])
 
 
 def _met(row: NDArray[Any], target: NDArray[Any], far: NDArray[np.int64]) -> int:
