@@ -25,6 +25,8 @@ from tiepoint.run.executors import dask as executor
 from tiepoint.run.executors import dask_worker
 from tiepoint.run.executors.clusters import connected
 from tiepoint.run.executors.dask import DaskExecutor
+from tiepoint.run.experiment.config import parse_experiment
+from tiepoint.run.experiment.run import run_experiment
 from tiepoint.run.prepare import prepare_all
 from tiepoint.store.store import Store
 
@@ -191,6 +193,27 @@ def test_all_families_leave_the_same_store(
     assert [name for name in found[0] if found[0][name] != found[1][name]] == []
     assert [words for words in said if "dashboard" not in words] == []
     assert not list((tmp_path / "far" / "s").glob(".cluster*"))
+
+
+def test_an_experiment_file_runs_on_a_cluster(client: Any, sequences: Path, tmp_path: Path) -> None:
+    pytest.importorskip("cv2", reason="ORB is OpenCV's")
+    experiment = parse_experiment(
+        {
+            "experiment": {"name": "e"},
+            "dataset": {"path": str(sequences)},
+            "keypoints": {"generator": "orb", "max_features": 60},
+            "descriptors": [{"name": "d", "type": "orb"}],
+            "evaluation": {"protocols": "exact", "pair_matching": True},
+        },
+        "e.yaml",
+    )
+    rows = []
+    for name, cluster in (("here", None), ("far", client)):
+        with Store.open(tmp_path / name) as store:
+            found = list(run_experiment(experiment, store, cluster=cluster, say=len))
+        assert [outcome.error for outcome in found] == [None, None]
+        rows.append([outcome.run.rows() for outcome in found if outcome.run is not None])
+    assert rows[0] == rows[1]
 
 
 def test_a_worker_that_is_killed_changes_nothing(

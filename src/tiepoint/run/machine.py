@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import datetime
+import os
 import platform
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from .._version import __version__
 from ..model.cores import cores
 
-__all__ = ["cores", "machine", "now", "versions"]
+__all__ = ["cores", "machine", "now", "versions", "visible_gpus"]
 
 _LIBRARIES = (
     "numpy",
@@ -50,6 +52,17 @@ def _cpu_name() -> str:
 def machine() -> dict[str, Any]:
     """The hardware a time was measured on; no host or user name."""
     return {"system": platform.system(), "machine": platform.machine(), "cpu": _cpu_name(), "cores": cores()}
+
+
+def visible_gpus() -> list[str]:
+    """GPUs of this machine that may be used, as the environment or the driver names them."""
+    if (said := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [name for name in said.split(",") if name.strip()]
+    try:
+        found = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return [str(i) for i, line in enumerate(found.splitlines()) if line.startswith("GPU ")]
 
 
 def now() -> str:

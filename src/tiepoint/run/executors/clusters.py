@@ -29,24 +29,27 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...model.errors import FormatError, InputError, UnknownNameError
-from ..machine import cores
+from ..machine import cores, visible_gpus
 from .pool import THREAD_VARIABLES, interrupts_are_ours
 
 QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster", "sge": "SGECluster"}
 """Job queues by their section of the file: classes of dask-jobqueue."""
 
-SCHEDULER = {
+SETTINGS = {
     # A task that was on a worker when it died is counted against it, though it may only have waited there.
     "distributed.scheduler.allowed-failures": 10,
     "distributed.scheduler.worker-saturation": 1.0,
+    "distributed.deploy.lost-worker-timeout": "5s",
 }
-"""Settings of schedulers that are started here."""
+"""Settings of Dask for schedulers that are started here."""
 
 CONNECT_S = 30.0
 """A scheduler that does not answer within this time is not there."""
@@ -99,8 +102,8 @@ class Connected:
     client: Any
     threads: int | None = None
     most: int = 1
-    own: bool = False
-    """Whether the scheduler ends with this process."""
+    keep: Callable[[], None] | None = None
+    """To be called now and then: submits jobs of a queue in the place of those that have ended."""
 
 
 @contextlib.contextmanager
@@ -208,18 +211,24 @@ def _opened(
         )
     import dask
 
-    # Workers must not stop at a Ctrl-C that is meant for this process.
-    with interrupts_are_ours(), dask.config.set(SCHEDULER):
+    # Workers must not stop at a Ctrl-C that is meant for this process; the tracker would let it in again.
+    resource_tracker.ensure_running()
+    stack.enter_context(dask.config.set(SETTINGS))
+    keep = None
+    with interrupts_are_ours():
         if wanted.local is not None:
             most, threads = wanted.local, wanted.threads or max(1, cores() // wanted.local)
             made = stack.enter_context(_local(wanted, device, security, threads))
         else:
-            made = stack.enter_context(_queue(wanted, where, security))
-            jobs = wanted.jobs or (wanted.adapt.maximum if wanted.adapt else 1)
+            made = stack.enter_context(queue_cluster(wanted, where, security))
             processes, threads = _shape(wanted)
-            most = jobs * processes
+            if wanted.adapt is not None:
+                made.adapt(minimum_jobs=wanted.adapt.minimum, maximum_jobs=wanted.adapt.maximum)
+            keep = partial(_kept, made, wanted, set())
+            keep()
+            most = processes * (wanted.adapt.maximum if wanted.adapt else wanted.jobs or 1)
         client = stack.enter_context(distributed.Client(made, timeout=CONNECT_S))
-    return Connected(client, threads, most, own=True)
+    return Connected(client, threads, most, keep)
 
 
 def _security(given: dict[str, Any] | bool | None, where: str, distributed: Any) -> Any:
@@ -289,20 +298,6 @@ def _local(wanted: ClusterFile, device: str, security: Any, threads: int) -> Any
     )
 
 
-def visible_gpus() -> list[str]:
-    """GPUs of this machine that may be used, as the environment or the driver names them."""
-    import os
-    import subprocess
-
-    if (said := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [name for name in said.split(",") if name.strip()]
-    try:
-        found = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return []
-    return [str(i) for i, line in enumerate(found.splitlines()) if line.startswith("GPU ")]
-
-
 def has_dashboard() -> bool:
     """Whether Dask can show its dashboard here."""
     from importlib.util import find_spec
@@ -310,14 +305,19 @@ def has_dashboard() -> bool:
     return find_spec("bokeh") is not None
 
 
-def _queue(wanted: ClusterFile, where: str, security: Any) -> Any:
-    """Jobs of a queue, each with its workers; jobs that end are replaced while there is work."""
-    made = queue_cluster(wanted, where, security)
-    few, many = (wanted.jobs or 1, wanted.jobs or 1)
-    if wanted.adapt is not None:
-        few, many = wanted.adapt.minimum, wanted.adapt.maximum
-    made.adapt(minimum_jobs=few, maximum_jobs=many)
-    return made
+def _kept(made: Any, wanted: ClusterFile, met: set[str]) -> None:
+    """Let go jobs whose workers have come and gone, which would hold their places, and submit others.
+
+    `met` has the jobs that workers were seen of.
+    """
+    there = [str(w["name"]) for w in made.scheduler_info["workers"].values()]
+    alive = {job for job in map(str, made.worker_spec) if any(f"{w}-".startswith(f"{job}-") for w in there)}
+    met |= alive
+    gone = [job for job in made.worker_spec if str(job) in met - alive]
+    if gone:
+        made.sync(made.scale_down, gone)
+    if wanted.adapt is None:
+        made.scale(jobs=wanted.jobs or 1)
 
 
 def _shape(wanted: ClusterFile) -> tuple[int, int]:
@@ -357,8 +357,8 @@ def queue_cluster(wanted: ClusterFile, where: str, security: Any = None) -> Any:
     arguments["worker_extra_args"] = [*(arguments.get("worker_extra_args") or ()), *map(shlex.quote, extra)]
     if security is not None:
         arguments["security"] = security
-    if not has_dashboard():
-        arguments["scheduler_options"] = {"dashboard": False, **(arguments.get("scheduler_options") or {})}
+    board = {"dashboard_address": ":0"} if has_dashboard() else {"dashboard": False}
+    arguments["scheduler_options"] = {**board, **(arguments.get("scheduler_options") or {})}
     try:
         return cls(**arguments)
     except (TypeError, ValueError) as e:

@@ -15,6 +15,7 @@ import queue
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,8 +49,11 @@ PIECES_A_WORKER = 32
 RETRIES = 2
 """Errors of the system (files, memory) are tried again so often before a piece is taken apart."""
 
-LOOK_S = 0.5
-"""While nothing happens, the connection is looked at this often."""
+LOOK_S = 1.0
+"""The connection is looked at this often."""
+
+KEEP_S = 20.0
+"""Jobs of a queue that have ended are replaced this often."""
 
 ALONE_S = 15.0
 """It is said where there has been no worker for so long."""
@@ -93,10 +97,7 @@ def _nothing() -> None:
 
 @dataclass(eq=False)
 class DaskExecutor:
-    """Runs jobs in the workers of a cluster; see `Executor`. `open` makes one.
-
-    `say` is told what the user should know while the work is under way.
-    """
+    """Runs jobs in the workers of a cluster; see `Executor`. `open` makes one."""
 
     cluster: Connected
     expected: Expected
@@ -106,6 +107,8 @@ class DaskExecutor:
     _events: queue.SimpleQueue[tuple[int, int | None]] = field(default_factory=queue.SimpleQueue)
     _broken: str | None = None
     _met_s: float = field(default_factory=time.monotonic)
+    _kept_s: float = field(default_factory=time.monotonic)
+    _looked_s: float = 0.0
 
     @classmethod
     @contextlib.contextmanager
@@ -164,11 +167,9 @@ class DaskExecutor:
 
     def _wait(self, future: Any, address: str | None = None) -> bool:
         """Wait until a worker has answered; False where it went away meanwhile."""
-        from distributed import wait
-
         while not future.done():
-            with contextlib.suppress(TimeoutError):
-                wait([future], timeout=LOOK_S)
+            with contextlib.suppress(TimeoutError, CancelledError):
+                future.exception(timeout=LOOK_S)
                 break
             self._look()
             if address is not None and address not in self._workers():
@@ -271,10 +272,7 @@ class DaskExecutor:
         self._events.put((number, done))
 
     def collect(self, pieces: Sequence[Piece], patience: int | None = 1) -> Outcome:
-        """Wait for pieces; results by name and failures, both in their order.
-
-        After `patience` input errors the rest is cancelled. What Dask gave up on is tried again, job by job.
-        """
+        """Wait for pieces; after `patience` input errors the rest is cancelled. Returns as `run` does."""
         while not all(p.ended for p in pieces) and not enough(_failures(pieces), patience):
             self._next()
         if enough(_failures(pieces), patience):
@@ -298,10 +296,11 @@ class DaskExecutor:
 
     def _next(self) -> None:
         """Take in the next thing that happens, or look after the cluster where nothing does."""
+        if time.monotonic() - self._looked_s > LOOK_S:
+            self._look()
         try:
             number, done = self._events.get(timeout=LOOK_S)
         except queue.Empty:
-            self._look()
             return
         piece = self._pieces[number]
         if done is not None:
@@ -363,7 +362,10 @@ class DaskExecutor:
             there = bool(self._workers())
         except (OSError, ValueError) as e:
             raise self._lost() from e
-        now = time.monotonic()
+        now = self._looked_s = time.monotonic()
+        if self.cluster.keep is not None and now - self._kept_s > KEEP_S:
+            self._kept_s = now
+            self.cluster.keep()
         if there:
             self._met_s = now
         elif now - self._met_s > ALONE_S:
