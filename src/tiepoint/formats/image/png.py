@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MAX_DEFLATE_RATIO = 1040
 """Deflate cannot expand a byte to more than about 1032 bytes, so a file bounds its own content."""
 
-_STEP = 1 << 15
+_STEP = 1 << 17
 """Compressed bytes that are inflated at a time."""
 
 
@@ -128,11 +128,15 @@ def decode_plain(
             path, f"this {wanted} PNG is interlaced, which cannot be read; save it without interlacing"
         )
     height, row_bytes = header.height, kind.pixel_bytes * header.width
-    raw = _inflate(
-        path, (body for name, body in _chunks(path, data) if name == b"IDAT"), height * (1 + row_bytes)
-    )
-    from ._png_filters import undo_filters
+    from ._png_filters import gather_data, undo_filters
 
+    packed = thread_workspace().take("packed", (len(data),), np.uint8)
+    count = gather_data(data, packed)
+    if count < 0:
+        for _ in _chunks(path, data):  # says what is wrong
+            pass
+        raise FormatError(path, "damaged PNG")
+    raw = _inflate(path, packed[:count], height * (1 + row_bytes))
     rows = raw.reshape(height, 1 + row_bytes)
     if rows[:, 0].max(initial=0) > 4:
         raise FormatError(path, "a row has an unknown PNG filter")
@@ -159,17 +163,16 @@ def _chunks(path: str | Path, data: bytes) -> Iterator[tuple[bytes, memoryview]]
         at = end
 
 
-def _inflate(path: str | Path, bodies: Iterable[memoryview], size: int) -> NDArray[np.uint8]:
-    """The bytes that compressed pieces give, in memory that the thread keeps.
+def _inflate(path: str | Path, packed: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """The bytes that compressed ones give, in memory that the thread keeps.
 
-    In small steps: in several threads at once, taking and giving back megabytes costs more than inflating.
+    In steps: in several threads at once, taking and giving back megabytes costs more than inflating.
     """
     raw = thread_workspace().take("png", (size,), np.uint8)
     unpacker, at = zlib.decompressobj(), 0
-    steps = (body[i : i + _STEP] for body in bodies for i in range(0, len(body), _STEP))
     try:
-        for step in steps:
-            piece = unpacker.decompress(step)
+        for i in range(0, len(packed), _STEP):
+            piece = unpacker.decompress(packed[i : i + _STEP].data)
             if at + len(piece) > size:
                 at = size + 1
                 break
