@@ -53,7 +53,7 @@ FLIPS: dict[str, dict[str, Any]] = {
         "keypoint_source": "homography_projection", "border_px": 12, "tie": "optimistic",
     },
     "keypoints/verification": DRAWN,
-    "keypoints/retrieval": DRAWN,
+    "keypoints/retrieval": {**DRAWN, "distractors": "every"},
     "keypoints/matching": {k: DRAWN[k] for k in DrawOptions.model_fields},
     "keypoints/images": {
         "scenes": "i_one,v_two", "seed": 1, "matching": "ratio_test", "scorer": "ratio_sum", "border_px": 12,

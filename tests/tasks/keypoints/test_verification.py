@@ -12,6 +12,7 @@ import pytest
 from keypoint_world import GIVEN, make_features, make_scenes, run_task
 
 from tiepoint.metrics.ranking.chance import chance_against_nearest
+from tiepoint.model.errors import InputError
 from tiepoint.model.units import Features
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.distractors import (
@@ -172,7 +173,7 @@ def test_own_reference_image_as_distractor_spoils_verification(root):
     assert values[True] < values[False]
 
 
-def exact_lists(opened, features, scene, iteration, distance, retrieval):
+def exact_lists(opened, features, scene, iteration, distance, retrieval, every=False):
     first, *others = opened.sequences.images(scene)
     source = side(features, f"{scene}/{first}")
     places, rows = plain.distinct(source[0])
@@ -210,9 +211,18 @@ def exact_lists(opened, features, scene, iteration, distance, retrieval):
                 lists[n].append((min(wrong, default=plain.INF), False))
     if retrieval:
         lists = [one if one else None for one in lists]
-    for key in other_images(opened, scene, iteration):
+    keys = other_images(opened, scene, iteration)
+    if every:
+        s = opened.sequences
+        keys = [f"{other}/{k}" for other in s.scenes for k in s.images(other) if other != scene]
+    for key in keys:
         target = side(features, key)
         spots, columns = plain.distinct(target[0])
+        if every:
+            for n, q in enumerate(chosen):
+                if lists[n] is not None:
+                    lists[n] += [(d, False) for d in gap(q, target, columns)]
+            continue
         if retrieval:
             drawn = permutation(len(spots), 11, "retrieval-rows", scene, iteration, key)[:100]
             columns = [columns[r] for r in drawn]
@@ -245,6 +255,42 @@ def test_exact_against_plain_loops(root, style):
     assert retrieval["map", "all"].n == sum(weights)
     if style == "constant" and not features.arrays("i_one/1")["valid"].all():
         assert verification["ap", "all"].value < 1
+
+
+@pytest.mark.parametrize("rows", [1, 1 << 16])
+@pytest.mark.parametrize("style", ["ties", "real", "constant", "bits"])
+def test_every_location_of_other_scenes_against_plain_loops(root, style, rows, monkeypatch):
+    monkeypatch.setattr("tiepoint.tasks.keypoints.distractors._BLOCK_ROWS", rows)
+    options = {k: v for k, v in OPTIONS.items() if k != "distractor_images"} | {"distractors": "every"}
+    opened = RETRIEVAL.open(root, options)
+    kind = "hamming" if style == "bits" else "l2"
+    distance = plain.hamming if style == "bits" else lambda a, b: plain.squared(a, b) ** 0.5
+    features = make_features(opened, style=style, empty=EMPTY, distance=kind, fail=0.1)
+    means, wrong = [], 0
+    for iteration in range(2):
+        aps = []
+        for scene in opened.sequences.scenes:
+            found = exact_lists(opened, features, scene, iteration, distance, True, every=True)
+            aps += [plain.expected_ap(one, sum(r for _, r in one)) for one in found]
+            wrong += sum(not r for one in found for _, r in one)
+        means.append(np.mean(aps))
+    scores, _ = run_task(RETRIEVAL, root, features, **options)
+    assert scores["map", "all"].value == pytest.approx(np.mean(means), abs=1e-12)
+    assert scores["map", "pool=every"].value == scores["map", "all"].value
+    assert scores["retrieval_num_distractors", "all"].value == wrong
+    assert scores["map", "all"].chance < 0.2
+    drawn = RETRIEVAL.open(root, {**OPTIONS, "distractors": "drawn"}).units
+    assert [u.definition for u in drawn] == [u.definition for u in RETRIEVAL.open(root, OPTIONS).units]
+    assert {u.definition for u in drawn}.isdisjoint(u.definition for u in opened.units)
+
+
+def test_every_location_is_for_exact_alone(root):
+    check = partial(RETRIEVAL.options.check_protocols, RETRIEVAL.name)
+    check({"distractors": "every"}, ["exact"])
+    with pytest.raises(InputError, match="is for the protocol exact, not for bojanic"):
+        check({"distractors": "every"}, ["exact", "bojanic"])
+    with pytest.raises(InputError, match="distractor_images of keypoints/retrieval has no effect"):
+        check({"distractors": "every", "distractor_images": 3}, ["exact"])
 
 
 def test_constant_descriptor_is_chance(root):

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...geometry.correspondence import Locations, locations
+from ...kernels import group_rank_counts, group_rows
 from ...model.draws import permutation, raw_stream
 from ...model.scores import Score, group_name
+from ...model.units import Features
 from ..scene_means import KIND_NAMES
-from .opened import WORKBENCH_RULES, KeypointTask, OpenKeypoints
+from .opened import WORKBENCH_RULES, ImageFeatures, KeypointTask, OpenKeypoints
 from .options import DistractorOptions
 
 Ints = NDArray[np.int64]
+_BLOCK_ROWS = 1 << 16
 
 
 def below(n: int, count: int, *names: str | int) -> Ints:
@@ -110,10 +114,70 @@ def bojanic_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[st
 
 def other_images(opened: OpenKeypoints, scene: str, iteration: int) -> list[str]:
     """Distractor images under `exact`: drawn from all images of all other scenes, as item keys."""
-    s = opened.sequences
-    keys = [f"{other}/{k}" for other in s.scenes if other != scene for k in s.images(other)]
+    keys = every_image(opened, scene)
     order = permutation(len(keys), opened.options.seed, "exact-images", scene, iteration)
     return [keys[i] for i in order[: opened.options.distractor_images]]
+
+
+def every_image(opened: OpenKeypoints, scene: str) -> list[str]:
+    """All images of all other scenes, as item keys."""
+    s = opened.sequences
+    return [f"{other}/{k}" for other in s.scenes if other != scene for k in s.images(other)]
+
+
+def count_every(
+    opened: OpenKeypoints,
+    scene: str,
+    features: Features,
+    source: ImageFeatures,
+    places: Locations,
+    place: Ints,
+    value: NDArray[np.float64],
+) -> tuple[Ints, Ints, int]:
+    """Locations of all other scenes nearer than and equally near as each target, and how many there are.
+
+    Target t belongs to location place[t] of the source and has the reference value value[t] (squared for l2,
+    infinite for a failure, which has counts of zero). Images are put together to blocks of many rows, so that
+    a product is worth its while, and no more than a block is held.
+    """
+    lt, eq = np.zeros(len(place), np.int64), np.zeros(len(place), np.int64)
+    kept = np.flatnonzero(np.isfinite(value))
+    kept = kept[np.argsort(place[kept], kind="stable")]
+    rows, names, start = group_rows(places.of, source.valid & np.isin(places.of, place[kept]))
+    group = np.searchsorted(names, place[kept])
+    total, held = 0, 0
+    block: list[tuple[NDArray[Any], Ints]] = []
+
+    def count() -> None:
+        size = np.concatenate([s for _, s in block])
+        bounds = np.full((len(names), 1), len(size), np.int64)
+        found = group_rank_counts(
+            source.values[rows], start, np.concatenate([v for v, _ in block]), np.append(0, np.cumsum(size)),
+            np.arange(len(size)), group, value[kept], distance=features.distance, limits=bounds,
+        )  # fmt: skip
+        lt[kept] += found.lt[:, 0]
+        eq[kept] += found.eq[:, 0]
+
+    for key in every_image(opened, scene):
+        other, _, image = key.rpartition("/")
+        target = opened.features_of(features, other, image)
+        spots = locations(target.xy)
+        total += len(spots.xy)
+        chosen, _, ends = group_rows(spots.of, target.valid)
+        if len(chosen) and len(kept):
+            block.append((target.values[chosen], np.diff(ends)))
+            held += len(chosen)
+        if held >= _BLOCK_ROWS:
+            count()
+            block, held = [], 0
+    if block:
+        count()
+    return lt, eq, total
+
+
+def draws_none(options: DistractorOptions) -> bool:
+    """Whether every keypoint of all other scenes is a distractor."""
+    return getattr(options, "distractors", None) == "every"
 
 
 def by_image(lists: list[list[str]]) -> dict[str, list[int]]:
@@ -153,6 +217,8 @@ class DistractorTask(KeypointTask):
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
         """Every image of another scene that some protocol reads for this scene."""
         s, options = opened.sequences, opened.options
+        if draws_none(options):
+            return tuple(every_image(opened, scene))
         keys = [f"{other}/{k}" for other in workbench_scenes(opened, scene) for k in s.images(other)]
         for iteration in range(options.iterations):
             keys += bojanic_images(opened, scene, iteration) + other_images(opened, scene, iteration)
@@ -168,6 +234,8 @@ class DistractorTask(KeypointTask):
             notes.append(
                 f"workbench asks for {wanted} distractor scenes, but only {others} exist; all are used"
             )
+        if draws_none(options):
+            return notes
         asked = options.distractor_images
         if "bojanic" in protocols and others < asked:
             notes.append(

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from ...model.errors import InputError
 from ..options import Flag, Names, Sizes, TaskOptions
 
-LATER: Mapping[str, Any] = {"border_px": None, "tie": "protocol"}
+LATER: Mapping[str, Any] = {"border_px": None, "tie": "protocol", "distractors": "drawn"}
 """Options that the first version did not have, with their defaults: these leave identities as they were."""
 
 
@@ -87,3 +88,21 @@ class DistractorOptions(DrawOptions):
 
     num_distractors_per_scene: Annotated[int, Field(ge=0)] = 20
     """Keypoints of each such scene, drawn per query (`workbench`)."""
+
+
+class RetrievalOptions(DistractorOptions):
+    """Options of `keypoints/retrieval`."""
+
+    exact_alone: ClassVar[Mapping[str, Any]] = {"distractors": "every"}
+
+    distractors: Literal["drawn", "every"] = "drawn"
+    """The nearest of 100 drawn keypoints of each drawn image, or every keypoint location of every image of
+    all other scenes (`exact`): nothing is drawn then but the queries."""
+
+    @classmethod
+    def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
+        """Refuse what has no effect, here also a number of images to draw where none is drawn."""
+        super().check_protocols(task, given, protocols)
+        chosen, name = cls.read(task, given), "distractor_images"
+        if chosen.distractors == "every" and chosen.distractor_images != cls.model_fields[name].default:
+            raise InputError(f"option {name} of {task} has no effect with distractors=every; leave it out")

@@ -8,6 +8,7 @@ One list per query: its right keypoint in every target image, and for every dist
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,11 +16,15 @@ from numpy.typing import NDArray
 
 from ...geometry.correspondence import locations
 from ...kernels import pair_distances
-from ...metrics import average_precision_of_lists
+from ...metrics import (
+    average_precision_from_counts,
+    average_precision_of_lists,
+    chance_average_precision,
+)
 from ...metrics.ranking.chance import chance_against_nearest
 from ...model.draws import permutation
 from ...model.records import Records
-from ...model.scores import SceneValues, Score
+from ...model.scores import SceneValues, Score, group_name
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
 from ..info import AP_OF_PAIRS, count
@@ -37,16 +42,21 @@ from .distractors import (
     DistractorTask,
     bojanic_images,
     by_image,
+    count_every,
+    draws_none,
     named_by_kind,
     other_images,
     query_sample,
 )
 from .location_table import answered_targets, least, location_table, right_table
 from .opened import CITE, LICENCE, Growing, OpenKeypoints
+from .options import RetrievalOptions
+from .ranking_exact import location_values
 from .workbench_pooled import compare_retrieval, score_retrieval
 
 Ints = NDArray[np.int64]
 _DRAWN = 100
+MAIN = ("map", "all")
 
 
 def _growing() -> Growing:
@@ -137,15 +147,67 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
     return _lists(made, meta)
 
 
+def compare_every(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """As `compare_exact` with every location of all other scenes as a distractor.
+
+    One row per right location of a query: `distance`, whether it has one (`retrieved`), and how many
+    distractors are nearer (`lt`) and equally near (`eq`), by the squared value for l2. The pool is read image
+    by image.
+    """
+    source, places, targets = answered_targets(opened, scene, features)
+    options = opened.options
+    made = Growing(iteration=np.int16, query=np.int32, place=np.int64, value=np.float64)
+    unanswered = 0
+    for iteration in range(options.iterations):
+        chosen = query_sample(len(places.xy), options.queries, options.seed, scene, iteration)
+        number = np.full(len(places.xy), -1, np.int64)
+        number[chosen] = np.arange(len(chosen))
+        answered = np.zeros(len(chosen), bool)
+        for target, spots, found in targets:
+            own = np.flatnonzero(number[found.query] >= 0)
+            if not len(own):
+                continue
+            place, right = found.query[own], found.target[own]
+            value = location_values(source, places, target, spots, place, right, features.distance)
+            first = np.flatnonzero(np.append(True, place[1:] != place[:-1]))
+            answered[number[place[first]]] = True
+            made.add(iteration, number[place[first]], place[first], np.minimum.reduceat(value, first))
+        unanswered += int((~answered).sum())
+    columns = made.columns()
+    order = np.lexsort((columns["query"], columns["iteration"]))
+    columns = {name: column[order] for name, column in columns.items()}
+    lt, eq, total = count_every(opened, scene, features, source, places, columns["place"], columns["value"])
+    value = columns["value"]
+    table = {
+        "iteration": columns["iteration"],
+        "query": columns["query"],
+        "distance": np.sqrt(value) if features.distance == "l2" else value,
+        "retrieved": np.isfinite(value),
+        "lt": lt,
+        "eq": eq,
+    }
+    meta = {"scene": scene, "kind": opened.sequences.kind(scene), "unanswered": unanswered}
+    return Records("rank", table, meta | {"pool": "every", "distractors": total})
+
+
 def query_aps(record: Records, ties: str) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
     """AP, iteration and number of right items of every list of a scene."""
     iteration, query = record["iteration"].astype(np.int64), record["query"].astype(np.int64)
     new = np.append(True, (iteration[1:] != iteration[:-1]) | (query[1:] != query[:-1]))[: len(query)]
     owner = np.cumsum(new) - 1
     lists = int(new.sum())
+    if _is_every(record):
+        found = [record[name].astype(np.int64) for name in ("lt", "eq")]
+        kept = record["retrieved"]
+        ap = average_precision_from_counts(*found, owner=owner, lists=lists, retrieved=kept, ties=ties)
+        return ap, iteration[new], np.bincount(owner, minlength=lists)
     ap = average_precision_of_lists(record["distance"], record["right"], owner, lists, ties=ties)
     relevant = np.bincount(owner, weights=record["right"], minlength=lists).astype(np.int64)
     return ap, iteration[new], relevant
+
+
+def _is_every(record: Records) -> bool:
+    return record.meta.get("pool") == "every"
 
 
 def _map(records: Sequence[Records], ties: str, group: str) -> Score:
@@ -172,6 +234,9 @@ def _map(records: Sequence[Records], ties: str, group: str) -> Score:
 
 
 def _chances(record: Records, relevant: NDArray[np.int64]) -> dict[int, float]:
+    if _is_every(record):
+        wrong = int(record.meta["distractors"])
+        return {int(r): chance_average_precision(wrong + int(r), int(r)) for r in np.unique(relevant)}
     searched = [int(n) for n in record.meta["searched"]]
     images = len(searched) // max(1, len(np.unique(record["iteration"])))
     typical = searched[:images]
@@ -181,10 +246,17 @@ def _chances(record: Records, relevant: NDArray[np.int64]) -> dict[int, float]:
 def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
     scores = grouped(records, lambda chosen, group: _map(chosen, ties, group))
     scores += named_by_kind(scores, "map", "retrieval")
-    right = sum(int((r["right"] > 0).sum()) for r in records)
+    every = [r for r in records if _is_every(r)]
+    if every:
+        scores += [replace(s, group=group_name(pool="every")) for s in scores if (s.metric, s.group) == MAIN]
+        right = sum(len(r) for r in every)
+        wrong = sum(len(query_aps(r, ties)[0]) * int(r.meta["distractors"]) for r in every)
+    else:
+        right = sum(int((r["right"] > 0).sum()) for r in records)
+        wrong = sum(len(r) for r in records) - right
     scores.append(count_score("retrieval_num_true_positives", right))
     scores.append(count_score("retrieval_num_hard_negatives", 0, note="label 0 is not in the lists"))
-    scores.append(count_score("retrieval_num_distractors", sum(len(r) for r in records) - right))
+    scores.append(count_score("retrieval_num_distractors", wrong))
     if protocol == "exact":
         scores.append(count_score("queries_unanswered", sum(int(r.meta["unanswered"]) for r in records)))
     return with_protocol(scores, protocol)
@@ -206,7 +278,7 @@ class Retrieval(DistractorTask):
     name = "keypoints/retrieval"
     info = TaskInfo(
         "Are the images of a keypoint ranked before keypoints of other scenes?",
-        ("map", "all"),
+        MAIN,
         {
             "map": MetricInfo(
                 "mean over queries of the average precision of a keypoint's images among keypoints of other "
@@ -224,8 +296,11 @@ class Retrieval(DistractorTask):
         cite=CITE,
         licence=LICENCE,
     )
+    options = RetrievalOptions
     comparisons: ClassVar = {
-        "exact": compare_exact,
+        "exact": lambda opened, scene, features: (
+            compare_every if draws_none(opened.options) else compare_exact
+        )(opened, scene, features),
         "workbench": compare_retrieval,
         "bojanic": compare_bojanic,
     }
