@@ -7,7 +7,8 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,7 @@ def hash_file(path: str | Path) -> str:
     """
     p = os.fspath(path)
     try:
-        stat = os.stat(p)
-        key = (_resolved(p), stat.st_size, stat.st_mtime_ns, stat.st_ino)
+        key = _stamp(p)
         if key not in _memo:
             digest = hashlib.sha256()
             with open(p, "rb") as f:
@@ -74,6 +74,37 @@ def hash_file(path: str | Path) -> str:
         return _memo[key]
     except OSError as e:
         raise InputError(f"cannot read {p}: {e.strerror or e}") from e
+
+
+def is_hashed(path: str | Path) -> bool:
+    """Whether the hash of a file is remembered."""
+    try:
+        return _stamp(os.fspath(path)) in _memo
+    except OSError:
+        return False
+
+
+def hash_files(paths: Sequence[str | Path], threads: int) -> None:
+    """Hash files in several threads, to be remembered; what cannot be read is left for whoever asks for it.
+
+    Threads take large parts: small ones would wait for each other longer than hashing takes.
+    """
+    if not paths:
+        return
+
+    def several(own: Sequence[str | Path]) -> None:
+        for path in own:
+            with contextlib.suppress(InputError):
+                hash_file(path)
+
+    size = -(-len(paths) // (4 * threads))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(several, [paths[i : i + size] for i in range(0, len(paths), size)]))
+
+
+def _stamp(path: str) -> tuple[str, int, int, int]:
+    found = os.stat(path)
+    return _resolved(path), found.st_size, found.st_mtime_ns, found.st_ino
 
 
 def _resolved(path: str) -> str:
@@ -128,9 +159,13 @@ def load_memo(path: Path) -> None:
 def save_memo(path: Path, atomic_file: Callable[[Path], contextlib.AbstractContextManager[Path]]) -> None:
     """Write the remembered hashes, those of files over 64 KiB only (smaller ones are read as fast)."""
     rows = sorted((*key, digest) for key, digest in _memo.items() if key[1] > 65536)
+    text = json.dumps(rows)
+    with contextlib.suppress(OSError, ValueError):
+        if path.read_text() == text:
+            return
     if rows:
         with atomic_file(path) as temporary:
-            temporary.write_text(json.dumps(rows))
+            temporary.write_text(text)
 
 
 def named_generator(seed: int, *names: str) -> np.random.Generator:

@@ -7,6 +7,7 @@ import datetime
 import os
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -29,6 +30,11 @@ _LIBRARIES = (
 
 def versions() -> dict[str, str]:
     """Versions of tiepoint, Python and the libraries that are installed."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     found = {"tiepoint": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from ...formats.hpatches.patch_strip import read_strip
 from ...formats.text_file import read_bytes
 from ...model.cores import cores
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
-from ...model.hashing import hash_file, hash_json
+from ...model.hashing import hash_file, hash_files, hash_json, is_hashed
 from ...model.scores import kind_of
 from ...model.units import Item
 from .layout import NOISES, STANDARD_IMAGES, image_order, scan_folder
@@ -176,10 +175,10 @@ class HPatchesDataset:
     def items(self, keys: Iterable[str]) -> list[Item]:
         """The items of keys ``SEQ/IM``; strips that were not hashed before are hashed in several threads."""
         wanted = list(keys)
-        size = max(1, len(wanted) // (8 * cores()))  # most are known, and quicker than handing them out
-        parts = [wanted[i : i + size] for i in range(0, len(wanted), size)]
-        with ThreadPoolExecutor(cores()) as threads:
-            return [item for own in threads.map(lambda p: [self.item(k) for k in p], parts) for item in own]
+        if self.has_patches and self._pack is None:
+            paths = [f"{self.root}/{key}.png" for key in wanted]
+            hash_files([p for p in paths if not is_hashed(p)], cores())
+        return [self.item(key) for key in wanted]
 
     def read(self, key: str) -> NDArray[np.uint8]:
         """Patches of an image by its key ``SEQ/IM``."""
