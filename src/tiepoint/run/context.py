@@ -216,10 +216,12 @@ class Recipe:
 
     def opened(self) -> OpenTask:
         """The task opened, as methods of its own family see it."""
+        from ..model.hashing import load_memo
         from ..model.kept import FOLDER, keep_in
         from ..store.atomic import atomic_file
         from ..tasks import TASKS
 
+        load_memo(Path(self.root) / "hashes.json")
         keep_in(Path(self.root) / FOLDER, atomic_file)
         task: Task = TASKS.load(self.task)
         return task.open(Path(self.data), self.options)

@@ -313,6 +313,7 @@ def _recipe(request: Request, method: Method, store: Store) -> Recipe | None:
     """How a worker makes the context; None where it cannot, or none is wanted."""
     if method.spec is None or request.jobs <= 1:
         return None
+    store.remember_hashes()  # for workers, which open the dataset as well
     return Recipe(
         request.task,
         str(request.data),

@@ -235,11 +235,15 @@ class Store:
         except sa.exc.DBAPIError as e:
             raise StoreError(f"the store {self.where}: {e.orig}") from e
 
+    def remember_hashes(self) -> None:
+        """Write the hashes of files that this process knows, for the next one."""
+        with contextlib.suppress(StoreError):  # a memo that cannot be written only costs time
+            hashing.save_memo(self.root / "hashes.json", atomic_file)
+
     def close(self) -> None:
         """Let the database go and, unless the store is only read, remember the hashes of files."""
         if self.mode == "write":
-            with contextlib.suppress(StoreError):  # a memo that cannot be written only costs time
-                hashing.save_memo(self.root / "hashes.json", atomic_file)
+            self.remember_hashes()
         if kept.kept_in() == self.root / kept.FOLDER:
             kept.keep_in(None)
         self.engine.dispose()
