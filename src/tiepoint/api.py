@@ -137,7 +137,7 @@ def compare(
     notes: list[str] = []
     if named or not chosen:
         with Store.open(store, mode="read") as opened:
-            chosen += runs_of(opened, named, task=task)
+            chosen += runs_of(opened, named, task=task, singles=group is not None)
             notes += opened.notices
     asked = [str(r) for r in named]
     if split is not None:

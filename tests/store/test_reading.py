@@ -11,18 +11,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from store_world import TASK, a_run, look, make_patches, make_schema
 
+from tiepoint.cli import list_cmd
 from tiepoint.cli.main import run
 from tiepoint.model.errors import StoreError
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.store import schema
 from tiepoint.store.database import select
-from tiepoint.store.runs import load_run, load_runs, save_run
+from tiepoint.store.runs import load_heads, load_run, load_runs, load_singles, save_run
 from tiepoint.store.store import Store
 
 COMMANDS = {
@@ -207,3 +209,41 @@ def test_a_reader_of_postgresql_cannot_write(url: str) -> None:
         assert len(load_runs(store)) == 1
         with pytest.raises(StoreError, match="read-only"), store.begin() as c:
             c.execute(sa.text("delete from scores"))
+
+
+def test_reading_some_runs_reads_the_same_as_reading_all(filled: Path) -> None:
+    with Store.open(filled, mode="read") as store:
+        every = load_runs(store)
+        assert len(every) == 2
+        for r in every:
+            assert load_runs(store, ids={r.id}) == [r]
+            (short,) = load_runs(store, ids={r.id}, singles=False)
+            kept = [s for s in r.scores if "scene=" not in s["group"] and "pair=" not in s["group"]]
+            assert list(short.scores) == kept
+            assert 0 < len(kept) < len(r.scores)
+            assert load_singles(store, r.id) == r.scores
+        for head, r in zip(load_heads(store), every, strict=True):
+            assert (head.id, head.task, head.method, head.dataset) == (r.id, r.task, r.method, r.dataset)
+            assert set(head.protocols) == {s["protocol"] for s in r.scores}
+            assert head.manifest == r.manifest
+            assert json.dumps(head.manifest.plain()) == head.text
+
+
+def test_a_dataset_is_named_by_its_run_whatever_the_order_of_its_manifest(filled: Path) -> None:
+    with Store.open(filled, mode="read") as store:
+        head = load_heads(store)[0]
+    turned = json.dumps(dict(reversed(json.loads(head.text).items())))
+    assert replace(head, text=turned).dataset == head.dataset == "patches"
+
+
+def test_a_long_list_is_printed_as_rich_prints_a_short_one(
+    filled: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = []
+    for long in (500, 1):
+        monkeypatch.setattr(list_cmd, "_LONG", long)
+        assert run(["list", "runs", "--store", str(filled)]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    assert list_cmd._plain_lines(["a"], [["x" * 90]], 80) is None
+    assert list_cmd._plain_lines(["a"], [["漢"]], 80) is None

@@ -29,7 +29,7 @@ def report(
     path = out or Path(f"report.{SUFFIX.get(form, form)}")
     wanted = values(task)
     with reading(store) as opened, progress_bars() as progress:
-        runs = runs_of(opened, methods)
+        runs = runs_of(opened, methods, singles=form not in ("html", "md", "latex"))
         for name in wanted:
             if name not in {r.task for r in runs}:
                 raise UnknownNameError("task with runs in the store", name, {r.task for r in runs})

@@ -38,6 +38,12 @@ def write(
         path.parent.mkdir(parents=True, exist_ok=True)
         if form == "parquet":
             frame(runs).to_parquet(path, index=False)
+        elif form == "html":
+            from .page.html import rendered
+
+            pieces = rendered(runs, title=title, progress=progress)
+            with path.open("w", encoding="utf-8") as f:
+                f.writelines(pieces)
         else:
             path.write_text(text(runs, form, title=title, progress=progress), encoding="utf-8")
     except OSError as e:

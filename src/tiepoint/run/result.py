@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -34,10 +34,12 @@ def tables_of(scores: Sequence[Score]) -> Tables:
 
 
 class StoredTables(Mapping[str, Tables]):
-    """Scene values by protocol, read once when asked for."""
+    """Scene values by protocol, read when asked for; `get` reads those of a key, for many runs alike."""
 
-    def __init__(self, keys: Mapping[str, str], store: ValueStore) -> None:
-        self._keys, self._get = dict(keys), cache(store.get)
+    def __init__(
+        self, keys: Mapping[str, str], store: ValueStore, get: Callable[[str], Tables] | None = None
+    ) -> None:
+        self._keys, self._get = dict(keys), get or cache(store.get)
 
     def __getitem__(self, protocol: str) -> Tables:
         return self._get(self._keys[protocol])
@@ -74,7 +76,8 @@ class Run:
 
     `scores` and `records` are pandas frames; `manifest` says how the numbers were made. `values` are the
     scene values behind the scores, by protocol. `remarks` say what the scores that stand first are. `root` is
-    the folder of the store that has its features.
+    the folder of the store that has its features. `singles`, where there is one, reads the scores again with
+    those of single scenes and pairs, which `stored` then lacks.
     """
 
     stored: StoredRun
@@ -83,6 +86,7 @@ class Run:
     values: Mapping[str, Tables] = field(default_factory=dict, repr=False)
     remarks: Sequence[str] = ()
     root: Path | None = field(default=None, repr=False)
+    singles: Callable[[], Sequence[Mapping[str, Any]]] | None = field(default=None, repr=False)
 
     @classmethod
     def kept(
@@ -121,6 +125,11 @@ class Run:
     def task(self) -> str:
         """Name of the task."""
         return self.stored.task
+
+    @property
+    def created_at(self) -> str:
+        """When the run was made."""
+        return self.stored.created_at
 
     @property
     def manifest(self) -> Manifest:

@@ -135,14 +135,27 @@ def identical_methods(values: Array, *, tolerance: float = TOLERANCE) -> list[tu
     >>> identical_methods(np.array([[0.1, 0.2], [0.3, 0.2], [0.1, 0.2]]))
     [(0, 2)]
     """
-    left = list(range(len(values)))
+    there = np.isfinite(values)
+    # Rows that agree everywhere have sums that are close: only those are compared.
+    total = np.where(there, values, 0.0).sum(axis=1)
+    width = values.shape[1] if values.ndim > 1 else 0
+    reach = 2 * tolerance * width + 1e-12 * np.where(there, np.abs(values), 0.0).sum(axis=1)
+    order = np.argsort(total, kind="stable")
+    ranked = total[order]
+    done = np.zeros(len(values), dtype=bool)
     groups = []
-    while left:
-        first = left[0]
-        gap = np.abs(values[left] - values[first])
-        agree = np.where(np.isnan(gap), np.isnan(values[left]) & np.isnan(values[first]), gap <= tolerance)
-        same = [m for m, ok in zip(left, agree.all(axis=1), strict=True) if ok]
-        left = [m for m in left if m not in same]
+    for first in range(len(values)):
+        if done[first]:
+            continue
+        low = np.searchsorted(ranked, total[first] - reach[first], side="left")
+        high = np.searchsorted(ranked, total[first] + reach[first], side="right")
+        near = np.sort(order[low:high])
+        near = near[~done[near]]
+        gap = np.abs(values[near] - values[first])
+        agree = np.where(np.isnan(gap), np.isnan(values[near]) & np.isnan(values[first]), gap <= tolerance)
+        same = near[agree.all(axis=1)]
+        done[same] = True
+        done[first] = True
         if len(same) > 1:
-            groups.append(tuple(same))
+            groups.append(tuple(same.tolist()))
     return groups

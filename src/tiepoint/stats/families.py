@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-_SLACK = 1e-10
+SLACK = 1e-10
+"""A draw reaches an observed statistic if it is no smaller by more than this share."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def step_down(
     ([0.25, 0.5], [0.25, 0.5])
     """
     order = np.argsort(-observed, kind="stable")
-    goal = observed[order][:, None] * (1 - _SLACK)
+    goal = observed[order][:, None] * (1 - SLACK)
     alone = np.zeros(len(order), dtype=np.int64)
     joint = np.zeros(len(order), dtype=np.int64)
     maxima = []
@@ -73,6 +74,19 @@ def step_down(
         joint += np.count_nonzero(largest >= goal, axis=1)
         maxima.append(largest[0].copy() if len(order) else np.zeros(draw.shape[1]))
     null_maximum = np.concatenate(maxima) if maxima else np.zeros(0)
+    return in_order(observed, order, alone, joint, null_maximum, exact=exact)
+
+
+def in_order(
+    observed: Array,
+    order: NDArray[np.int64],
+    alone: NDArray[np.int64],
+    joint: NDArray[np.int64],
+    null_maximum: Array,
+    *,
+    exact: bool,
+) -> Family:
+    """The family of counts of draws by comparisons in `order`: each alone, and it or any after it."""
     draws = max(len(null_maximum), 1)
     p, adjusted = np.empty(len(order)), np.empty(len(order))
     p[order] = alone / draws

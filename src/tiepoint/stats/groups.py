@@ -53,17 +53,22 @@ def letter_groups(separated: Flags) -> list[tuple[str, ...]]:
             open_pairs[np.ix_(group, group)] = False
             groups.append(group)
     groups.sort()
-    return [tuple(letter(g) for g, group in enumerate(groups) if i in group) for i in range(m)]
+    found: list[list[str]] = [[] for _ in range(m)]
+    for g, group in enumerate(groups):
+        for i in group:
+            found[i].append(letter(g))
+    return [tuple(letters) for letters in found]
 
 
 def _grow(group: list[int], together: Flags, open_pairs: Flags) -> list[int]:
     """Add methods not separated from any in the group, those first that cover most open pairs."""
     fits = together[group].all(axis=0)
+    covers = open_pairs[group].sum(axis=0)
     while fits.any():
-        gain = np.where(fits, open_pairs[group].sum(axis=0), -1)
-        best = int(np.argmax(gain))
+        best = int(np.argmax(np.where(fits, covers, -1)))
         group = [*group, best]
         fits &= together[best]
+        covers += open_pairs[best]
     return sorted(group)
 
 

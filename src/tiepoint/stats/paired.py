@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .families import Family, benjamini_hochberg, holm, step_down
 from .sample import Sample
-from .signflip import FLIPS, sign_flip_family
+from .signflip import FLIPS, sign_flip_family, wide_family
 from .student import standard_error
 
 Array = NDArray[np.float64]
@@ -20,22 +21,89 @@ _IN_CACHE = 1 << 16
 
 @dataclass(frozen=True)
 class Paired:
-    """Differences first - second of k pairs of methods.
+    """Differences first - second of k pairs of methods of a `sample`; the pairs together are one family.
 
-    `low`, `high` are intervals of each difference alone; `family` has its p-values, `q` those of
-    Benjamini-Hochberg (exploration only); `wins` (k, 3) counts scenes won, level and lost (None for pooled
-    scores); `resolvable` is the true difference that would be separated with 80 % probability.
+    What takes long and is not always looked at, intervals above all, is computed when it is.
     """
 
+    sample: Sample
     pairs: NDArray[np.int64]
     difference: Array
-    low: Array
-    high: Array
     family: Family
-    q: Array
-    effect: Array
-    resolvable: Array
-    wins: NDArray[np.int64] | None
+    level: float = 0.95
+    part_of: tuple[Paired, NDArray[np.int64]] | None = None
+
+    def take(self, which: NDArray[np.int64]) -> Paired:
+        """Some of the pairs, with the p-values they have in the family of all."""
+        own = self.family
+        family = replace(own, statistic=own.statistic[which], p=own.p[which], adjusted=own.adjusted[which])
+        return replace(
+            self,
+            pairs=self.pairs[which],
+            difference=self.difference[which],
+            family=family,
+            part_of=(self, which),
+        )
+
+    @cached_property
+    def bounds(self) -> tuple[Array, Array]:
+        """Interval of each difference alone: low (k,), high (k,)."""
+        pairs = self.pairs
+        if self.part_of is not None and len(self.part_of[0].pairs) > 1:
+            # A sum over scenes may round differently for a pair on its own than for one among others.
+            pairs = np.concatenate([pairs, pairs[-1:]])
+        low, high = self.sample.difference_bounds(pairs, level=self.level)
+        return low[: len(self.pairs)], high[: len(self.pairs)]
+
+    @property
+    def low(self) -> Array:
+        """Lower ends of the intervals, (k,)."""
+        return self.bounds[0]
+
+    @property
+    def high(self) -> Array:
+        """Upper ends of the intervals, (k,)."""
+        return self.bounds[1]
+
+    @cached_property
+    def q(self) -> Array:
+        """P-values of Benjamini-Hochberg, for exploration only, (k,)."""
+        if self.part_of is not None:
+            whole, which = self.part_of
+            return whole.q[which]
+        return benjamini_hochberg(self.family.p)
+
+    @cached_property
+    def _gap(self) -> Sample:
+        return self.sample.minus(self.pairs, with_resampled=False)
+
+    @cached_property
+    def _error(self) -> tuple[Array, Array]:
+        se, df = standard_error(self._gap.influence, self._gap.strata)
+        return (np.full_like(se, np.nan) if self.sample.alone else se), df
+
+    @cached_property
+    def effect(self) -> Array:
+        """Differences in units of their spread from scene to scene, (k,); see `effect_size`."""
+        n, se = self.sample.n_scenes, self._error[0]
+        return np.array([effect_size(d, s, n) for d, s in zip(self.difference, se, strict=True)])
+
+    @cached_property
+    def resolvable(self) -> Array:
+        """The true difference that would be separated with 80 % probability, (k,)."""
+        critical = self.family.critical(self.level) if len(self.family.null_maximum) else None
+        return np.array(
+            [smallest_resolvable(s, d, critical=critical) for s, d in zip(*self._error, strict=True)]
+        )
+
+    @cached_property
+    def wins(self) -> NDArray[np.int64] | None:
+        """Scenes won, level and lost, (k, 3); None for pooled scores."""
+        if self._gap.by_scene is None:
+            return None
+        zero = np.zeros(self.sample.n_scenes)
+        rows = [win_tie_loss(row, zero) for row in self._gap.by_scene]
+        return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
 
 def paired(
@@ -60,34 +128,73 @@ def paired(
         seed: of the patterns.
     """
     pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-    gap = sample.minus(pairs, with_resampled=False)
-    low, high = sample.difference_bounds(pairs, level=level)
-    se, df = standard_error(gap.influence, gap.strata)
-    if sample.alone:
-        se = np.full_like(se, np.nan)
+    difference = sample.value[pairs[:, 0]] - sample.value[pairs[:, 1]]
     if sample.contributions is not None:
         family = sign_flip_family(sample.contributions, pairs, sample.strata, flips=flips, seed=seed)
-    elif sample.resampled is not None:
-        family = _resampled_family(sample.resampled, gap.value, pairs)
+    elif sample.interval_kind == "bca" or sample.resampled is not None:
+        family = _resampled_family(sample, difference, pairs)
     else:
-        family = _student_family(gap, se, df)
-    critical = family.critical(level) if len(family.null_maximum) else None
-    k = range(len(pairs))
-    wins = None
-    if gap.by_scene is not None:
-        zero = np.zeros(gap.n_scenes)
-        wins = np.array([win_tie_loss(row, zero) for row in gap.by_scene], dtype=np.int64).reshape(-1, 3)
-    return Paired(
-        pairs,
-        gap.value,
-        low,
-        high,
-        family,
-        benjamini_hochberg(family.p),
-        np.array([effect_size(gap.value[i], se[i], gap.n_scenes) for i in k]),
-        np.array([smallest_resolvable(se[i], df[i], critical=critical) for i in k]),
-        wins,
+        gap = sample.minus(pairs, with_resampled=False)
+        se, df = standard_error(gap.influence, gap.strata)
+        family = _student_family(gap, np.full_like(se, np.nan) if sample.alone else se, df)
+    return Paired(sample, pairs, difference, family, level)
+
+
+MANY = 300
+"""Methods up to which every pair has a p-value of its own, and step-down max-T is taken over all pairs."""
+
+
+@dataclass(frozen=True)
+class Widely:
+    """Many methods: `shown` are pairs (other, base), tested within the family of all pairs.
+
+    `above` and `below` (m,) count the methods separated from each, in the order of `kept`; None for pooled
+    scores.
+    """
+
+    shown: Paired
+    above: NDArray[np.int64] | None = None
+    below: NDArray[np.int64] | None = None
+
+
+def paired_widely(
+    sample: Sample,
+    kept: NDArray[np.int64],
+    base: int,
+    *,
+    level: float = 0.95,
+    flips: int = FLIPS,
+    seed: int = 0,
+) -> Widely:
+    """All pairs of many methods as one family, of which only those with `base` are kept.
+
+    Single-step max-T with fewer patterns of signs, see `wide_family`: all pairs of 5,000 methods are twelve
+    million. Pooled scores, of which so many pairs would take too long to resample, have Student t with
+    Bonferroni over all pairs, and nothing is counted.
+
+    Args:
+        sample: methods on scenes.
+        kept: columns of the sample.
+        base: one of them, which all others are compared with.
+        level: of intervals and of the family.
+        flips: random sign patterns at most.
+        seed: of the patterns.
+    """
+    pairs = np.array([(m, base) for m in kept if m != base], dtype=np.int64)
+    if sample.contributions is None:
+        gap = sample.minus(pairs, with_resampled=False)
+        found = _student_family(gap, *standard_error(gap.influence, gap.strata))
+        all_of_them = len(kept) * (len(kept) - 1) // 2
+        found = replace(found, adjusted=np.minimum(found.p * all_of_them, 1.0))
+        return Widely(Paired(sample, pairs, gap.value, found, level))
+    family = wide_family(sample.contributions[:, kept], sample.strata, level=level, flips=flips, seed=seed)
+    alone = paired(sample, pairs, level=level, flips=family.flips, seed=seed)
+    own = replace(
+        alone.family,
+        adjusted=family.adjusted(alone.family.statistic),
+        null_maximum=family.null_maximum,
     )
+    return Widely(replace(alone, family=own), family.above, family.below)
 
 
 def all_pairs(m: int) -> NDArray[np.int64]:
@@ -108,7 +215,12 @@ def against(baseline: int, m: int) -> NDArray[np.int64]:
     return np.array([(i, baseline) for i in range(m) if i != baseline], dtype=np.int64).reshape(-1, 2)
 
 
-def _resampled_family(drawn: Array, difference: Array, pairs: NDArray[np.int64]) -> Family:
+def _resampled_family(sample: Sample, difference: Array, pairs: NDArray[np.int64]) -> Family:
+    if sample.resampled is None:  # of many methods only those of these pairs are drawn
+        columns, places = np.unique(pairs, return_inverse=True)
+        drawn, pairs = sample.drawn(columns), places.reshape(-1, 2).astype(np.int64)
+    else:
+        drawn = sample.resampled
     first, second = pairs.T
     centre = drawn.mean(axis=0)
     middle = centre[first] - centre[second]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,9 @@ def seed_of(*parts: object) -> int:
     return int(hash_json(list(parts))[:16], 16)
 
 
-def exact_product(counts: Array, values: Array, *, total: float | None = None) -> Array:
+def exact_product(
+    counts: Array, values: Array, *, total: float | None = None, own_grid: bool = False
+) -> Array:
     """`counts @ values` with the same bits for any number of threads and any block size.
 
     Values are rounded to multiples of a power of two so small that every partial sum is an integer below
@@ -38,13 +41,15 @@ def exact_product(counts: Array, values: Array, *, total: float | None = None) -
         counts: integers in float64 (positive or negative), (r, s).
         values: (s, k), finite.
         total: the largest sum of absolute counts of a row, if it is known.
+        own_grid: each column has a power of two of its own, as if it were multiplied alone.
 
     >>> exact_product(np.array([[2.0, 0.0]]), np.array([[0.5], [9.0]]))
     array([[1.]])
     """
     if total is None:
         total = float(np.abs(counts).sum(axis=1).max(initial=1.0))
-    scale = grid(float(np.abs(values).max(initial=0.0)) * max(total, 1.0))
+    largest = np.abs(values).max(axis=0, initial=0.0) if own_grid else np.abs(values).max(initial=0.0)
+    scale = grid(largest * max(total, 1.0))
     rounded = np.rint(values * scale)
     if values.shape[1] <= 2:
         # A few columns are not worth waking the threads of BLAS, which on a busy machine takes far longer.
@@ -54,13 +59,13 @@ def exact_product(counts: Array, values: Array, *, total: float | None = None) -
     return product / scale
 
 
-def grid(largest_sum: float) -> float:
+def grid(largest_sum: Any) -> Any:
     """The power of two by which values are multiplied before rounding, if no sum exceeds `largest_sum`.
 
     >>> grid(3.0) == 2.0**50
     True
     """
-    return float(2.0 ** np.clip(52 - np.ceil(np.log2(max(largest_sum, 1e-300))), -1000, 1000))
+    return 2.0 ** np.clip(52 - np.ceil(np.log2(np.maximum(largest_sum, 1e-300))), -1000, 1000)
 
 
 @dataclass(frozen=True)
@@ -80,13 +85,13 @@ class Resamples:
         """What a count is multiplied by to be a weight, for each stratum."""
         return tuple(len(m) / (len(m) - 1) if len(m) > 1 else 1.0 for m in self.members)
 
-    def weigh(self, values: Array) -> Array:
-        """Sum of values (s, k) over the scenes of each resample, (r, k)."""
+    def weigh(self, values: Array, *, own_grid: bool = False) -> Array:
+        """Sum of values (s, k) over the scenes of each resample, (r, k); see `exact_product`."""
         parts = zip(self.members, self.counts, self.factors, strict=True)
         total = np.zeros((len(self.counts[0]), values.shape[1]))
         for member, counts, factor in parts:
             drawn = max(len(member) - 1, 1)
-            total += factor * exact_product(counts, values[member], total=drawn)
+            total += factor * exact_product(counts, values[member], total=drawn, own_grid=own_grid)
         return total
 
     def weights(self) -> Array:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from ..model.scores import PooledBins
 from .bca import bca_bounds
 from .pooled import pooled_influence, pooled_resampled, pooled_statistic
-from .resample import RESAMPLES, resample, seed_of, strata_of
+from .resample import RESAMPLES, Resamples, resample, seed_of, strata_of
 from .scene_score import SceneScore
 from .student import standard_error, t_bounds
 
@@ -20,6 +21,9 @@ Array = NDArray[np.float64]
 BOOTSTRAP_FROM = 40
 STUDENT_FROM = 6
 """Scenes from which on intervals come from the BCa bootstrap, and from Student t."""
+
+MOST_RESAMPLED = 300
+"""Methods whose resampled scores are all in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ class Sample:
     `value` (m,), `influence` (s, m), `resampled` (r, m) from 40 scenes on, else None, `strata` (s,).
     For scores that are means over scenes also `contributions` (s, m), whose sums are the values, and
     `by_scene` (m, s), the mean over cells in each scene; for pooled scores both are None. `alone` are scenes
-    that are the only one of a cell, whose spread is unknown.
+    that are the only one of a cell, whose spread is unknown. Of many methods the resampled scores would fill
+    the memory: then `resampled` is None and `draw` makes those of some columns.
     """
 
     value: Array
@@ -39,6 +44,7 @@ class Sample:
     contributions: Array | None = None
     by_scene: Array | None = None
     alone: tuple[str, ...] = ()
+    draw: Callable[[NDArray[np.int64]], Array] | None = None
 
     @property
     def n_scenes(self) -> int:
@@ -51,7 +57,27 @@ class Sample:
         if self.alone:
             return "none"
         few = "none" if self.n_scenes < STUDENT_FROM else "t"
-        return few if self.resampled is None else "bca"
+        return few if self.resampled is None and self.draw is None else "bca"
+
+    def drawn(self, columns: NDArray[np.int64]) -> Array:
+        """The resampled scores of some methods, (r, k), where there are any."""
+        if self.resampled is not None:
+            return self.resampled[:, columns]
+        assert self.draw is not None, "a sample of few scenes has no resamples"
+        return self.draw(columns)
+
+    def only(self, columns: NDArray[np.int64]) -> Sample:
+        """The sample of some of the methods, with their resampled scores."""
+        c = self.contributions
+        return Sample(
+            self.value[columns],
+            self.influence[:, columns],
+            None if self.resampled is None and self.draw is None else self.drawn(columns),
+            self.strata,
+            None if c is None else c[:, columns],
+            None if self.by_scene is None else self.by_scene[columns],
+            self.alone,
+        )
 
     def minus(self, pairs: NDArray[np.int64], *, with_resampled: bool = True) -> Sample:
         """Differences first - second of pairs (k, 2) of methods, as a sample of k scores.
@@ -64,14 +90,21 @@ class Sample:
         return Sample(
             self.value[a] - self.value[b],
             self.influence[:, a] - self.influence[:, b],
-            None
-            if self.resampled is None or not with_resampled
-            else self.resampled[:, a] - self.resampled[:, b],
+            self._resampled_minus(a, b) if with_resampled else None,
             self.strata,
             None if c is None else c[:, a] - c[:, b],
             None if self.by_scene is None else self.by_scene[a] - self.by_scene[b],
             self.alone,
         )
+
+    def _resampled_minus(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> Array | None:
+        if self.resampled is not None:
+            return self.resampled[:, a] - self.resampled[:, b]
+        if self.draw is None:
+            return None
+        columns, places = np.unique(np.concatenate([a, b]), return_inverse=True)
+        drawn = self.draw(columns)
+        return drawn[:, places[: len(a)]] - drawn[:, places[len(a) :]]
 
     def difference_bounds(self, pairs: NDArray[np.int64], *, level: float = 0.95) -> tuple[Array, Array]:
         """Interval of the difference of each pair (k, 2), a few pairs at a time."""
@@ -79,6 +112,16 @@ class Sample:
         for start in range(0, len(pairs), 64):
             part = slice(start, start + 64)
             low[part], high[part] = self.minus(pairs[part]).bounds(level=level)
+        return low, high
+
+    def chosen_bounds(
+        self, columns: NDArray[np.int64], *, level: float = 0.95, bounded: bool = False
+    ) -> tuple[Array, Array]:
+        """Interval of each score of some methods, a few at a time."""
+        low, high = np.empty(len(columns)), np.empty(len(columns))
+        for start in range(0, len(columns), 64):
+            part = slice(start, start + 64)
+            low[part], high[part] = self.only(columns[part]).bounds(level=level, bounded=bounded)
         return low, high
 
     def bounds(self, *, level: float = 0.95, bounded: bool = False) -> tuple[Array, Array]:
@@ -91,6 +134,8 @@ class Sample:
         k = len(self.value)
         if self.interval_kind == "none" or k == 0:
             return np.full(k, np.nan), np.full(k, np.nan)
+        if self.draw is not None:
+            return self.chosen_bounds(np.arange(k), level=level, bounded=bounded)
         se, df = standard_error(self.influence, self.strata)
         if self.resampled is not None:
             return bca_bounds(self.value, self.resampled, self.influence, self.strata, level=level, df=df)
@@ -114,10 +159,13 @@ def sample_of_scenes(
     """Methods whose scores are means over the same scenes (same names in the same order)."""
     first = scores[0]
     strata = first.strata
-    drawn = None
+    drawn, draw = None, None
     if len(strata) >= BOOTSTRAP_FROM:
         draws = resample(strata, resamples=resamples, seed=seed_for(first.scenes, first.kinds, seed))
-        drawn = np.stack([s.resampled(draws) for s in scores], axis=1)
+        if len(scores) > MOST_RESAMPLED:
+            draw = partial(_resampled, scores, draws)
+        else:
+            drawn = _resampled(scores, draws, np.arange(len(scores)))
     by_scene = []
     for s in scores:
         there = s.weights > 0
@@ -130,7 +178,16 @@ def sample_of_scenes(
         np.stack([s.contributions() for s in scores], axis=1),
         np.array(by_scene),
         first.alone,
+        draw,
     )
+
+
+def _resampled(scores: Sequence[SceneScore], draws: Resamples, columns: NDArray[np.int64]) -> Array:
+    """The resampled scores of some methods, (r, k); many at once where their weights allow it."""
+    chosen = [scores[int(c)] for c in columns]
+    if len(chosen) > 2 and all(s.evenly_weighed(draws) for s in chosen):
+        return draws.weigh(np.stack([s.contributions() for s in chosen], axis=1), own_grid=True)
+    return np.stack([s.resampled(draws) for s in chosen], axis=1)
 
 
 def sample_of_pooled(
@@ -152,9 +209,18 @@ def sample_of_pooled(
     strata = strata_of(first.kinds)
     binned = np.array([pooled_statistic(b) for b in bins])
     exact = binned if values is None else np.asarray(values, dtype=np.float64)
-    drawn = None
+    drawn: Array | None = None
+    draw: Callable[[NDArray[np.int64]], Array] | None = None
     if len(strata) >= BOOTSTRAP_FROM:
         draws = resample(strata, resamples=resamples, seed=seed_for(first.scenes, first.kinds, seed))
-        drawn = np.stack([pooled_resampled(b, draws) for b in bins], axis=1) + (exact - binned)
+
+        def draw_some(columns: NDArray[np.int64]) -> Array:
+            made = [pooled_resampled(bins[int(c)], draws) for c in columns]
+            return np.asarray(np.stack(made, axis=1) + (exact - binned)[columns])
+
+        if len(bins) > MOST_RESAMPLED:
+            draw = draw_some
+        else:
+            drawn = draw_some(np.arange(len(bins)))
     influence = np.stack([pooled_influence(b, strata) for b in bins], axis=1)
-    return Sample(exact, influence, drawn, strata)
+    return Sample(exact, influence, drawn, strata, draw=draw)

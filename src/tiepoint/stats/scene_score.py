@@ -65,10 +65,13 @@ class SceneScore:
         out: Array = (share * self.values).mean(axis=0)
         return out
 
+    def evenly_weighed(self, draws: Resamples) -> bool:
+        """Whether weights are equal within each stratum: then no resample changes the denominators."""
+        return all((self.weights[:, m] == self.weights[:, m[:1]]).all() for m in draws.members)
+
     def resampled(self, draws: Resamples) -> Array:
         """The score of each resample, (r,). A cell that lost all its scenes is left out of that mean."""
-        if all((self.weights[:, m] == self.weights[:, m[:1]]).all() for m in draws.members):
-            # Equal weights within each stratum: no resample changes the denominators.
+        if self.evenly_weighed(draws):
             return draws.weigh(self.contributions()[:, None])[:, 0]
         above = draws.weigh((self.weights * self.values).T)
         below = draws.weigh(self.weights.T)

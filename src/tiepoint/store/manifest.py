@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -51,6 +52,41 @@ class MergedFacts(_Facts):
     data: tuple[str, ...]
 
 
+class StoredUnits(Mapping[str, dict[str, str]]):
+    """Keys of records by unit and comparison as JSON, read when looked at: most readers of runs never do.
+
+    >>> units = StoredUnits('{"a": {"exact": "0"}}')
+    >>> len(units), dict(units) == units, units["a"]
+    (1, True, {'exact': '0'})
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def _read(self) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = json.loads(self._text)
+        return found
+
+    def __getitem__(self, unit: str) -> dict[str, str]:
+        return self._read()[unit]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def items(self) -> Any:
+        """Units with their keys, read once."""
+        return self._read().items()
+
+    def values(self) -> Any:
+        """Keys of all units, read once."""
+        return self._read().values()
+
+
 class Manifest(_Facts):
     """How the numbers of a run were made.
 
@@ -86,7 +122,21 @@ class Manifest(_Facts):
 
     def plain(self) -> dict[str, Any]:
         """The manifest as plain values, the form it is stored in."""
+        if isinstance(self.units, StoredUnits):
+            return self.model_copy(update={"units": dict(self.units.items())}).model_dump()
         return self.model_dump()
+
+    @classmethod
+    def from_text(cls, text: str) -> Manifest:
+        """A stored manifest from its JSON; see `read`."""
+        found = json.loads(text)
+        units = found.get("units")
+        if (
+            not units or "content" not in found
+        ):  # without it a manifest of an older version looks at its units
+            return cls.read(found)
+        made = cls.read(found | {"units": {}})
+        return made.model_copy(update={"units": StoredUnits(json.dumps(units))})
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Manifest:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -195,9 +197,18 @@ def _stored(store: Store, connection: sa.Connection, run_id: str) -> StoredRun |
 
 
 def load_runs(
-    store: Store, *, task: str | None = None, method: str | None = None, run_id: str | None = None
+    store: Store,
+    *,
+    task: str | None = None,
+    method: str | None = None,
+    run_id: str | None = None,
+    ids: Collection[str] | None = None,
+    singles: bool = True,
 ) -> list[StoredRun]:
-    """Runs that match, newest last; ids may be abbreviated."""
+    """Runs that match, newest last; ids may be abbreviated, those of `ids` are whole.
+
+    Without `singles` the scores of single scenes and pairs are left out: most of the rows of a large store.
+    """
     wanted = []
     if task is not None:
         wanted.append(runs.c.task == task)
@@ -205,11 +216,20 @@ def load_runs(
         wanted.append(methods.c.name == method)
     if run_id is not None:
         wanted.append(runs.c.id.startswith(run_id, autoescape=True))
+    if ids is not None and len(ids) <= _MOST_IDS:
+        wanted.append(runs.c.id.in_(sorted(ids)))
     with store.reading() as connection:
-        return load_rows(connection, store.version, *wanted)
+        found = load_rows(connection, store.version, *wanted, singles=singles)
+    return found if ids is None else [r for r in found if r.id in ids]
 
 
-def load_rows(connection: sa.Connection, version: int, *wanted: sa.ColumnElement[bool]) -> list[StoredRun]:
+_MOST_IDS = 500
+"""Ids that a query may name; more are picked from all runs."""
+
+
+def load_rows(
+    connection: sa.Connection, version: int, *wanted: sa.ColumnElement[bool], singles: bool = True
+) -> list[StoredRun]:
     """Runs from the rows of a database of a schema version, newest last; the file of a run is not read."""
     query = (
         sa.select(runs, *(c.label(f"set_{c.name}") for c in keypoint_sets.columns))
@@ -218,23 +238,20 @@ def load_rows(connection: sa.Connection, version: int, *wanted: sa.ColumnElement
         .where(*wanted)
         .order_by(runs.c.created_at, runs.c.id)
     )
-    columns = columns_in(scores, version)
-    order = (scores.c.position, scores.c.protocol, scores.c.metric, scores.c["group"])
+    of = None
+    if wanted:
+        of = sa.select(runs.c.id).join(methods, methods.c.id == runs.c.method_id).where(*wanted)
+    by_run = _score_rows(connection, version, of, singles)
     found = []
-    for row in connection.execute(query).mappings().all():
-        own = (
-            sa.select(*columns)
-            .where(scores.c.run_id == row["id"])
-            .order_by(*(c for c in order if c in columns))
-        )
+    for row in connection.execute(query).mappings():
         known = {c.name: row[f"set_{c.name}"] for c in keypoint_sets.columns}
         found.append(
             StoredRun(
                 row["id"],
                 row["task"],
                 row["status"],
-                Manifest.read(json.loads(row["manifest"])),
-                [dict(s) for s in connection.execute(own).mappings()],
+                Manifest.from_text(row["manifest"]),
+                by_run.get(row["id"], []),
                 row["error"],
                 row["created_at"],
                 row["time_s"],
@@ -242,6 +259,129 @@ def load_rows(connection: sa.Connection, version: int, *wanted: sa.ColumnElement
             )
         )
     return found
+
+
+def _score_rows(
+    connection: sa.Connection, version: int, of: Any, singles: bool
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Scores by run in the order of the task, of the runs that a query `of` gives, None for all."""
+    columns = columns_in(scores, version)
+    names = [c.name for c in columns]
+    query = sa.select(*columns)
+    if of is not None:
+        query = query.where(scores.c.run_id.in_(of))
+    if not singles:
+        place = sa.func.instr if connection.dialect.name == "sqlite" else sa.func.strpos
+        for key in (",scene=", ",pair="):
+            query = query.where(place(sa.literal(",").concat(scores.c["group"]), key) == 0)
+    order = [
+        c for c in (scores.c.position, scores.c.protocol, scores.c.metric, scores.c["group"]) if c in columns
+    ]
+    placed = "position" in names
+    if not placed:
+        query = query.order_by(*order)
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    same: dict[Any, Any] = {}  # one text for all rows that have it
+    texts = [names.index(c) for c in ("run_id", "protocol", "metric", "group", "interval", "note")]
+    for row in connection.execute(query):
+        made = list(row)
+        for i in texts:
+            made[i] = same.setdefault(made[i], made[i])
+        found.setdefault(made[0], []).append(dict(zip(names, made, strict=True)))
+    if placed:
+        for rows in found.values():
+            rows.sort(
+                key=lambda s: (
+                    s["position"] is not None,
+                    s["position"],
+                    s["protocol"],
+                    s["metric"],
+                    s["group"],
+                )
+            )
+    return found
+
+
+@dataclass(frozen=True)
+class RunHead:
+    """What a list shows of a run; its manifest is read when it is looked at."""
+
+    id: str
+    task: str
+    method: str
+    status: str
+    created_at: str
+    protocols: tuple[str, ...]
+    text: str = field(repr=False)
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The manifest of the run."""
+        return Manifest.from_text(self.text)
+
+    @property
+    def dataset(self) -> str:
+        """Name of the dataset, for which the long rest of the manifest need not be read."""
+        start = _BEFORE_METHOD.match(self.text)
+        if start is not None:
+            _, end = _DECODER.raw_decode(self.text, start.end())
+            if self.text.startswith(_BEFORE_DATASET, end):
+                found, _ = _DECODER.raw_decode(self.text, end + len(_BEFORE_DATASET))
+                return str(found["name"])
+        return self.manifest.dataset.name
+
+
+_DECODER = json.JSONDecoder()
+_BEFORE_METHOD = re.compile(r'\{"task": "(?:[^"\\]|\\.)*", "method": ')
+_BEFORE_DATASET = ', "dataset": '
+
+_PROTOCOLS = """with recursive p(run, protocol) as (
+  select id, (select min(protocol) from scores where run_id = runs.id) from runs
+  union all
+  select run, (select min(protocol) from scores where run_id = p.run and protocol > p.protocol) from p
+  where protocol is not null
+) select run, protocol from p where protocol is not null"""
+"""Protocols of every run, from one to the next in the index, past the many scores of each."""
+
+
+def names_of(store: Store, *, task: str | None = None) -> list[tuple[str, str, str]]:
+    """Id, method and status of all runs, or those of a task, newest last."""
+    query = (
+        sa.select(runs.c.id, methods.c.name, runs.c.status)
+        .join(methods, methods.c.id == runs.c.method_id)
+        .order_by(runs.c.created_at, runs.c.id)
+    )
+    if task is not None:
+        query = query.where(runs.c.task == task)
+    with store.reading() as connection:
+        return [(i, name, status) for i, name, status in connection.execute(query)]
+
+
+def load_singles(store: Store, run_id: str) -> list[Mapping[str, Any]]:
+    """All scores of a run, those of single scenes and pairs among them."""
+    with store.reading() as connection:
+        of = sa.select(runs.c.id).where(runs.c.id == run_id)
+        return _score_rows(connection, store.version, of, True).get(run_id, [])
+
+
+def load_heads(store: Store, *, task: str | None = None) -> list[RunHead]:
+    """What a list shows of all runs, or those of a task, newest last; no score is read."""
+    query = (
+        sa.select(runs.c.id, runs.c.task, methods.c.name, runs.c.status, runs.c.created_at, runs.c.manifest)
+        .join(methods, methods.c.id == runs.c.method_id)
+        .order_by(runs.c.created_at, runs.c.id)
+    )
+    if task is not None:
+        query = query.where(runs.c.task == task)
+    with store.reading() as connection:
+        have: dict[str, list[str]] = {}
+        for run, protocol in connection.execute(sa.text(_PROTOCOLS)):
+            have.setdefault(run, []).append(protocol)
+        found = connection.execute(query).all()
+    return [
+        RunHead(i, t, m, "failed" if status == "error" else status, made, tuple(have.get(i, ())), text)
+        for i, t, m, status, made, text in found
+    ]
 
 
 def load_run(store: Store, run_id: str) -> StoredRun:

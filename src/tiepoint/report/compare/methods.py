@@ -12,14 +12,14 @@ import numpy as np
 from ...model.errors import InputError, UnknownNameError
 from ...model.scores import PooledBins, SceneValues
 from ...stats.duplicates import duplicate_scenes, identical_methods, merge_scenes
-from ...stats.paired import against, all_pairs, paired
+from ...stats.paired import MANY, against, all_pairs, paired, paired_widely
 from ...stats.resample import RESAMPLES, seed_of
 from ...stats.sample import Sample, sample_of_pooled, sample_of_scenes
 from ...stats.scene_score import scene_score
 from ...stats.signflip import FLIPS
 from .comparable import REMEDY, align_pooled, align_scenes, check_metadata
 from .result import Comparison
-from .rows import method_rows, pair_row
+from .rows import PairRows, counted_ranks, letters_and_ranks, method_rows
 
 
 def compare(
@@ -40,6 +40,7 @@ def compare(
     flips: int = FLIPS,
     resamples: int = RESAMPLES,
     seed: int | None = None,
+    ranks_only: bool = False,
 ) -> Comparison:
     """Compare methods by their values in the same scenes.
 
@@ -48,6 +49,9 @@ def compare(
     max-T; letters and ranks follow from it. With a baseline, the p-values shown beside it come from the
     smaller family of comparisons with the baseline. Without one, differences are to the best method, and
     their p-values stay those of all pairs, because the data chose it.
+
+    More than 300 distinct methods are tested by single-step max-T over all pairs, with fewer patterns of
+    signs. They have ranges of ranks and no letters, and only the pairs with the baseline are kept.
 
     Args:
         tables: by method, its scene values, or the bins of its pooled score.
@@ -66,6 +70,7 @@ def compare(
         flips: random sign patterns, where not all can be taken.
         resamples: bootstrap resamples from 40 scenes on.
         seed: by default from the names of the scenes.
+        ranks_only: leave out intervals and differences to the baseline.
 
     Raises:
         ProblemsError: runs that differ in data, lists or protocol.
@@ -95,22 +100,31 @@ def compare(
     sign = 1.0 if higher_is_better else -1.0
     kept.sort(key=lambda m: (-sign * sample.value[m], names[m]))
     test_seed = seed_of("flips", list(scenes), list(kinds)) if seed is None else seed
-    every = paired(sample, np.array(kept)[all_pairs(len(kept))], level=level, flips=flips, seed=test_seed)
     base = kept[0] if baseline is None else names.index(baseline)
-    shown = every
-    if baseline is not None:
-        chosen = np.array(kept, dtype=np.int64)[against(kept.index(base), len(kept))]
-        shown = paired(sample, chosen, level=level, flips=flips, seed=test_seed)
-    rows = method_rows(names, kept, base, sample, every, shown, level=level, bounded=bounded, sign=sign)
+    columns = np.array(kept, dtype=np.int64)
+    how: dict[str, Any] = {"level": level, "flips": flips, "seed": test_seed}
+    with_base = columns[against(kept.index(base), len(kept))]
+    letters: list[tuple[str, ...]]
+    if len(kept) > MANY:
+        wide = paired_widely(sample, columns, base, **how)
+        every = wide.shown
+        shown = every if baseline is None else paired(sample, with_base, **how)
+        letters, ranks = [()] * len(kept), counted_ranks(wide, sign)
+    else:
+        every = paired(sample, columns[all_pairs(len(kept))], **how)
+        shown = every if baseline is None else paired(sample, with_base, **how)
+        letters, ranks = letters_and_ranks(kept, every, level=level, sign=sign)
+    shape: dict[str, Any] = {"level": level, "bounded": bounded, "sign": sign, "ranks_only": ranks_only}
+    rows = method_rows(names, kept, base, sample, shown, letters, ranks, **shape)
+    by_name = {r.method: r for r in rows}
     for m, first in same_as.items():
-        like = next(r for r in rows if r.method == names[first])
-        rows.append(replace(like, method=names[m], identical_to=names[first]))
+        rows.append(replace(by_name[names[first]], method=names[m], identical_to=names[first]))
     rows.sort(key=lambda r: -sign * r.value)
     notes += given.notes
     notes += [f"{names[m]} equals {names[f]} in every scene: one method" for m, f in same_as.items()]
     return Comparison(
         rows=tuple(rows),
-        pairs=tuple(pair_row(names, every, k, level=level, sign=sign) for k in range(len(every.pairs))),
+        pairs=PairRows(names, every, sign),
         task=task,
         metric=metric,
         group=group,
@@ -123,13 +137,14 @@ def compare(
         interval_kind=sample.interval_kind,
         resamples=resamples if sample.interval_kind == "bca" else 0,
         family_size=len(shown.pairs),
-        pairs_size=len(every.pairs),
+        pairs_size=len(kept) * (len(kept) - 1) // 2,
         draws=every.family.draws,
         exact=every.family.exact,
         smallest_p=every.family.smallest_p,
         higher_is_better=higher_is_better,
         percent=bounded,
         pooled=sample.contributions is None,
+        wide=len(kept) > MANY,
         notes=tuple(notes),
     )
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,10 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Methods on the same scenes, best first; `print` it, or take `to_frame`, `to_latex`, `save`."""
+    """Methods on the same scenes, best first; `print` it, or take `to_frame`, `to_latex`, `save`.
+
+    A `wide` one has so many methods that its `pairs` are only those with the baseline, and no letters.
+    """
 
     rows: tuple[MethodRow, ...]
     task: str
@@ -78,7 +82,7 @@ class Comparison:
     protocol: str
     higher_is_better: bool
     percent: bool
-    pairs: tuple[PairRow, ...] = ()
+    pairs: Sequence[PairRow] = ()
     baseline: str = ""
     baseline_given: bool = False
     level: float = 0.95
@@ -92,6 +96,7 @@ class Comparison:
     exact: bool = False
     smallest_p: float = 1.0
     pooled: bool = False
+    wide: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -123,6 +128,11 @@ class Comparison:
                 return replace(row, first=first, second=second)
             if (row.first, row.second) == (b, a):
                 return replace(row.flipped(), first=first, second=second)
+        if self.wide and a != b:
+            raise InputError(
+                f"of {self.n_methods} methods only the differences to {self.baseline} are kept; compare "
+                f"{first} and {second} alone"
+            )
         raise InputError(f"{first} and {second} are one method: they agree in every scene")
 
     def answer(self, first: str, second: str) -> str:

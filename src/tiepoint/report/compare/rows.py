@@ -4,21 +4,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...stats.families import Family
 from ...stats.groups import letter_groups, rank_intervals
-from ...stats.paired import Paired
+from ...stats.paired import Paired, Widely
 from ...stats.sample import Sample
 from .result import MethodRow, PairRow
 
-
-def _separated(family: Family, k: int, level: float) -> bool:
-    return bool(family.adjusted[k] <= 1 - level + 1e-12)
+Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-def pair_row(names: Sequence[str], p: Paired, k: int, *, level: float, sign: float) -> PairRow:
+def _separated(p: Paired, level: float) -> NDArray[np.bool_]:
+    return np.asarray(p.family.adjusted <= 1 - level + 1e-12)
+
+
+def pair_row(names: Sequence[str], p: Paired, k: int, *, sign: float) -> PairRow:
     """Pair k of the differences; `sign` is -1 where lower is better."""
     first, second = (names[i] for i in p.pairs[k])
     won = None if p.wins is None else tuple(int(w) for w in (p.wins[k] if sign > 0 else p.wins[k][::-1]))
@@ -31,15 +35,68 @@ def pair_row(names: Sequence[str], p: Paired, k: int, *, level: float, sign: flo
         p=float(p.family.p[k]),
         p_adjusted=float(p.family.adjusted[k]),
         q_exploratory=float(p.q[k]),
-        separated=_separated(p.family, k, level),
+        separated=bool(p.family.adjusted[k] <= 1 - p.level + 1e-12),
         effect=_number(p.effect[k]),
         resolvable=_number(p.resolvable[k]),
         wins=None if won is None else (won[0], won[1], won[2]),
     )
 
 
+@dataclass(frozen=True, eq=False)
+class PairRows(Sequence[PairRow]):
+    """The pairs of a comparison, made into rows when they are looked at."""
+
+    names: Sequence[str]
+    paired: Paired
+    sign: float
+
+    def __len__(self) -> int:
+        return len(self.paired.pairs)
+
+    @overload
+    def __getitem__(self, k: int) -> PairRow: ...
+
+    @overload
+    def __getitem__(self, k: slice) -> tuple[PairRow, ...]: ...
+
+    def __getitem__(self, k: int | slice) -> PairRow | tuple[PairRow, ...]:
+        """Pair k, or some of them."""
+        if isinstance(k, slice):
+            return tuple(self[i] for i in range(*k.indices(len(self))))
+        return pair_row(self.names, self.paired, range(len(self))[k], sign=self.sign)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 def _number(x: float) -> float | None:
     return float(x) if np.isfinite(x) else None
+
+
+def letters_and_ranks(
+    kept: Sequence[int], every: Paired, *, level: float, sign: float
+) -> tuple[list[tuple[str, ...]], Ranks]:
+    """Letters of groups that are not separated, and ranges of ranks, from every pair of methods."""
+    apart = np.zeros((len(kept), len(kept)), dtype=bool)
+    better = np.zeros_like(apart)
+    place = np.zeros(max(kept, default=-1) + 1, dtype=np.int64)
+    place[list(kept)] = np.arange(len(kept))
+    which = np.flatnonzero(_separated(every, level))
+    first, second = place[every.pairs[which]].T
+    apart[first, second] = apart[second, first] = True
+    up = sign * every.difference[which] > 0
+    better[np.where(up, first, second), np.where(up, second, first)] = True
+    return letter_groups(apart), rank_intervals(better)
+
+
+def counted_ranks(wide: Widely, sign: float = 1.0) -> Ranks | None:
+    """Ranges of ranks from how many methods are separated from each."""
+    if wide.above is None or wide.below is None:
+        return None
+    above, below = (wide.above, wide.below) if sign > 0 else (wide.below, wide.above)
+    return 1 + above, len(above) - below
 
 
 def method_rows(
@@ -47,44 +104,42 @@ def method_rows(
     kept: list[int],
     base: int,
     sample: Sample,
-    every: Paired,
     shown: Paired,
+    letters: Sequence[tuple[str, ...]],
+    ranks: Ranks | None,
     *,
     level: float,
     bounded: bool,
     sign: float,
+    ranks_only: bool = False,
 ) -> list[MethodRow]:
     """A row for each distinct method, in the order of `kept` (best first).
 
-    Letters and ranks come from `every` pair, the differences to `base` from the family `shown`.
+    Letters and ranks come from every pair, the differences to `base` from the family `shown`. With
+    `ranks_only` there are neither differences nor intervals, which take longest.
     """
-    low, high = sample.bounds(level=level, bounded=bounded)
-    place = {m: i for i, m in enumerate(kept)}
-    apart = np.zeros((len(kept), len(kept)), dtype=bool)
-    better = np.zeros_like(apart)
-    for k, (a, b) in enumerate(every.pairs):
-        if _separated(every.family, k, level):
-            i, j = place[int(a)], place[int(b)]
-            apart[i, j] = apart[j, i] = True
-            up, down = (i, j) if sign * every.difference[k] > 0 else (j, i)
-            better[up, down] = True
-    letters = letter_groups(apart)
-    best, worst = rank_intervals(better)
+    if ranks_only:
+        low = high = np.full(len(kept), np.nan)
+    elif sample.draw is None:
+        low, high = (x[kept] for x in sample.bounds(level=level, bounded=bounded))
+    else:
+        low, high = sample.chosen_bounds(np.array(kept), level=level, bounded=bounded)
     to_base = {}
-    for k, (a, b) in enumerate(shown.pairs):
-        if base in (a, b):
-            row = pair_row(names, shown, k, level=level, sign=sign)
-            to_base[int(a) if b == base else int(b)] = row if b == base else row.flipped()
+    which = np.flatnonzero((shown.pairs == base).any(axis=1))
+    with_base = shown.take(which[:0] if ranks_only else which)
+    for k, (a, b) in enumerate(with_base.pairs):
+        row = pair_row(names, with_base, k, sign=sign)
+        to_base[int(a) if b == base else int(b)] = row if b == base else row.flipped()
     return [
         MethodRow(
             method=names[m],
             value=float(sample.value[m]),
-            low=_number(low[m]),
-            high=_number(high[m]),
+            low=_number(low[i]),
+            high=_number(high[i]),
             versus=to_base.get(m),
             letters=letters[i],
-            rank_best=int(best[i]),
-            rank_worst=int(worst[i]),
+            rank_best=None if ranks is None else int(ranks[0][i]),
+            rank_worst=None if ranks is None else int(ranks[1][i]),
         )
         for i, m in enumerate(kept)
     ]

@@ -34,6 +34,7 @@ def compare_runs(
     protocol: str | None = None,
     baseline: str | None = None,
     allow: Collection[str] = (),
+    ranks_only: bool = False,
 ) -> Comparison:
     """Compare runs of one task by a score; the task's headline score if none is named.
 
@@ -41,7 +42,8 @@ def compare_runs(
     scene values behind them. Runs whose data or lists differ are refused unless `allow` names what may differ
     (`ALLOWED`). Three sorts of runs stand in the table without being tested: canaries (`constant`, `random`,
     `oracle`; one that is the `baseline` is tested), runs of which one number is known, and runs stored
-    without scene values. They belong to no family, so that no letter, rank or p-value depends on them.
+    without scene values. They belong to no family, so that no letter, rank or p-value depends on them. With
+    `ranks_only` intervals and differences to the baseline are left out.
 
     Raises:
         InputError: no runs, runs of several tasks, a run without the protocol or the score.
@@ -88,6 +90,7 @@ def compare_runs(
             meta={name: _meta(named[name]) for name in sorted_.tables},
             allow=allow,
             remedy=remedy,
+            ranks_only=ranks_only,
             **words,
         )
     else:

@@ -209,7 +209,7 @@ def _pair_record(p: dict[str, Any]) -> dict[str, Any]:
 
 def as_dict(c: Comparison) -> dict[str, Any]:
     """Everything as plain values."""
-    head = {k: v for k, v in vars(c).items() if k not in ("rows", "pairs")}
+    head = {k: v for k, v in vars(c).items() if k not in ("rows", "pairs") and (k != "wide" or v)}
     plain_head = {k: list(v) if isinstance(v, tuple) else v for k, v in head.items()}
     return plain_head | {
         "n_scenes": c.n_scenes,

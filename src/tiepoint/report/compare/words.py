@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ...stats.paired import MANY
 from .result import Comparison, PairRow
 
 
@@ -109,14 +110,21 @@ def legend(c: Comparison) -> list[str]:
             if c.baseline_given
             else "over all pairs"
         )
-        if c.pooled and c.draws:
+        steps = "max-T" if c.wide and not c.baseline_given else "step-down max-T"
+        if c.pooled and c.wide and not c.baseline_given:
+            test = f"Student t from leaving one scene out at a time, Bonferroni {over}"
+        elif c.pooled and c.draws:
             test = f"bootstrap of the difference, step-down max-T {over}"
         elif c.pooled:
             test = f"Student t from leaving one scene out at a time, Holm {over}"
         else:
             patterns = f"all {c.draws:,} patterns" if c.exact else f"{c.draws - 1:,} patterns"
-            test = f"studentised sign-flip test ({patterns}), step-down max-T {over}"
+            test = f"studentised sign-flip test ({patterns}), {steps} {over}"
         lines.append(f"p: {test}; the smallest possible p is {p_value(c.smallest_p)}.")
+    if c.pairs and c.wide:
+        ranks = f"; rank ranges hold jointly at {level}, by max-T over all {c.pairs_size:,} pairs"
+        lines.append(f"More than {MANY} methods have no letters" + ("." if c.pooled else f"{ranks}."))
+    elif c.pairs:
         lines.append(
             f"Methods that share a letter are not separated by {these_scenes(c)} ({level}, "
             f"family-wise over {c.pairs_size} pairs); rank ranges hold jointly at {level}."

@@ -82,3 +82,16 @@ def axis_label(metric: str, info: MetricInfo) -> str:
     """
     unit = info.scale[1]
     return f"{metric} ({unit})" if unit else metric
+
+
+def only_best(drawn: int, every: int, *, data: bool = True) -> str:
+    """The sentence that says that not all methods are drawn; empty where they are.
+
+    >>> only_best(3, 3), only_best(3, 5, data=False)
+    ('', ' Only the best 3 of 5 methods are shown.')
+    """
+    if drawn >= every:
+        return ""
+    if data:
+        return f" Only the best {drawn} methods are drawn; the data have all {every}."
+    return f" Only the best {drawn} of {every} methods are shown."

@@ -11,7 +11,7 @@ import numpy as np
 from ...model.scores import SceneValues
 from ...run.result import Run
 from ..runs.sections import Section
-from .figure import Figure, short, shown, to_csv
+from .figure import Figure, only_best, short, shown, to_csv
 from .svg import svg, text_width
 
 WIDTH = 13.0
@@ -21,9 +21,8 @@ MOST_LABELS = 130
 def scene_values(section: Section, run: Run) -> dict[str, float]:
     """The headline metric in every scene: stored scores, else the scene values behind the headline score."""
     found = {
-        group.removeprefix("scene="): math.nan if s["value"] is None else float(s["value"])
-        for (metric, group), s in section.rows(run).items()
-        if metric == section.metric and group.startswith("scene=") and "," not in group
+        scene: math.nan if s["value"] is None else float(s["value"])
+        for scene, s in section.scene_rows(run).items()
     }
     if found:
         return found
@@ -37,7 +36,8 @@ def scene_values(section: Section, run: Run) -> dict[str, float]:
 
 def heat_map(section: Section) -> Figure | None:
     """A row a method, a column a scene, scenes by kind and then from easy to hard; None without scenes."""
-    table = [(section.names[r.id], scene_values(section, r)) for r in section.methods]
+    methods = section.methods
+    table = [(section.names[r.id], scene_values(section, r)) for r in section.looked_into]
     table = [(name, row) for name, row in table if row]
     scenes = sorted({scene for _, row in table for scene in row})
     if not scenes:
@@ -88,7 +88,8 @@ def heat_map(section: Section) -> Figure | None:
     return Figure(
         name,
         f"{section.metric} by scene",
-        f"{len(scenes)} scenes, grouped by kind, easy ones first; brighter is better.",
+        f"{len(scenes)} scenes, grouped by kind, easy ones first; brighter is better."
+        + only_best(len(section.looked_into), len(methods), data=False),
         picture,
         to_csv(["method", *scenes], rows),
         wide=len(scenes) > 12,

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..runs.sections import Section
+from ..runs.sections import Section, drawable
 from ..tables.leaderboard import chance_of
-from .figure import Figure, axis_label, short, shown, to_csv
+from .figure import Figure, axis_label, only_best, short, shown, to_csv
 from .svg import INK, PALETTE, svg, text_width
 
 NAME_MOST = 30
@@ -28,10 +28,11 @@ def intervals_figure(section: Section) -> Figure | None:
         "chance": chance_of(section, section.metric, section.group),
         "oracle": None if top is None else top["value"],
     }
-    names = [short(r[0], NAME_MOST) for r in rows]
+    drawn = rows[: drawable(len(rows))]
+    names = [short(r[0], NAME_MOST) for r in drawn]
 
     def draw(axes: Any) -> None:
-        for y, (_, value, low, high, _) in enumerate(rows):
+        for y, (_, value, low, high, _) in enumerate(drawn):
             if low is not None and high is not None:
                 axes.plot([factor * low, factor * high], [y, y], color=PALETTE[0], linewidth=1.8)
             axes.plot([factor * value], [y], "o", color=PALETTE[0], markersize=5)
@@ -42,8 +43,8 @@ def intervals_figure(section: Section) -> Figure | None:
                 axes.annotate(
                     name, place, xycoords=("data", "axes fraction"), fontsize=8, ha="center", va="bottom"
                 )
-        axes.set_yticks(range(len(rows)), [shown(n) for n in names])
-        axes.set_ylim(len(rows) - 0.5, -0.6)
+        axes.set_yticks(range(len(drawn)), [shown(n) for n in names])
+        axes.set_ylim(len(drawn) - 0.5, -0.6)
         axes.grid(axis="x")
         if unit == "%":
             axes.set_xlim(-2, 102)
@@ -61,13 +62,13 @@ def intervals_figure(section: Section) -> Figure | None:
         draw,
         name=name,
         label=f"{section.metric} of each method",
-        height=0.75 + 0.24 * max(3, len(rows)),
+        height=0.75 + 0.24 * max(3, len(drawn)),
         left=0.2 + max(text_width(n) for n in names),
     )
     return Figure(
         name,
         f"{section.metric} of each method",
-        f"Group {section.group}, protocol {section.protocol}; {bars}.",
+        f"Group {section.group}, protocol {section.protocol}; {bars}.{only_best(len(drawn), len(rows))}",
         picture,
         to_csv(["method", "value", "low", "high", "chance", "n"], data),
     )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..runs.sections import Section
-from .figure import Figure, short, shown, to_csv
+from .figure import Figure, only_best, short, shown, to_csv
 from .svg import INK, look, svg, text_width
 
 MOST_SERIES = 12
@@ -90,8 +90,7 @@ def lines_figure(
     if bands:
         which = "Bands" if bands <= MOST_BANDS else f"Bands (of the best {MOST_BANDS})"
         notes.append(f"{which} are pointwise 95 % confidence bands over scenes.")
-    if len(lines) > len(drawn):
-        notes.append(f"Only the best {len(drawn)} methods are drawn; the data have all {len(lines)}.")
+    notes.append(only_best(len(drawn), len(lines)).strip())
     return Figure(name, title, " ".join(n for n in notes if n), picture, _data(lines, x_label, y_label))
 
 

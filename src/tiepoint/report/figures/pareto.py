@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..runs.sections import Section
-from .figure import Figure, axis_label, short, shown, to_csv
+from ..runs.sections import Section, drawable
+from .figure import Figure, axis_label, only_best, short, shown, to_csv
 from .svg import INK, PALETTE, svg, text_width
 
 COSTS = ("time_s", "bytes_per_descriptor")
@@ -45,12 +45,14 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
     label, cost_factor = _axis(cost, per, max(r[1] for r in rows))
     sign = -1.0 if section.info.lower else 1.0
     best = frontier([r[1] for r in rows], [sign * r[2] for r in rows])
-    first = [*best, *(i for i in range(len(rows)) if i not in best)]
+    drawn = [i for i in range(len(rows)) if i < drawable(len(rows)) or i in best]
+    first = [*best, *(i for i in drawn if i not in best)]
 
     def draw(axes: Any) -> None:
         xs, ys = [cost_factor * rows[i][1] for i in best], [factor * rows[i][2] for i in best]
         axes.plot(xs, ys, color=INK, linewidth=0.7, linestyle=(0, (4, 3)))
-        for i, (_, x, y, low, high) in enumerate(rows):
+        for i in drawn:
+            _, x, y, low, high = rows[i]
             tint, mark = (PALETTE[1], "D") if i in best else (PALETTE[0], "o")
             if low is not None and high is not None:
                 axes.plot([cost_factor * x] * 2, [factor * low, factor * high], color=tint, alpha=0.25)
@@ -69,7 +71,8 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
     return Figure(
         name,
         f"{section.metric} against {where}",
-        f"No other method is better in both than a diamond on the dashed line.{note} {LABELS}",
+        f"No other method is better in both than a diamond on the dashed line.{note} {LABELS}"
+        + only_best(len(drawn), len(rows)),
         svg(draw, name=name, label=f"{section.metric} against {where}", height=4.0),
         to_csv(["method", cost, "value", "low", "high"], rows),
     )

@@ -19,6 +19,7 @@ from ...model.hashing import hash_json
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import OpenTask
+from ..figures.figure import only_best
 from ..runs.sections import Section
 from ..runs.stored import opened_again, records_of
 
@@ -33,7 +34,7 @@ def gallery(section: Section) -> dict[str, Any] | None:
     ``SEQUENCE/IMAGE#INDEX`` for patches and ``SCENE/IMAGE@x,y`` for keypoints.
     """
     task = stored_task(section.task)
-    runs = section.methods
+    runs = section.looked_into
     if not runs:
         return None
     missed: Counter[tuple[str, str]] = Counter()
@@ -65,6 +66,7 @@ def gallery(section: Section) -> dict[str, Any] | None:
         found.append({"pictures": pictures, "caption": caption})
     some = f"{len(missed):,} queries are missed by at least one of {len(runs)} methods"
     note = f"{some}; the ones that most of them miss are shown."
+    note += only_best(len(runs), len(section.methods), data=False)
     return {"task": section.title, "note": note, "misses": found}
 
 
@@ -172,7 +174,7 @@ def worst_pairs(section: Section, most: int) -> Worst | None:
     A task names its pairs through ``rights(records)``: tuples (item, share right) under the headline rule,
     an item once or in both directions.
     """
-    task, runs = stored_task(section.task), section.methods
+    task, runs = stored_task(section.task), section.looked_into
     found: dict[str, dict[str, list[float]]] = {}
     for run in runs:
         for item, share in task.rights(records_of(run, task, "exact")):
@@ -187,7 +189,7 @@ def worst_pairs(section: Section, most: int) -> Worst | None:
     mean = f", averaged over {len(runs)} methods" if len(runs) > 1 else ""
     note = (
         f"The {len(worst)} of {len(full)} pairs with the lowest headline score{mean}, lowest first; pairs "
-        f"above {100 * EASY:.0f} % are left out."
+        f"above {100 * EASY:.0f} % are left out." + only_best(len(runs), len(section.methods), data=False)
     )
     return Worst(tuple(worst), full, note)
 
@@ -198,7 +200,7 @@ def pair_gallery(section: Section) -> dict[str, Any] | None:
     None for tasks without pairs, and where no dataset is there any more.
     """
     worst = worst_pairs(section, PAIRS_SHOWN)
-    opened = next((there for run in section.methods if (there := opened_again(run)) is not None), None)
+    opened = next((there for run in section.looked_into if (there := opened_again(run)) is not None), None)
     if worst is None or opened is None:
         return None
     shown = []

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -29,8 +29,33 @@ SHOWN_FIGURES = 6
 """Figures of a task that are open; the others wait behind a click."""
 
 
+MOST_MANIFESTS = 500
+"""Runs up to which a page has their whole manifests; of more, the keys of records are left out."""
+
+
+class Made(Sequence[Any]):
+    """A sequence whose members are made when they are looked at, so that no two are in memory at once."""
+
+    def __init__(self, given: Sequence[Any], make: Callable[[Any], Any]) -> None:
+        self._given, self._make = given, make
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._make(self._given[i])
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._make, self._given)
+
+
 def render(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> str:
     """The page. Names are escaped wherever they come from; figures are SVG in the page."""
+    return "".join(rendered(runs, title=title, progress=progress))
+
+
+def rendered(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> Iterator[str]:
+    """The page piece by piece."""
     if not runs:
         raise InputError("there are no finished runs to report; run a method on a task first")
     from jinja2 import Environment
@@ -58,7 +83,8 @@ def render(runs: Sequence[Run], *, title: str, progress: Progress | None = None)
     template = environment.from_string((templates / "report.html").read_text("utf-8"))
     ordered = sorted(runs, key=lambda r: (r.task, r.method, r.id))
     names = distinct_names(ordered)
-    return template.render(
+    whole = len(ordered) <= MOST_MANIFESTS
+    stream = template.stream(
         title=title,
         css=(templates / "report.css").read_text("utf-8"),
         js=(templates / "report.js").read_text("utf-8"),
@@ -66,12 +92,14 @@ def render(runs: Sequence[Run], *, title: str, progress: Progress | None = None)
         sections=tasks,
         conventions=explained,
         gallery=missed,
-        runs=[_run(r, name) for r, name in zip(ordered, names, strict=True)],
+        runs=Made(list(zip(ordered, names, strict=True)), lambda given: _run(*given, whole=whole)),
         method_count=len({r.method for r in runs}),
         task_count=len({s.task for s in found}),
         bibtex="\n\n".join(dict.fromkeys(c for s in found for c in s.definition.info.cite)),
         version=__version__,
     )
+    stream.enable_buffering(1000)
+    return stream
 
 
 def _overview(boards: Sequence[tuple[Section, Leaderboard]]) -> list[dict[str, Any]]:
@@ -133,22 +161,27 @@ def _metrics(section: Section, table: Leaderboard) -> list[tuple[str, str]]:
 def _every(section: Section) -> dict[str, Any]:
     """All scores that are not of one scene: a row a score, a column a method."""
     runs, task = section.runs, section.definition
-    rows = [
-        {
-            "name": heading(task, *column),
-            "cells": [cell(task.metric(column[0]), section.score(run, *column)) for run in runs],
-        }
-        for column in section.columns
-    ]
+
+    def row(column: tuple[str, str]) -> dict[str, Any]:
+        info = task.metric(column[0])
+        cells = [cell(info, section.score(run, *column)) for run in runs]
+        return {"name": heading(task, *column), "cells": cells}
+
+    rows = Made(section.columns, row)
     return {"methods": [(r.method, short(section.names[r.id], 24)) for r in runs], "rows": rows}
 
 
-def _run(run: Run, name: str) -> dict[str, Any]:
+def _run(run: Run, name: str, *, whole: bool = True) -> dict[str, Any]:
+    manifest = run.manifest.plain()
+    if not whole:
+        manifest["units"] = (
+            f"{len(manifest['units'])} units; their keys are left out of a page of so many runs"
+        )
     return {
         "id": run.id,
         "method": run.method,
         "name": name,
         "task": run.task,
         "card": card_rows(run),
-        "manifest": json.dumps(run.manifest.plain(), indent=1, sort_keys=True),
+        "manifest": json.dumps(manifest, indent=1, sort_keys=True),
     }

@@ -25,7 +25,7 @@ def match_gallery(section: Section) -> dict[str, Any] | None:
     of datasets or features that are gone.
     """
     opened: list[RunPairs] = []
-    for run in section.methods:
+    for run in section.looked_into:
         if len(opened) == METHODS_SHOWN:
             break
         try:

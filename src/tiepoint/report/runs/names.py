@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, Protocol
 
-from ...run.result import Run
+from ...store.manifest import Manifest
 from ...tasks import stored_task
 
 _HASH = re.compile(r"[0-9a-f]{40,64}")
@@ -24,7 +25,31 @@ Fact = tuple[str, str]
 """What may differ (its kind and key), and its value as a reader sees it."""
 
 
-def distinct_names(runs: Sequence[Run]) -> list[str]:
+class Named(Protocol):
+    """What a name is made of: a run, or the head of one."""
+
+    @property
+    def id(self) -> str:
+        """Id of the run."""
+
+    @property
+    def task(self) -> str:
+        """Name of the task."""
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+
+    @property
+    def created_at(self) -> str:
+        """When the run was made."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """How its numbers were made."""
+
+
+def distinct_names(runs: Sequence[Named]) -> list[str]:
     """The name of each run: its method, and what tells it from other runs of the method on the task.
 
     Tried in this order: parameters, options, split, origin (imported or not), dataset, versions of libraries,
@@ -42,14 +67,16 @@ def distinct_names(runs: Sequence[Run]) -> list[str]:
     return names
 
 
-def _labels(runs: Sequence[Run]) -> list[str]:
+def _labels(runs: Sequence[Named]) -> list[str]:
     """The shortest texts that tell runs of one method apart."""
-    facts = [dict(_facts(run)) for run in runs]
+    # Options that do not differ tell nothing, and their defaults need the code of the task.
+    differ = any(run.manifest.options != runs[0].manifest.options for run in runs)
+    facts = [dict(_facts(run, options_of(run) if differ else {})) for run in runs]
     keys = dict.fromkeys(key for own in facts for key in own)
     columns = {key: [own.get(key, _absent(key)) for own in facts] for key in keys}
     plain = [column for key, column in columns.items() if key[0] in _PLAIN]
     hashes = [column for key, column in columns.items() if key[0] not in _PLAIN]
-    made = [r.stored.created_at for r in runs]
+    made = [r.created_at for r in runs]
     last = ([text[:10] for text in made], made, [r.id for r in runs])
     goal = len({r.id for r in runs})
     chosen: list[list[str]] = []
@@ -70,14 +97,14 @@ def _told(columns: Sequence[Sequence[str]]) -> int:
     return len(set(zip(*columns, strict=True))) if columns else 1
 
 
-def _facts(run: Run) -> Iterator[tuple[Fact, str]]:
+def _facts(run: Named, options: Mapping[str, Any]) -> Iterator[tuple[Fact, str]]:
     """Everything that may differ between two runs of a method, what a reader knows best first."""
     m = run.manifest
     kinds = [(_kind(path, value), _key(path), value) for path, value in _leaves(m.method.config)]
     for key, value in [("distance", m.method.distance), *((k, v) for kind, k, v in kinds if kind == "given")]:
         if value is not None:
             yield ("parameter", key), f"{key}={value}"
-    for key, value in sorted(options_of(run).items()):
+    for key, value in sorted(options.items()):
         yield ("option", key), f"{key}={str(value).rpartition('/')[2]}"
     yield ("split", ""), f"split {'not known' if m.split is None else m.split}"
     yield ("origin", ""), "imported" if m.imported else "own run"
@@ -94,13 +121,16 @@ def _facts(run: Run) -> Iterator[tuple[Fact, str]]:
     yield ("lists", ""), f"lists {m.lists[:8]}"
 
 
-def options_of(run: Run) -> dict[str, Any]:
+def options_of(run: Named) -> dict[str, Any]:
     """Options of the task that a run was made with, also those that were not given."""
-    fields = stored_task(run.task).options.model_fields.items()
-    every = {
-        key: field.get_default(call_default_factory=True) for key, field in fields
-    } | run.manifest.options
+    every = _defaults(run.task) | run.manifest.options
     return {key: value for key, value in every.items() if key not in _NOT_SHOWN and value is not None}
+
+
+@cache
+def _defaults(task: str) -> dict[str, Any]:
+    fields = stored_task(task).options.model_fields.items()
+    return {key: field.get_default(call_default_factory=True) for key, field in fields}
 
 
 def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,6 +19,9 @@ from .stored import records_of, tables_of
 
 CANARIES = frozenset({"constant", "random", "oracle"})
 """Methods that are there to show chance and the ceiling."""
+
+MANY, BEST = 300, 60
+"""Of more methods than `MANY` in a section, figures show the `BEST`, and records are read of these only."""
 
 Row = Mapping[str, Any]
 
@@ -40,6 +44,15 @@ def is_single(group: str) -> bool:
     (False, True)
     """
     return any(part.startswith(("scene=", "pair=")) for part in group.split(","))
+
+
+def drawable(methods: int) -> int:
+    """How many of that many methods, the best, are drawn.
+
+    >>> drawable(300), drawable(301)
+    (300, 60)
+    """
+    return methods if methods <= MANY else BEST
 
 
 @dataclass(frozen=True)
@@ -71,10 +84,15 @@ class Section:
         """Name of each run by its id: the method, with what differs where a method ran twice."""
         return dict(zip((r.id for r in self.runs), distinct_names(self.runs), strict=True))
 
-    @property
+    @cached_property
     def methods(self) -> tuple[Run, ...]:
         """The runs without canaries."""
         return tuple(r for r in self.runs if not is_canary(r))
+
+    @property
+    def looked_into(self) -> tuple[Run, ...]:
+        """The methods whose records are read: all, or of very many the best."""
+        return self.methods[: drawable(len(self.methods))]
 
     @property
     def definition(self) -> Task:
@@ -112,6 +130,21 @@ class Section:
     def rows(self, run: Run) -> Mapping[tuple[str, str], Row]:
         """All scores of a run under this section's protocol, by metric and group."""
         return self._rows[run.id]
+
+    def scene_rows(self, run: Run) -> Mapping[str, Row]:
+        """The scores of a run by the headline metric in single scenes, by the name of the scene."""
+        rows = self.rows(run)
+        if run.singles is not None:
+            rows = {
+                (str(s["metric"]), str(s["group"])): s
+                for s in run.singles()
+                if s["protocol"] == self.protocol
+            }
+        return {
+            group.removeprefix("scene="): s
+            for (metric, group), s in rows.items()
+            if metric == self.metric and group.startswith("scene=") and "," not in group
+        }
 
     @cached_property
     def columns(self) -> list[tuple[str, str]]:
@@ -163,9 +196,11 @@ def _of_dataset(task: str, dataset: str, runs: Sequence[Run], protocol: str) -> 
     left = list(runs)
     while left:
         have = [p for r in left for p in {str(s["protocol"]) for s in r.stored.scores}]
-        chosen = protocol if protocol in have else min(set(have), key=lambda p: (-have.count(p), p))
+        often = Counter(have)
+        chosen = protocol if protocol in often else min(often, key=lambda p: (-often[p], p))
         members = [r for r in runs if any(s["protocol"] == chosen for s in r.stored.scores)]
-        left = [r for r in left if r.id not in {m.id for m in members}]
+        taken = {m.id for m in members}
+        left = [r for r in left if r.id not in taken]
         ordered = tuple(sorted(members, key=lambda r: (r.method, r.id)))
         draft = Section(task, chosen, "", "all", ordered, more=bool(found), dataset=dataset)
         best = draft.definition.headline(draft.columns)

@@ -7,28 +7,37 @@ from collections.abc import Collection, Sequence
 
 from ...model.errors import InputError, UnknownNameError
 from ...run.result import Run
-from ...store.runs import StoredRun, load_runs
+from ...store.runs import load_runs, names_of
 from ...store.store import Store
 from .names import some
 from .stored import Kept, run_of
 
 
-def runs_of(store: Store, wanted: Sequence[str] | None = None, *, task: str | None = None) -> list[Run]:
+def runs_of(
+    store: Store, wanted: Sequence[str] | None = None, *, task: str | None = None, singles: bool = True
+) -> list[Run]:
     """The finished runs of a store, of one task or of all: every one, or those named by method or run id.
 
-    Ids may be abbreviated. A run that two names fit is there once.
+    Ids may be abbreviated. A run that two names fit is there once. Without `singles` their scores of single
+    scenes and pairs are read when they are looked at (`Run.singles`).
     """
-    found = [r for r in load_runs(store, task=task) if r.status == "done"]
+    ids: dict[str, None] | None = None
     if wanted:
-        chosen: dict[str, StoredRun] = {}
+        known = [(i, method) for i, method, status in names_of(store, task=task) if status == "done"]
+        ids = {}
         for name in wanted:
-            match = [r for r in found if r.method == name] or [r for r in found if r.id.startswith(name)]
+            match = [i for i, method in known if method == name] or [
+                i for i, _ in known if i.startswith(name)
+            ]
             if not match:
-                raise UnknownNameError("method or run in the store", name, {r.method for r in found})
-            chosen.update({r.id: r for r in match})
-        found = list(chosen.values())
+                raise UnknownNameError("method or run in the store", name, {method for _, method in known})
+            ids.update(dict.fromkeys(match))
+    found = [r for r in load_runs(store, task=task, ids=ids, singles=singles) if r.status == "done"]
+    if ids is not None:
+        by_id = {r.id: r for r in found}
+        found = [by_id[i] for i in ids if i in by_id]
     kept = Kept(store.records)
-    return [run_of(r, store, kept) for r in found]
+    return [run_of(r, store, kept, singles=singles) for r in found]
 
 
 def of_split(runs: Sequence[Run], split: str, asked: Collection[str] = ()) -> list[Run]:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 from ...model.errors import StoreError, TiepointError
 from ...model.records import Records
@@ -13,22 +15,32 @@ from ...run.result import Run, StoredTables, Tables
 from ...run.scoring import SCORING
 from ...run.update import marked
 from ...store.records import RecordStore
-from ...store.runs import StoredRun
+from ...store.runs import StoredRun, load_singles
 from ...store.store import Store
+from ...store.values import ValueStore
 from ...tasks import stored_task
 from ...tasks.base import OpenTask, Task
 
-KEPT_BYTES = 1 << 30
+KEPT_BYTES = 1 << 28
+KEPT_TABLES = 64
+"""Files of scene values that stay in memory."""
 
 
 @dataclass
 class Kept:
-    """Records in memory, shared by the runs of a report: the first gibibyte stays, the rest is read again."""
+    """Records in memory, shared by the runs of a report: the first 256 MiB stay, the rest is read again."""
 
     store: RecordStore
     most_bytes: int = KEPT_BYTES
     size_bytes: int = 0
     known: dict[str, Records] = field(default_factory=dict)
+    tables: Callable[[str], Tables] | None = None
+
+    def tables_by(self, values: ValueStore) -> Callable[[str], Tables]:
+        """Reads scene values by their key; the last ones stay in memory for all runs."""
+        if self.tables is None:
+            self.tables = lru_cache(maxsize=KEPT_TABLES)(values.get)
+        return self.tables
 
     def get(self, key: str) -> Records:
         """Records of a key, from memory or from the store."""
@@ -60,12 +72,40 @@ class LazyRecords(Mapping[str, Records]):
         return len(self._keys)
 
 
-def run_of(stored: StoredRun, store: Store, kept: Kept | None = None) -> Run:
-    """A stored run that reads its records and scene values when they are looked at; an old one is marked."""
+class LazyUnits(Mapping[str, Mapping[str, Records]]):
+    """Records by unit, read when asked for; so are the names of the units."""
+
+    def __init__(self, units: Mapping[str, Mapping[str, str]], kept: Kept) -> None:
+        self._units, self._kept = units, kept
+
+    def __getitem__(self, unit: str) -> LazyRecords:
+        return LazyRecords(self._units[unit], self._kept)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._units)
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def items(self) -> Any:
+        """Units with their records."""
+        return {unit: LazyRecords(by, self._kept) for unit, by in self._units.items()}.items()
+
+    def values(self) -> Any:
+        """Records of all units."""
+        return [LazyRecords(by, self._kept) for by in self._units.values()]
+
+
+def run_of(stored: StoredRun, store: Store, kept: Kept | None = None, *, singles: bool = True) -> Run:
+    """A stored run that reads its records and scene values when they are looked at; an old one is marked.
+
+    `singles` says whether it has its scores of single scenes and pairs; without, they are read when wanted.
+    """
     stored = marked(stored)
     m, kept = stored.manifest, kept or Kept(store.records)
-    records = {unit: LazyRecords(by, kept) for unit, by in m.units.items()}
-    return Run(stored, records, m.warnings, StoredTables(m.values, store.values), root=store.root)
+    tables = StoredTables(m.values, store.values, kept.tables_by(store.values))
+    more = None if singles else partial(load_singles, store, stored.id)
+    return Run(stored, LazyUnits(m.units, kept), m.warnings, tables, root=store.root, singles=more)
 
 
 def tables_of(run: Run, protocol: str) -> Tables | None:

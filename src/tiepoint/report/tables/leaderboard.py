@@ -59,8 +59,8 @@ class Leaderboard:
 
     @property
     def grouped(self) -> bool:
-        """Whether there are letters."""
-        return any(r.letters for r in self.rows)
+        """Whether there are letters or ranks."""
+        return any(r.letters or r.rank for r in self.rows)
 
 
 def heading(task: Task, metric: str, group: str, *, between: str = " ") -> str:
@@ -142,9 +142,9 @@ def compared(section: Section) -> tuple[Comparison | None, list[str]]:
     """The runs of a section compared by its headline score; without a comparison, why."""
     if len(section.methods) < 2:
         return None, []
-    words = {"metric": section.metric, "group": section.group, "protocol": section.protocol}
+    words: dict[str, Any] = {"metric": section.metric, "group": section.group, "protocol": section.protocol}
     try:
-        found = compare_runs(section.runs, **words)
+        found = compare_runs(section.runs, ranks_only=True, **words)
     except InputError as e:
         return None, [f"there are no groups, because {e.brief}"]
     return found, list(found.notes)
@@ -158,6 +158,8 @@ def _grouped(comparison: Comparison) -> bool:
 def _wording(comparison: Comparison | None) -> str:
     if comparison is None or not _grouped(comparison):
         return ""
+    if comparison.wide:
+        return "" if comparison.pooled else f"Rank ranges hold jointly at {100 * comparison.level:g} %."
     text = (
         f"Methods that share a letter are not separated by {these_scenes(comparison)} "
         f"({100 * comparison.level:g} %, family-wise); rank ranges hold jointly."
