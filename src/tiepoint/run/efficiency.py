@@ -20,7 +20,7 @@ from . import machine as about
 from .context import Context
 
 UNIT = {"patches": "patch", "keypoints": "image", "dense": "pair", "pairs": "pair"}
-SAMPLE = 256
+SAMPLE, STREAM_SAMPLE = 256, 4096
 BUDGET_S = 0.6
 
 
@@ -102,6 +102,8 @@ def _measure(context: Context, item: Item) -> dict[str, Any]:
     count = 1
     if context.method.family == "patches":
         payload = payload[:SAMPLE]
+        if context.method.stream is not None and len(payload):  # its batches have one size, filled up or not
+            payload = np.resize(payload, (STREAM_SAMPLE, *payload.shape[1:]))
         count = len(payload)
         item = Item(item.key, item.content, count)
     if not count:

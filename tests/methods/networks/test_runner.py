@@ -194,3 +194,25 @@ def test_keys_without_batch_stay(tmp_path):
     assert resolve(f"{text}?batch=8", family="patches").config["params"]["batch"] == 8
     moved = replace(resolve("resize", family="patches", device="cuda"), name="resize")
     assert moved.key(item) == resolve("resize", family="patches").key(item)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: copies overlap there")
+def test_a_row_does_not_depend_on_its_batch_on_a_gpu():
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Conv2d(1, 8, 3), torch.nn.ReLU(), torch.nn.Flatten()).cuda().eval()
+    made = runner_module.NetworkRunner(
+        network, size=16, intensity="zscore", device="cuda", where="net", batch=256
+    )
+    items = [patches(n, 65, n) for n in (700, 1, 255, 256, 257, 3000)]
+    whole = np.concatenate(list(made.stream(iter(items))))
+    for begin in (0, 1, 3):
+        found = np.concatenate(list(made.stream(iter(items[begin:]))))
+        np.testing.assert_array_equal(found, whole[len(whole) - len(found) :])
+    plain = []
+    every = np.concatenate(items)
+    with runner_module.plain_float32():
+        for i in range(0, len(every), 256):
+            block = np.zeros((256, 65, 65), np.uint8)
+            block[: len(every[i : i + 256])] = every[i : i + 256]
+            plain.append(network(made.prepared(torch.from_numpy(block).cuda())).cpu().numpy())
+    np.testing.assert_array_equal(np.concatenate(plain)[: len(every)], whole)

@@ -24,7 +24,7 @@ from ..patches.intensity import area_matrix
 from .batches import BATCH, batches, checked_intensity
 
 Array = NDArray[Any]
-DEVICE_BATCH = 2048
+DEVICE_BATCH = 4096
 """Patches of a batch where a device other than the CPU is used and the user says nothing."""
 IN_FLIGHT = 2
 """Batches that a device may be busy with while the next is put together."""
@@ -296,10 +296,11 @@ class _Pipeline:
                 return _Batch(old.pixels, values=old.values)
         self.spare.clear()
         try:
-            made = _Batch(torch.zeros((size, side, side), dtype=torch.uint8, device=self.device))
-            if self.is_cuda:  # the zeros are written behind earlier batches, and patches must come after them
+            pixels = torch.empty((size, side, side), dtype=torch.uint8, device=self.device)
+            if self.is_cuda:  # what had this memory before may still be at work there
                 self.up.wait_stream(torch.cuda.current_stream())
-            return made
+                pixels.record_stream(self.up)
+            return _Batch(pixels)
         except (RuntimeError, MemoryError) as e:
             if not out_of_memory(e) or size <= 1:
                 raise
