@@ -35,3 +35,17 @@ def test_the_example_runs(tmp_path, patches):
     assert method.name == "mine"
     found = method.extract(Item("v_x/ref", "c", len(patches)), patches)["values"]
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+
+
+def test_the_example_of_a_torch_module_runs(tmp_path, patches):
+    torch = pytest.importorskip("torch")
+    block = re.search(r"```python\n(# net\.py.*?)```", (DOCS / "adding-a-method.md").read_text(), re.DOTALL)
+    if block is None:
+        pytest.fail("the page has no example of a module")
+    (tmp_path / "net.py").write_text(block[1])
+    layer = torch.nn.Linear(1024, 128).state_dict()
+    torch.save({"state_dict": {f"module.layers.1.{k}": v for k, v in layer.items()}}, tmp_path / "w.pth")
+    text = f"torch:{tmp_path}/net.py:Net?weights={tmp_path}/w.pth&size=32&input=zscore&batch=1024"
+    found = resolve(text, family="patches").extract(Item("v_x/ref", "c", len(patches)), patches)["values"]
+    assert found.shape == (len(patches), 128)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
