@@ -216,3 +216,27 @@ def test_a_row_does_not_depend_on_its_batch_on_a_gpu():
             block[: len(every[i : i + 256])] = every[i : i + 256]
             plain.append(network(made.prepared(torch.from_numpy(block).cuda())).cpu().numpy())
     np.testing.assert_array_equal(np.concatenate(plain)[: len(every)], whole)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, whose memory is limited")
+def test_short_memory_on_a_gpu():
+    layers = (torch.nn.Conv2d(1, 64, 3, padding=1), torch.nn.AdaptiveAvgPool2d(2), torch.nn.Flatten())
+    network = torch.nn.Sequential(*layers).cuda().eval()
+
+    def made(batch):
+        return runner_module.NetworkRunner(
+            network, size=32, intensity="raw", device="cuda", where="net", batch=batch
+        )
+
+    items = [patches(n, 32, n) for n in (3000, 70_000, 1)]
+    limit = torch.cuda.memory_reserved() + (3 << 30)
+    torch.cuda.set_per_process_memory_fraction(limit / torch.cuda.get_device_properties(0).total_memory)
+    try:
+        short = made(1 << 16)  # 16 GiB for the output of the first layer
+        found = list(short.stream(iter(items)))
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert short.batch < 1 << 16
+    assert len(short.warnings) == 1
+    for a, b in zip(found, made(short.batch).stream(iter(items)), strict=True):
+        np.testing.assert_array_equal(a, b)
