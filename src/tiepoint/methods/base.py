@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from ..model.hashing import hash_json
@@ -130,7 +131,15 @@ class Method:
 
     def key(self, item: Item) -> str | None:
         """What identifies the features of an item, besides its content; None where they cannot be kept."""
-        return None if self.uncached_reason else method_key(self.config, self.of_item(item))
+        if self.uncached_reason:
+            return None
+        part = self.of_item(item)
+        return method_key(self.config, part) if part else self._key
+
+    @cached_property
+    def _key(self) -> str:
+        """The key of items that have nothing of their own in it, which most methods have in thousands."""
+        return method_key(self.config, ())
 
     @property
     def notice(self) -> str | None:

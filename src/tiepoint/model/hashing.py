@@ -76,12 +76,12 @@ def hash_file(path: str | Path) -> str:
         raise InputError(f"cannot read {p}: {e.strerror or e}") from e
 
 
-def is_hashed(path: str | Path) -> bool:
-    """Whether the hash of a file is remembered."""
+def remembered(path: str | Path) -> str | None:
+    """The hash of a file where it is known, else None."""
     try:
-        return _stamp(os.fspath(path)) in _memo
+        return _memo.get(_stamp(os.fspath(path)))
     except OSError:
-        return False
+        return None
 
 
 def hash_files(paths: Sequence[str | Path], threads: int) -> None:
@@ -114,7 +114,7 @@ def _resolved(path: str) -> str:
     folder, name = os.path.split(path)
     if name in ("", ".", ".."):
         return os.path.realpath(path)
-    return os.path.join(_real_folder(os.path.abspath(folder)), name)
+    return os.path.join(_real_folder(folder if folder.startswith("/") else os.path.abspath(folder)), name)
 
 
 @lru_cache(maxsize=4096)

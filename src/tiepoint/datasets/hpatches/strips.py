@@ -17,7 +17,7 @@ from ...formats.hpatches.patch_strip import read_strip
 from ...formats.text_file import read_bytes
 from ...model.cores import cores
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
-from ...model.hashing import hash_file, hash_files, hash_json, is_hashed
+from ...model.hashing import hash_file, hash_files, hash_json, remembered
 from ...model.scores import kind_of
 from ...model.units import Item
 from .layout import NOISES, STANDARD_IMAGES, image_order, scan_folder
@@ -175,10 +175,12 @@ class HPatchesDataset:
     def items(self, keys: Iterable[str]) -> list[Item]:
         """The items of keys ``SEQ/IM``; strips that were not hashed before are hashed in several threads."""
         wanted = list(keys)
-        if self.has_patches and self._pack is None:
-            paths = [f"{self.root}/{key}.png" for key in wanted]
-            hash_files([p for p in paths if not is_hashed(p)], cores())
-        return [self.item(key) for key in wanted]
+        if not self.has_patches or self._pack is not None:
+            return [self.item(key) for key in wanted]
+        known = {key: remembered(f"{self.root}/{key}.png") for key in wanted}
+        hash_files([f"{self.root}/{key}.png" for key, content in known.items() if content is None], cores())
+        counts = {key: self.count(self._split(key, None)[0]) for key in wanted}
+        return [self.item(key) if (c := known[key]) is None else Item(key, c, counts[key]) for key in wanted]
 
     def read(self, key: str) -> NDArray[np.uint8]:
         """Patches of an image by its key ``SEQ/IM``."""
