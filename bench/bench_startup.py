@@ -7,7 +7,8 @@ Makes strips at the published lengths (flat patches, which PNG packs well) and a
 float32 under the keys of `sift`, 1.4 GiB in DIR at full size; what is there already is kept. Then, each in a
 process of its own, for all three 2017 tasks: records missing, records present; and for matching alone after
 verification, the time from the start of the process to the first comparison. Lists are drawn in the first
-run and kept, as for a user. OPTIONS go to `tiepoint run`, such as `--device cuda`.
+run and kept, as for a user. Last, the processor time of the intervals. OPTIONS go to `tiepoint run`, such as
+`--device cuda`.
 """
 
 from __future__ import annotations
@@ -194,7 +195,29 @@ def measure(data: Path, store: Path, repeats: int, options: list[str]) -> None:
     shown("all three, records missing", missing)
     shown("all three, everything present", present)
     shown("matching after verification", second)
+    for task in TASKS:
+        command(data, store, (task,), options)
+        name, seconds, count = intervals(store, task)
+        print(f"intervals of {count} scores of {name}: {seconds:.2f} s of processor time", flush=True)
     print(f"load {os.getloadavg()[0]:.1f}")
+
+
+def intervals(where: Path, task: str) -> tuple[str, float, int]:
+    """Processor time of the intervals of a stored run, its scores made anew from its records."""
+    import scipy.special  # noqa: F401  # imported before the clock runs
+
+    from tiepoint.run.prepare import load_task
+    from tiepoint.run.scoring import rows_of
+    from tiepoint.store.runs import load_runs
+    from tiepoint.store.store import Store
+
+    with Store.open(where, mode="read") as store:
+        units = next(run for run in load_runs(store) if run.task == task).manifest.units
+        found = load_task(task)
+        scores = found.score([store.records.get(k) for by in units.values() for k in by.values()], "exact")
+    started = time.process_time()
+    rows_of(found, scores)
+    return task, time.process_time() - started, len(scores)
 
 
 if __name__ == "__main__":
