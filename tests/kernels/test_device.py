@@ -223,3 +223,27 @@ def test_several_pools_at_once_are_each_by_itself():
         first_two_aligned(queries, [pool, bad])
     with pytest.raises(InputError, match="a row for each of the 60"):
         first_two_aligned(queries, [pool, pool[:5]])
+
+
+def test_rows_are_copied_from_their_addresses():
+    from tiepoint.kernels._survey import copy_parts
+
+    parts = [np.arange(n, dtype=np.uint8) for n in (5, 0, 70)]
+    bases = np.array([p.__array_interface__["data"][0] for p in parts], np.uint64)
+    out = np.full(80, 255, np.uint8)
+    copy_parts()(bases, np.array([len(p) for p in parts]), out)
+    assert out.tolist() == [*range(5), *range(70), *[255] * 5]
+
+
+def test_rows_are_brought_while_there_is_room(tmp_path, monkeypatch):
+    from tiepoint.kernels import bring, torch_rows
+
+    torch_rows.forget()
+    np.save(tmp_path / "a.npy", rows()[1])
+    mapped = map_npy(tmp_path / "a.npy")
+    assert bring([mapped])
+    assert len(torch_rows._kept) == 1
+    monkeypatch.setattr(torch_rows, "KEPT_HOST_BYTES", mapped.nbytes)
+    assert not bring([mapped[1:]])
+    assert not compiled(lambda: bring([mapped]))
+    torch_rows.forget()

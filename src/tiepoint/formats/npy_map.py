@@ -18,9 +18,8 @@ from ..model.errors import FormatError
 
 
 class FileMap(mmap.mmap):
-    """A mapped file that knows which one it is: its path, and device, number, time of change and length."""
+    """A mapped file that knows which one it is: device, number, time of change and length."""
 
-    path: str = ""
     file: tuple[int, ...] = ()
     address: int = 0
 
@@ -42,37 +41,6 @@ def file_of(array: NDArray[Any]) -> tuple[FileMap, int] | None:
     return owner, array.__array_interface__["data"][0] - owner.address
 
 
-def read_into(found: tuple[FileMap, int], room: memoryview) -> bool:
-    """Read the bytes of a mapped array from its file; False where that is no longer the same file.
-
-    Faster than copying from the map: no page is mapped for it, which threads would queue for.
-    """
-    owner, at = found
-    try:
-        file = os.open(owner.path, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        if facts_of(file) != owner.file:
-            return False
-        while len(room):
-            count = os.preadv(file, [room], at)
-            if count <= 0:
-                return False
-            room, at = room[count:], at + count
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(file)
-
-
-def facts_of(file: int) -> tuple[int, ...]:
-    """What tells an open file from others, and from itself after a change."""
-    facts = os.fstat(file)
-    return facts.st_dev, facts.st_ino, facts.st_mtime_ns, facts.st_size
-
-
 def map_npy(path: str | Path) -> NDArray[Any]:
     """The array of a ``.npy`` file, memory-mapped and read-only.
 
@@ -92,7 +60,8 @@ def map_npy(path: str | Path) -> NDArray[Any]:
     with open(path, "rb") as f:
         try:
             content = FileMap(f.fileno(), 0, access=mmap.ACCESS_READ)
-            content.path, content.file = str(path), facts_of(f.fileno())
+            facts = os.fstat(f.fileno())
+            content.file = (facts.st_dev, facts.st_ino, facts.st_mtime_ns, facts.st_size)
             content.address = np.frombuffer(content, np.uint8, 1).__array_interface__["data"][0]
         except ValueError as e:
             raise FormatError(Path(path), "not a .npy file: it is empty") from e

@@ -5,7 +5,7 @@ Nothing outside imports a module of this package. What a kernel does it does for
 that is stays inside.
 """
 
-from .device import get_device, set_device
+from .device import bring, get_device, set_device
 from .grouped import group_rank_counts, group_rows
 from .nearest import FirstTwo, Nearest, first_two, first_two_aligned, nearest
 from .pairs import fit_across, pair_distances, pair_distances_across, pair_distances_sq
@@ -20,6 +20,7 @@ __all__ = [
     "PooledCounts",
     "RankCounts",
     "Team",
+    "bring",
     "first_two",
     "first_two_aligned",
     "fit_across",

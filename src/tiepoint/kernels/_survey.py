@@ -7,10 +7,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import carray, njit, types
 
 from ..model.compiled import compiled, matrix
 from ._lanes import sum_squares
+from ._vectors import pointer
 from .band import FLOAT32_UNIT, bound
 
 _CENTRE, _VECTOR = matrix(types.float64), types.float64[::1]
@@ -166,3 +167,13 @@ def enter(
         else:
             error[i] = _single_bound(a.shape[1], FLOAT32_UNIT, math.sqrt(square_a[i]), norm, scale)
     return 0, scale, exact, norm
+
+
+@compiled(lambda: types.void(types.uint64[::1], types.int64[::1], types.uint8[::1]))
+def copy_parts(bases: Any, sizes: Any, out: Any) -> None:
+    """Copy `sizes` bytes from each address, one behind the other. Nothing is checked."""
+    at = 0
+    for i in range(len(bases)):
+        source = carray(pointer(bases[i]), (sizes[i],), np.uint8)
+        out[at : at + sizes[i]] = source
+        at += sizes[i]

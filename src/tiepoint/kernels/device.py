@@ -7,9 +7,11 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
+
+from numpy.typing import NDArray
 
 from ..model.errors import InputError
 
@@ -124,6 +126,21 @@ def served(work: Callable[[], T], instead: Callable[[], T]) -> T:
                 stacklevel=3,
             )
             return instead()
+
+
+def bring(arrays: Sequence[NDArray[Any]]) -> bool:
+    """Bring mapped matrices to the device before they are asked for; False where that brings nothing.
+
+    >>> bring([])
+    False
+    """
+
+    def ahead() -> bool:
+        from .torch_rows import bring
+
+        return bring(arrays)
+
+    return len(arrays) > 0 and served(ahead, lambda: False)
 
 
 def _is_memory(error: BaseException) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.npy_map import file_of, read_into
+from ..formats.npy_map import file_of
 from .device import LeaveToCpu, block_bytes, get_device, torch_device
 from .rows import LARGEST, as_float
 from .threads import get_threads
@@ -83,6 +83,15 @@ def upload(arrays: Sequence[Array]) -> list[Rows]:
         return [fresh.get(key or i) or _kept[key] for i, key in enumerate(keys)]
 
 
+def bring(arrays: Sequence[Array]) -> bool:
+    """Bring mapped matrices to the device before they are asked for; False where no more are kept there."""
+    held = sum(size for size, _ in _batches) + sum(x.nbytes for x in arrays)
+    if held > _most_kept():
+        return False
+    upload(arrays)
+    return True
+
+
 def _key(device: str, x: Array) -> Any:
     """What tells a mapped matrix from all others; None for one that may change."""
     found = None if x.flags.writeable else file_of(x)
@@ -99,12 +108,7 @@ def _plain(x: Array) -> Array:
 
 
 def _keep(entries: list[tuple[Any, Rows]]) -> None:
-    import torch
-
-    size = sum(r.values.numel() * r.values.element_size() for _, r in entries)
-    most = KEPT_HOST_BYTES
-    if get_device().startswith("cuda"):
-        most = int(torch.cuda.mem_get_info(torch_device())[1] * KEPT_SHARE)
+    size, most = sum(r.values.numel() * r.values.element_size() for _, r in entries), _most_kept()
     if not entries or size > most:
         return
     _kept.update(entries)
@@ -112,6 +116,14 @@ def _keep(entries: list[tuple[Any, Rows]]) -> None:
     while sum(size for size, _ in _batches) > most:
         for key in _batches.pop(0)[1]:
             _kept.pop(key, None)
+
+
+def _most_kept() -> int:
+    import torch
+
+    if not get_device().startswith("cuda"):
+        return KEPT_HOST_BYTES
+    return int(torch.cuda.get_device_properties(torch_device()).total_memory * KEPT_SHARE)
 
 
 def _bring(arrays: list[Array]) -> list[Rows]:
@@ -161,44 +173,41 @@ def _stage(arrays: list[Array], flat: Tensor) -> None:
     """Copy to the card through pinned buffers, several threads at a time."""
     import torch
 
+    from ._survey import copy_parts
+
     row = max(1, flat.shape[1] * flat.element_size())
     most = max(1, STAGE_BYTES // row)
-    jobs: list[tuple[int, list[tuple[Array, Any]]]] = [(0, [])]
+    jobs: list[tuple[int, list[Array]]] = [(0, [])]
     at = held = 0
     for x in arrays:
-        found = None if x.flags.writeable else file_of(x)
         for i in range(0, len(x), most):
             piece = x[i : i + most]
             if held + len(piece) > most:
                 jobs.append((at, []))
                 held = 0
-            jobs[-1][1].append((piece, found and (found[0], found[1] + i * row)))
+            jobs[-1][1].append(piece)
             held += len(piece)
             at += len(piece)
-    stream, stages = torch.cuda.current_stream(flat.device), _stages()
+    stream, stages, compiled = torch.cuda.current_stream(flat.device), _stages(), copy_parts()
 
-    def copy(job: tuple[int, list[tuple[Array, Any]]]) -> None:
+    def copy(job: tuple[int, list[Array]]) -> None:
         start, pieces = job
-        count = sum(len(p) for p, _ in pieces)
+        count = sum(len(p) for p in pieces)
         if row > STAGE_BYTES:
-            flat[start : start + count] = torch.from_numpy(np.concatenate([p for p, _ in pieces]))
+            flat[start : start + count] = torch.from_numpy(np.concatenate(pieces))
             return
-        pinned, event = stages.get()
+        bases = np.array([p.__array_interface__["data"][0] for p in pieces], np.uint64)
+        sizes = np.array([len(p) * row for p in pieces], np.int64)
+        pinned, room, event = stages.get()
         try:
             event.synchronize()
-            room = pinned.numpy()[: count * row]
-            end = 0
-            for piece, found in pieces:
-                own = room[end : end + len(piece) * row]
-                if found is None or not read_into(found, memoryview(own)):
-                    np.copyto(own.view(piece.dtype).reshape(piece.shape), piece)
-                end += len(own)
+            compiled(bases, sizes, room)
             source = pinned[: count * row].view(flat.dtype).view(count, flat.shape[1])
             with torch.cuda.stream(stream), torch.inference_mode():
                 flat[start : start + count].copy_(source, non_blocking=True)
                 event.record(stream)
         finally:
-            stages.put((pinned, event))
+            stages.put((pinned, room, event))
 
     if len(jobs) == 1:
         copy(jobs[0])
@@ -220,8 +229,9 @@ def _stages() -> Any:
     import torch
 
     found: Any = Queue()
-    for _ in range(2 * min(16, get_threads())):
-        found.put((torch.empty(STAGE_BYTES, dtype=torch.uint8, pin_memory=True), torch.cuda.Event()))
+    whole = torch.empty((4 + min(16, get_threads()), STAGE_BYTES), dtype=torch.uint8, pin_memory=True)
+    for pinned in whole:
+        found.put((pinned, pinned.numpy(), torch.cuda.Event()))
     return found
 
 
@@ -277,10 +287,9 @@ def pairs(a: Tensor, b: Tensor, i: Tensor, j: Tensor, kind: str) -> Tensor:
     """Reference values of rows i of `a` and rows j of `b`, float64 (n,)."""
     import torch
 
-    out = torch.empty(len(i), dtype=torch.float64, device=a.device)
-    for at in in_chunks(len(i), a.shape[1]):
-        out[at] = reference(difference(a[i[at]], b[j[at]]), kind)
-    return out
+    parts = [slice(None)] if len(i) == 0 else list(in_chunks(len(i), a.shape[1]))
+    found = [reference(difference(a[i[at]], b[j[at]]), kind) for at in parts]
+    return found[0] if len(found) == 1 else torch.cat(found)
 
 
 def table(a: Tensor, b: Tensor, kind: str) -> Tensor:

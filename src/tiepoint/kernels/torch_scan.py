@@ -103,14 +103,16 @@ class Scores:
         """fl((x - centre) scale) in float32, and its squared norm in float64, summed in any order."""
         import torch
 
-        out = torch.empty(rows.shape, dtype=torch.float32, device=rows.device)
-        square = torch.empty(len(rows), dtype=torch.float64, device=rows.device)
+        made = []
         for at in in_chunks(len(rows), rows.shape[1]):
             moved = torch.sub(rows[at], self.centre)  # in float64, the format of the centre
-            out[at] = moved.mul_(self.scale)
-            moved = out[at].to(torch.float64)
-            square[at] = moved.mul_(moved).sum(dim=1)
-        return out, square
+            out = moved.mul_(self.scale).to(torch.float32)
+            moved = out.to(torch.float64)
+            made.append((out, moved.mul_(moved).sum(dim=1)))
+        if len(made) == 1:
+            return made[0]
+        outs, squares = zip(*made, strict=True)
+        return torch.cat(outs), torch.cat(squares)
 
     def tiles(self) -> Iterator[Tile]:
         """All scores, block by block of rows, then of queries."""
@@ -249,31 +251,30 @@ def first_two(
     import torch
 
     scores = Scores(queries, [[p] for p in pools], distance)
-    count = scores.q * scores.pools
-    device = scores.a.device
-    far = torch.full((count,), torch.inf, dtype=torch.float64, device=device)
-    d1, d2 = far, far.clone()
-    index = torch.full((count,), scores.n, dtype=torch.int64, device=device)
-    ties = torch.zeros_like(index)
+    count, device = scores.q * scores.pools, scores.a.device
+    state = None
+    parts: list[tuple[Tensor, ...]] = []
     for tile in scores.tiles():
-        least = tile.scores.view(len(tile.scores), GROUPS, -1).amin(dim=2)
+        least = tile.scores.view(len(tile.scores), -1, GROUPS).amin(dim=1)
         second = torch.topk(least, 2, dim=1, largest=False).values[:, 1].to(torch.float64)
         row, column = scores.within(tile, above(second + 2.0 * tile.error, tile.scores))
         value = scores.values(tile, row, column, tile.scores[row, column])
-        at = slice(tile.i * scores.pools, tile.i * scores.pools + len(tile.scores))
-        old = d1[at], d2[at], index[at], ties[at]
-        new1 = old[0].scatter_reduce(0, row, value, "amin")
-        ahead = old[0] == new1
-        tied = value == new1[row]
-        place = torch.where(tied, column + tile.u, scores.n)
-        kept = torch.where(ahead, old[2], scores.n)
-        new_index = kept.scatter_reduce(0, row, place, "amin")
-        new_ties = torch.where(ahead, old[3], 0).scatter_add(0, row, tied.to(torch.int64))
-        # The second best of both: what was first before and is not any more, what was second, and the rest.
-        rest = torch.minimum(torch.where(ahead, torch.inf, old[0]), old[1])
-        rest = rest.scatter_reduce(0, row, torch.where(tied, torch.inf, value), "amin")
-        d1[at], index[at], ties[at] = new1, new_index, new_ties
-        d2[at] = torch.where(new_ties > 1, new1, rest)
+        size = len(tile.scores)
+        d1 = torch.full((size,), torch.inf, dtype=torch.float64, device=device)
+        d1.scatter_reduce_(0, row, value, "amin")
+        tied = value == d1[row]
+        index = torch.full((size,), scores.n, dtype=torch.int64, device=device)
+        index.scatter_reduce_(0, row, torch.where(tied, column + tile.u, scores.n), "amin")
+        ties = torch.zeros((size,), dtype=torch.int64, device=device).scatter_add_(
+            0, row, tied.to(torch.int64)
+        )
+        d2 = torch.full((size,), torch.inf, dtype=torch.float64, device=device)
+        d2.scatter_reduce_(0, row, torch.where(tied, torch.inf, value), "amin")
+        parts.append((d1, torch.where(ties > 1, d1, d2), index, ties))
+        if sum(len(p[0]) for p in parts) == count:  # all queries have met this block of rows
+            new = parts[0] if len(parts) == 1 else tuple(torch.cat(x) for x in zip(*parts, strict=True))
+            state, parts = new if state is None else _merged(state, new), []
+    d1, d2, index, ties = state or parts[0]
     found = [index.to(torch.float64), d1, ties.to(torch.float64), d2]
     if aligned:
         query = torch.arange(scores.q, device=device)
@@ -285,6 +286,17 @@ def first_two(
     return [
         (whole[p, 0], values[p, 1], whole[p, 1], values[p, 3], *values[p, 4:]) for p in range(scores.pools)
     ]
+
+
+def _merged(old: tuple[Tensor, ...], new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """First, second, index and ties over two blocks of rows, the later ones second."""
+    import torch
+
+    first = torch.minimum(old[0], new[0])
+    mine, theirs = old[0] == first, new[0] == first
+    ties = torch.where(mine, old[3], 0) + torch.where(theirs, new[3], 0)
+    second = torch.minimum(torch.where(mine, old[1], old[0]), torch.where(theirs, new[1], new[0]))
+    return first, torch.where(ties > 1, first, second), torch.where(mine, old[2], new[2]), ties
 
 
 def nearest(

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..kernels import get_device
+from ..kernels import bring, get_device
 from ..methods.base import Method
 from ..model.errors import TiepointError, UnitError
 from ..model.hashing import hash_json
@@ -46,6 +46,9 @@ __all__ = ["Request", "Shared", "evaluate", "evaluate_prepared", "load_task"]
 PARALLEL_WORTH_S = 8.0
 """Starting a worker process costs two or three seconds; below this estimate work stays in the process."""
 
+
+AT_ONCE = 256
+"""Items whose features are brought to a device at once; each keeps files open meanwhile."""
 
 _tidied: set[Path] = set()
 """Stores from which this process has removed what killed processes left half-written."""
@@ -260,10 +263,20 @@ def work(
     travels = None if context.task.family == "patches" or get_device() != "cpu" else recipe
     label = f"{context.method.name}: {context.task.name}"
     started = time.perf_counter()
+    _bring(context)
     with Writers() as writers:
         made = _adaptive(label, _compare, todo, replace(context, writers=writers), travels, pool, progress)
     seconds = time.perf_counter() - started
     return {u.key: {c: made[f"{u.key} ({c})"] for c in comparisons} for u in units}, seconds
+
+
+def _bring(context: Context) -> None:
+    """Descriptors of all items to the device of the kernels, some hundred at a time, while there is room."""
+    names = list(context.feature_keys) if get_device().startswith("cuda") else []
+    for i in range(0, len(names), AT_ONCE):
+        found = (context.arrays(name).get("values") for name in names[i : i + AT_ONCE])
+        if not bring([values for values in found if values is not None and values.ndim == 2]):
+            break
 
 
 def _compare(context: Context, argument: tuple[Unit, str, Mapping[str, str]]) -> str:
