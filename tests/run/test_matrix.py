@@ -9,6 +9,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from tiepoint.cli.main import run as tiepoint
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.read import write_image
 from tiepoint.model.errors import ClusterError, InputError, UnitError
+from tiepoint.run import matrix
+from tiepoint.run.context import Recipe
 from tiepoint.run.engine import Request, Shared, evaluate, evaluate_prepared
 from tiepoint.run.executors import dask as executor
 from tiepoint.run.executors import dask_worker
@@ -293,6 +297,32 @@ def test_an_interrupted_command_takes_its_work_back_and_resumes(
     with Store.open(tmp_path / "s") as store:
         evaluate(request, store, cluster=client)
     assert {p: p.stat().st_mtime_ns for p in made} == before
+
+
+def test_a_stream_of_items_leaves_what_one_by_one_does(patches: Path, tmp_path: Path) -> None:
+    found = []
+    for name in ("a", "b"):
+        recipe = Recipe("hpatches/matching", str(patches), {}, "pixels", {}, str(tmp_path / name), 1)
+        context = recipe.build()
+        extract = context.method.extract
+
+        def streamed(payloads: Any, extract: Any = extract) -> Any:
+            for item, payload in payloads:
+                yield item, partial(extract, item, payload)
+
+        arguments = {key: (key, feature) for key, feature in list(context.feature_keys.items())[:5]}
+        done: list[int] = []
+        if name == "a":
+            for argument in arguments.values():
+                matrix.make_feature(context, argument)
+        else:
+            matrix.make_feature(context, arguments["i_aa/ref"])
+            own = replace(context, method=replace(context.method, stream=streamed))
+            assert matrix.stream(own, arguments, partial(done.append, 1)) == dict.fromkeys(arguments, 0.0)
+            assert len(done) == 4
+        found.append({k: context.features.content(f) for k, (_, f) in arguments.items()})
+    assert found[0] == found[1]
+    assert None not in found[0].values()
 
 
 def test_an_object_of_the_session_runs_here(

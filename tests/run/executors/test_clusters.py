@@ -119,6 +119,41 @@ def test_a_job_with_a_gpu_is_one_worker_that_offers_it(tmp_path: Path) -> None:
     assert clusters._shape(wanted) == (1, 8)
 
 
+class Queue:
+    """A cluster of jobs, each of which is two workers."""
+
+    def __init__(self) -> None:
+        self.worker_spec = {"Q-1": {}, "Q-11": {}}
+        self.calls: list[Any] = []
+
+    def sync(self, call: Any, *given: Any) -> None:
+        call(*given)
+
+    def scale_down(self, jobs: list[str]) -> None:
+        self.calls.append(jobs)
+
+    def scale(self, jobs: int) -> None:
+        self.calls.append(jobs)
+
+
+@pytest.mark.parametrize(
+    ("more", "called"), [({"jobs": 2}, [["Q-1"], 2]), ({"adapt": {"maximum": 2}}, [["Q-1"]])]
+)
+def test_jobs_whose_workers_came_and_went_are_replaced(
+    more: dict[str, Any], called: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted, made, met = of({"slurm": JOB} | more, tmp_path), Queue(), dict[Any, float]()
+    clusters._kept(made, wanted, met, [])  # they still wait in the queue
+    clusters._kept(made, wanted, met, ["Q-1-0", "Q-1-1"])
+    clusters._kept(made, wanted, met, ["Q-11-0"])  # a moment of absence is none
+    assert made.calls == []
+    monkeypatch.setattr(clusters, "GONE_S", 0.0)
+    clusters._kept(made, wanted, met, ["Q-11-1"])
+    assert made.calls == called
+    clusters._kept(made, wanted, met, ["Q-11-1"])  # the next job of that name has not come yet
+    assert made.calls == called
+
+
 @pytest.mark.parametrize("kind", ["pbs", "lsf", "sge"])
 def test_other_queues_take_their_own_words(kind: str, tmp_path: Path) -> None:
     job = {"cores": 2, "memory": "4GB", "walltime": "00:30"} | ({"use_stdin": True} if kind == "lsf" else {})

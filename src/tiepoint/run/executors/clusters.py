@@ -27,7 +27,8 @@ import re
 import shlex
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import resource_tracker
@@ -41,18 +42,19 @@ from ..machine import cores, visible_gpus
 from .pool import THREAD_VARIABLES, interrupts_are_ours
 
 QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster", "sge": "SGECluster"}
-"""Job queues by their section of the file: classes of dask-jobqueue."""
+"""Classes of dask-jobqueue by their section of the file."""
 
 SETTINGS = {
     # A task that was on a worker when it died is counted against it, though it may only have waited there.
     "distributed.scheduler.allowed-failures": 10,
     "distributed.scheduler.worker-saturation": 1.0,
-    "distributed.deploy.lost-worker-timeout": "5s",
 }
 """Settings of Dask for schedulers that are started here."""
 
 CONNECT_S = 30.0
-"""A scheduler that does not answer within this time is not there."""
+"""A scheduler that does not answer so long is not there."""
+GONE_S = 20.0
+"""A job is over when its workers are away for so long; one that was killed comes back sooner."""
 
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://\S+")
 _LOCAL = re.compile(r"local(?::(?P<workers>\d+))?")
@@ -60,7 +62,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Adapt(BaseModel):
-    """``adapt:`` how many jobs there may be; as many as there is work for."""
+    """``adapt:`` as many jobs as there is work for, between these."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     minimum: Annotated[int, Field(ge=0)] = 0
@@ -102,18 +104,16 @@ class Connected:
     client: Any
     threads: int | None = None
     most: int = 1
-    keep: Callable[[], None] | None = None
-    """To be called now and then: submits jobs of a queue in the place of those that have ended."""
+    keep: Callable[[Iterable[str]], None] | None = None
+    """To be called with the names of the workers every second or so: replaces jobs of a queue that ended."""
 
 
 @contextlib.contextmanager
 def connected(spec: Any, device: str = "cpu") -> Iterator[Connected]:
     """A client of the cluster that `spec` names; what was started for it ends with it.
 
-    Args:
-        spec: ``tcp://host:8786``, ``local:4``, the path of a YAML file, what such a file says as a mapping,
-            or a `distributed.Client`, which stays open.
-        device: Workers of this machine get a GPU each where it is ``cuda``.
+    `spec` is ``tcp://host:8786``, ``local:4``, the path of a YAML file, what such a file says as a mapping,
+    or a `distributed.Client`, which stays open. Workers here get GPUs where `device` is ``cuda``.
     """
     distributed = library()
     if isinstance(spec, distributed.Client):
@@ -134,7 +134,7 @@ def library() -> Any:
 
 
 def read_spec(spec: Any) -> tuple[ClusterFile, str]:
-    """What is asked for, and what to call it in messages.
+    """What is asked for, and what to call it.
 
     >>> read_spec("local:2")[0].local, read_spec("tcp://host:8786")[0].scheduler
     (2, 'tcp://host:8786')
@@ -224,8 +224,9 @@ def _opened(
             processes, threads = _shape(wanted)
             if wanted.adapt is not None:
                 made.adapt(minimum_jobs=wanted.adapt.minimum, maximum_jobs=wanted.adapt.maximum)
-            keep = partial(_kept, made, wanted, set())
-            keep()
+            else:
+                made.scale(jobs=wanted.jobs or 1)
+            keep = partial(_kept, made, wanted, {})
             most = processes * (wanted.adapt.maximum if wanted.adapt else wanted.jobs or 1)
         client = stack.enter_context(distributed.Client(made, timeout=CONNECT_S))
     return Connected(client, threads, most, keep)
@@ -305,19 +306,21 @@ def has_dashboard() -> bool:
     return find_spec("bokeh") is not None
 
 
-def _kept(made: Any, wanted: ClusterFile, met: set[str]) -> None:
-    """Let go jobs whose workers have come and gone, which would hold their places, and submit others.
+def _kept(made: Any, wanted: ClusterFile, met_s: dict[Any, float], workers: Iterable[str]) -> None:
+    """Replace jobs whose workers, all but those named in `workers`, have come and gone.
 
-    `met` has the jobs that workers were seen of.
+    `met_s` has, by job, when its workers were seen last.
     """
-    there = [str(w["name"]) for w in made.scheduler_info["workers"].values()]
-    alive = {job for job in map(str, made.worker_spec) if any(f"{w}-".startswith(f"{job}-") for w in there)}
-    met |= alive
-    gone = [job for job in made.worker_spec if str(job) in met - alive]
+    now = time.monotonic()
+    there = {f"{worker}-" for worker in workers}  # a job of several workers adds -0, -1 … to its name
+    met_s |= {job: now for job in made.worker_spec if any(w.startswith(f"{job}-") for w in there)}
+    gone = [job for job in made.worker_spec if now - met_s.get(job, now) > GONE_S]
     if gone:
         made.sync(made.scale_down, gone)
-    if wanted.adapt is None:
-        made.scale(jobs=wanted.jobs or 1)
+        for job in gone:
+            del met_s[job]  # another may get its name
+        if wanted.adapt is None:
+            made.scale(jobs=wanted.jobs or 1)
 
 
 def _shape(wanted: ClusterFile) -> tuple[int, int]:

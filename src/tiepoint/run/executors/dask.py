@@ -52,9 +52,6 @@ RETRIES = 2
 LOOK_S = 1.0
 """The connection is looked at this often."""
 
-KEEP_S = 20.0
-"""Jobs of a queue that have ended are replaced this often."""
-
 ALONE_S = 15.0
 """It is said where there has been no worker for so long."""
 
@@ -107,7 +104,6 @@ class DaskExecutor:
     _events: queue.SimpleQueue[tuple[int, int | None]] = field(default_factory=queue.SimpleQueue)
     _broken: str | None = None
     _met_s: float = field(default_factory=time.monotonic)
-    _kept_s: float = field(default_factory=time.monotonic)
     _looked_s: float = 0.0
 
     @classmethod
@@ -359,13 +355,12 @@ class DaskExecutor:
         if client.status != "running":
             raise self._lost()
         try:
-            there = bool(self._workers())
+            every, there = self._workers(every=True), bool(self._workers())
         except (OSError, ValueError) as e:
             raise self._lost() from e
         now = self._looked_s = time.monotonic()
-        if self.cluster.keep is not None and now - self._kept_s > KEEP_S:
-            self._kept_s = now
-            self.cluster.keep()
+        if self.cluster.keep is not None:
+            self.cluster.keep([str(w["name"]) for w in every.values()])
         if there:
             self._met_s = now
         elif now - self._met_s > ALONE_S:
