@@ -265,41 +265,24 @@ def _score_rows(
     connection: sa.Connection, version: int, of: Any, singles: bool
 ) -> dict[str, list[Mapping[str, Any]]]:
     """Scores by run in the order of the task, of the runs that a query `of` gives, None for all."""
-    columns = columns_in(scores, version)
-    names = [c.name for c in columns]
-    query = sa.select(*columns)
+    placed = scores.c.position in columns_in(scores, version)
+    own = [scores.c[name] for name in SCORE_COLUMNS]
+    query = sa.select(scores.c.run_id, scores.c.position if placed else sa.literal(0), *own)
     if of is not None:
         query = query.where(scores.c.run_id.in_(of))
     if not singles:
         place = sa.func.instr if connection.dialect.name == "sqlite" else sa.func.strpos
         for key in (",scene=", ",pair="):
             query = query.where(place(sa.literal(",").concat(scores.c["group"]), key) == 0)
-    order = [
-        c for c in (scores.c.position, scores.c.protocol, scores.c.metric, scores.c["group"]) if c in columns
-    ]
-    placed = "position" in names
-    if not placed:
-        query = query.order_by(*order)
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    found: dict[str, list[Any]] = {}
     same: dict[Any, Any] = {}  # one text for all rows that have it
-    texts = [names.index(c) for c in ("run_id", "protocol", "metric", "group", "interval", "note")]
-    for row in connection.execute(query):
-        made = list(row)
+    texts = [SCORE_COLUMNS.index(c) for c in ("protocol", "metric", "group", "interval", "note")]
+    for run, position, *made in connection.execute(query):
         for i in texts:
             made[i] = same.setdefault(made[i], made[i])
-        found.setdefault(made[0], []).append(dict(zip(names, made, strict=True)))
-    if placed:
-        for rows in found.values():
-            rows.sort(
-                key=lambda s: (
-                    s["position"] is not None,
-                    s["position"],
-                    s["protocol"],
-                    s["metric"],
-                    s["group"],
-                )
-            )
-    return found
+        place_of = (position is not None, position, *made[:3])
+        found.setdefault(run, []).append((place_of, dict(zip(SCORE_COLUMNS, made, strict=True))))
+    return {run: [s for _, s in sorted(rows, key=lambda r: r[0])] for run, rows in found.items()}
 
 
 @dataclass(frozen=True)
