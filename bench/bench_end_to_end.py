@@ -330,7 +330,7 @@ def command_part(folder: Path, given: argparse.Namespace) -> None:
     line += ["--split", "full", "--store", str(root), "--device", given.device]
     for n in range(given.repeats):
         for path in root.iterdir():
-            if path.name not in ("features", "efficiency", "hashes.json", "lists"):
+            if path.name in ("records", "runs", "values") or path.name.startswith("tiepoint.sqlite"):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         spent, done = timed(lambda: _tiepoint(["-m", "tiepoint", *line]))
         print(
