@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tiepoint.kernels import first_two, get_threads, set_threads, tiles
-from tiepoint.kernels.threads import Team, equal_parts, one_blas_thread
+from tiepoint.kernels.threads import Team, equal_parts, one_blas_thread, scratch
 from tiepoint.model.errors import InputError
 
 DATA = np.random.default_rng(0).normal(size=(300, 24)).astype(np.float32)
@@ -101,3 +101,52 @@ def test_without_a_folder_to_write_code_is_compiled_in_memory(monkeypatch):
 def test_importing_the_kernels_does_not_load_numba():
     code = "import sys, tiepoint.kernels; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_team_inside_a_team_has_its_share():
+    set_threads(8)
+    try:
+        found = Team().each([(i, i) for i in range(4)], lambda *_: (get_threads(), Team().size))
+        assert found == [(2, 2)] * 4
+        inner = Team().each([(0, 3), (3, 6)], lambda i, j: Team().each([(k, k) for k in range(i, j)], max))
+        assert inner == [[0, 1, 2], [3, 4, 5]]
+        assert get_threads() == 8
+    finally:
+        set_threads(None)
+
+
+def test_threads_go_on_after_an_error():
+    set_threads(3)
+    try:
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                Team().each([(1, k) for k in range(9)], lambda i, j: i // j)
+            assert Team().each([(1, 2), (3, 4)], lambda i, j: i + j) == [3, 7]
+    finally:
+        set_threads(None)
+
+
+def test_memory_of_a_thread_is_kept_and_bounded():
+    first = scratch("test", (10, 3), np.float32)
+    again = scratch("test", (5, 2), np.float64)
+    assert again.dtype == np.float64
+    assert again.shape == (5, 2)
+    assert np.shares_memory(first, again)
+    large = scratch("test", (3 << 20,), np.float64)
+    assert not np.shares_memory(large, scratch("test", (10, 3), np.float32))
+
+
+def test_the_quick_entry_is_the_long_way(monkeypatch, oracle):
+    """Rows that enter in one step, whole numbers and others, queries apart from the pool, and repeats."""
+    rng = np.random.default_rng(2)
+    for scale in (1.0, 1e-30, 1e30, 0):
+        a, b = (rng.normal(size=(n, 19)) * (scale or 9) for n in (40, 70))
+        a, b = ((np.rint(x) if scale == 0 else x).astype(np.float32) for x in (a, b))
+        b[60:] = a[:10]
+        expected = oracle.matrix(a, b, "l2")
+        found = first_two(a, b, squared=True)
+        assert np.array_equal(found.d1, expected.min(axis=1))
+        assert np.array_equal(found.index, expected.argmin(axis=1))
+        monkeypatch.setattr(tiles, "TILE_COLUMNS", 16)
+        assert np.array_equal(first_two(a, b, squared=True).d2, found.d2)
+        monkeypatch.undo()
