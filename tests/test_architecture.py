@@ -214,7 +214,7 @@ def test_importing_tiepoint_imports_nothing_heavy() -> None:
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
         ).stdout.split()
     )
-    heavy = {"pandas", "sqlalchemy", "numba", "torch", "cv2", "matplotlib", "pyarrow", "scipy"}
+    heavy = {"pandas", "sqlalchemy", "numba", "torch", "cv2", "matplotlib", "pyarrow", "scipy", "distributed"}
     assert not loaded & heavy
 
 
