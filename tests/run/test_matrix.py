@@ -260,6 +260,28 @@ def test_bad_input_is_told_as_it_is_in_one_process(
     assert told[0] == told[1]
 
 
+def test_runs_that_share_bad_features_are_told_the_same(client: Any, patches: Path, tmp_path: Path) -> None:
+    (tmp_path / "nan.py").write_text(
+        "import numpy as np\n\nclass Nan:\n    def describe(self, patches):\n"
+        "        return np.full((len(patches), 4), np.nan)\n"
+    )
+    requests = [
+        Request(f"{tmp_path / 'nan.py'}:Nan", f"hpatches/{task}", patches)
+        for task in ("matching", "retrieval")
+    ]
+    told = []
+    with Store.open(tmp_path / "s") as store, Shared(store.root, client, len) as shared:  # type: ignore[arg-type]
+        prepared = prepare_all(requests, store.root)
+        shared.submit(prepared, store)
+        for one in prepared:
+            with pytest.raises(InputError) as found:
+                evaluate_prepared(one, store, shared)
+            told.append(str(found.value))
+    assert "nan.py" in told[0] or "Nan" in told[0]
+    assert not isinstance(found.value, ClusterError)
+    assert told[0].partition(":")[0] == told[1].partition(":")[0]
+
+
 def test_an_error_of_a_method_names_the_worker(client: Any, patches: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(
         "class Bad:\n    def describe(self, patches):\n        raise RuntimeError('this and that')\n"

@@ -74,6 +74,7 @@ class Piece:
     future: Any = None
     results: dict[str, Any] | None = None
     lost: str | None = None
+    dropped: bool = False
     told: int = 0
 
     @property
@@ -307,6 +308,9 @@ class DaskExecutor:
     def _finish(self, piece: Piece) -> None:
         """Take the result of a piece."""
         future, status = piece.future, piece.future.status
+        if any(p.dropped for p in piece.needs):
+            piece.results = {name: Failure(name, "needs what was taken back") for name in piece.arguments}
+            return
         if status in ("cancelled", "lost"):
             raise self._lost()
         if status == "error":
@@ -376,7 +380,7 @@ class DaskExecutor:
         """Take back what is still out; a worker ends the job that it is at and drops the rest."""
         chosen = [p for p in (self._pieces.values() if pieces is None else pieces) if not p.ended]
         for piece in chosen:
-            piece.results = {}
+            piece.results, piece.dropped = {}, True
         futures = [p.future for p in chosen if p.future is not None]
         if futures and self.cluster.client.status == "running":
             with contextlib.suppress(Exception):  # they are gone with the scheduler
