@@ -174,6 +174,16 @@ def copy_parts(bases: Any, sizes: Any, out: Any) -> None:
     """Copy `sizes` bytes from each address, one behind the other. Nothing is checked."""
     at = 0
     for i in range(len(bases)):
-        source = carray(pointer(bases[i]), (sizes[i],), np.uint8)
-        out[at : at + sizes[i]] = source
+        start = 0
+        if (bases[i] & np.uint64(7)) == 0 and at % 8 == 0:  # words, which are copied many at a time
+            start = sizes[i] & -8
+            words, room = (
+                carray(pointer(bases[i]), (start >> 3,), np.uint64),
+                out[at : at + start].view(np.uint64),
+            )
+            for k in range(len(words)):
+                room[k] = words[k]
+        rest = carray(pointer(bases[i]), (sizes[i],), np.uint8)
+        for k in range(start, sizes[i]):
+            out[at + k] = rest[k]
         at += sizes[i]

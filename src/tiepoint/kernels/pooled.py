@@ -54,7 +54,7 @@ def rank_counts_across(
     )
     lt, eq = np.zeros((len(query), 1), np.int64), np.zeros((len(query), 1), np.int64)
     groups = np.asarray(query_group, np.int64)
-    order = np.lexsort((-target, query))
+    order = np.argsort(query, kind="stable")
     for rows, group in _blocks(parts, block_bytes() if on_torch() else _BLOCK_BYTES):
         limit = np.full((len(queries), 1), len(group))
         given = Given(query[order], target[order], nowhere, False, limit, distance, squared)

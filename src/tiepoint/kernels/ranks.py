@@ -61,8 +61,7 @@ def rank_counts(
         where = int(np.argmax((position < 0) | (position >= len(pool))))
         raise InputError(f"target_position[{where}] is {position[where]}; the pool has {len(pool)} rows")
     limit, column = _limits(limits, len(queries), len(pool))
-    # The farthest target of a query first: where it has nothing before it, no other has; see `_ranks`.
-    order = np.lexsort((-target, query))
+    order = np.argsort(query, kind="stable")
     given = Given(query[order], target[order], position[order], target_in_pool, limit, distance, squared)
     counts = np.zeros((3, len(query), limit.shape[1]), np.int64)
     if len(pool) and len(query):
@@ -74,7 +73,7 @@ def rank_counts(
 
 
 class Given(NamedTuple):
-    """Targets sorted by query, the farthest first, and what they are counted against."""
+    """Targets sorted by query, and what they are counted against."""
 
     query: NDArray[np.int64]
     target: NDArray[np.float64]
@@ -121,7 +120,11 @@ def counts_on_device(
 def _compiled(
     queries: Any, pool: Any, given: Given, order: Any, column: Any, query_group: Any, pool_group: Any
 ) -> NDArray[np.int64]:
-    query, target, position, own, limit, distance, squared = given
+    # The farthest target of a query first: where it has nothing before it, no other has; see `_ranks`.
+    again = np.lexsort((-given.target, given.query))
+    query, target, position = given.query[again], given.target[again], given.position[again]
+    own, limit, distance, squared = given[3:]
+    order = order[again]
     start = np.searchsorted(query, np.arange(len(queries) + 1))
     counts = np.zeros((3, len(query), limit.shape[1]), np.int64)
     with make_team(queries, pool, distance) as team:

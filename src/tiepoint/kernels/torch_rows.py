@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -29,7 +30,8 @@ Tensor = Any
 KEPT_SHARE = 0.3
 """Share of a card's memory for features that several comparisons use."""
 KEPT_HOST_BYTES = 64 << 20
-STAGE_BYTES = 4 << 20
+MOST_THREADS = 12
+STAGE_BYTES = 6 << 20
 """A pinned buffer; pinning costs as much as copying forty times, so that there are few, used in turns."""
 BYTES_A_PAIR = 34
 """Memory a pair takes for each of its columns while its reference value is summed, with room to spare."""
@@ -188,51 +190,51 @@ def _stage(arrays: list[Array], flat: Tensor) -> None:
             jobs[-1][1].append(piece)
             held += len(piece)
             at += len(piece)
-    stream, stages, compiled = torch.cuda.current_stream(flat.device), _stages(), copy_parts()
+    if row > STAGE_BYTES:
+        for start, pieces in jobs:
+            whole = np.concatenate(pieces) if pieces else np.empty((0, flat.shape[1]))
+            flat[start : start + len(whole)] = torch.from_numpy(whole)
+        return
+    compiled, pool, stages = copy_parts(), _pool(min(MOST_THREADS, get_threads())), _stages()
+    under_way: deque[tuple[int, int, Any, Future[None]]] = deque()
 
-    def copy(job: tuple[int, list[Array]]) -> None:
-        start, pieces = job
-        count = sum(len(p) for p in pieces)
-        if row > STAGE_BYTES:
-            flat[start : start + count] = torch.from_numpy(np.concatenate(pieces))
-            return
+    def sent() -> None:
+        start, count, number, future = under_way.popleft()
+        future.result()
+        pinned, _, event = stages[number]
+        source = pinned[: count * row].view(flat.dtype).view(count, flat.shape[1])
+        flat[start : start + count].copy_(source, non_blocking=True)
+        event.record()
+
+    # Threads copy and do nothing else: each step of Python in one of them would hold up all others.
+    for k, (start, pieces) in enumerate(jobs):
+        if len(under_way) == len(stages):
+            sent()
         bases = np.array([p.__array_interface__["data"][0] for p in pieces], np.uint64)
         sizes = np.array([len(p) * row for p in pieces], np.int64)
-        pinned, room, event = stages.get()
-        try:
-            event.synchronize()
-            compiled(bases, sizes, room)
-            source = pinned[: count * row].view(flat.dtype).view(count, flat.shape[1])
-            with torch.cuda.stream(stream), torch.inference_mode():
-                flat[start : start + count].copy_(source, non_blocking=True)
-                event.record(stream)
-        finally:
-            stages.put((pinned, room, event))
-
-    if len(jobs) == 1:
-        copy(jobs[0])
-        return
-    for _ in _pool(get_threads()).map(copy, jobs):
-        pass
+        _, room, event = stages[k % len(stages)]
+        event.synchronize()
+        job = pool.submit(compiled, bases, sizes, room)
+        under_way.append((start, sum(len(p) for p in pieces), k % len(stages), job))
+    while under_way:
+        sent()
+    for _, _, event in stages:
+        event.synchronize()
 
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(min(16, threads), thread_name_prefix="tiepoint-upload")
+    return ThreadPoolExecutor(threads, thread_name_prefix="tiepoint-upload")
 
 
 @cache
-def _stages() -> Any:
+def _stages() -> list[tuple[Tensor, Array, Any]]:
     """Pinned buffers in turns, each with the event of its last copy."""
-    from queue import Queue
-
     import torch
 
-    found: Any = Queue()
-    whole = torch.empty((4 + min(16, get_threads()), STAGE_BYTES), dtype=torch.uint8, pin_memory=True)
-    for pinned in whole:
-        found.put((pinned, pinned.numpy(), torch.cuda.Event()))
-    return found
+    count = 2 + min(MOST_THREADS, get_threads())
+    whole = torch.empty((count, STAGE_BYTES), dtype=torch.uint8, pin_memory=True)
+    return [(pinned, pinned.numpy(), torch.cuda.Event()) for pinned in whole]
 
 
 def checked(rows: Rows) -> Rows:

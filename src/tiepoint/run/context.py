@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -16,6 +16,7 @@ from ..methods.base import Method
 from ..model.cores import cores
 from ..model.errors import UnitError
 from ..model.hashing import hash_json
+from ..model.records import Records
 from ..model.units import Arrays, Features, Item, Unit
 from ..store.features import FeatureCache
 from ..store.records import RecordStore
@@ -52,21 +53,24 @@ class FeatureSummary:
 class Writers:
     """Threads that write records behind the comparison; at the end of the `with` block all are written.
 
-    At most `MOST_BEHIND` wait to be written, so that memory stays bounded. An error in writing is raised by a
+    At most `MOST_BYTES` wait to be written, so that memory stays bounded. An error in writing is raised by a
     later call or at the end.
     """
 
-    MOST_BEHIND = 16
+    MOST_BYTES = 256 << 20
 
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(min(8, cores()), "records")
-        self._pending: deque[Future[None]] = deque()
+    def __init__(self, store: RecordStore) -> None:
+        self._store = store
+        self._pool = ThreadPoolExecutor(min(16, cores()), "records")
+        self._pending: deque[tuple[int, Future[None]]] = deque()
 
-    def submit(self, write: Callable[..., None], *arguments: Any) -> None:
-        """Call `write` with the arguments, some time."""
-        self._pending.append(self._pool.submit(write, *arguments))
-        while self._pending and (self._pending[0].done() or len(self._pending) > self.MOST_BEHIND):
-            self._pending.popleft().result()
+    def put(self, key: str, records: Records) -> None:
+        """Write records under a key, some time."""
+        self._pending.append((records.size_bytes, self._pool.submit(self._store.put, key, records)))
+        while self._pending and (
+            self._pending[0][1].done() or sum(size for size, _ in self._pending) > self.MOST_BYTES
+        ):
+            self._pending.popleft()[1].result()
 
     def __enter__(self) -> Writers:
         """Return itself."""
@@ -75,7 +79,7 @@ class Writers:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         """Wait for all, and raise the first error unless there is one already."""
         self._pool.shutdown()
-        for future in self._pending:
+        for _, future in self._pending:
             if error is None:
                 future.result()
 
@@ -170,10 +174,7 @@ class Context:
                 lambda item: self.features.get(feature_keys[item]), self.method.distance, self.method.meta
             )
             made = self.opened.compare(unit, features, comparison)
-            if self.writers is None:
-                self.records.put(key, made)
-            else:
-                self.writers.submit(self.records.put, key, made)
+            (self.writers or self.records).put(key, made)
         return key
 
     def _record_key(self, unit: Unit, comparison: str, feature_keys: Mapping[str, str]) -> str:

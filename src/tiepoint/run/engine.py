@@ -264,7 +264,7 @@ def work(
     label = f"{context.method.name}: {context.task.name}"
     started = time.perf_counter()
     _bring(context)
-    with Writers() as writers:
+    with Writers(context.records) as writers:
         made = _adaptive(label, _compare, todo, replace(context, writers=writers), travels, pool, progress)
     seconds = time.perf_counter() - started
     return {u.key: {c: made[f"{u.key} ({c})"] for c in comparisons} for u in units}, seconds

@@ -64,7 +64,14 @@ class RecordStore:
         header = json.dumps({"kind": records.kind, "meta": dict(records.meta)})
         table = pa.Table.from_arrays(columns, names=names).replace_schema_metadata({_HEADER: header})
         with atomic_file(self.path(key)) as temporary:
-            pq.write_table(table, temporary, compression="zstd")
+            # Doubles hardly repeat: a dictionary of them would be made, grow too large and be dropped again.
+            repeating = [
+                f"{n}.list.element" if pa.types.is_fixed_size_list(c.type) else n
+                for n, c in zip(names, columns, strict=True)
+                if not pa.types.is_float64(c.type)
+                and not (pa.types.is_fixed_size_list(c.type) and pa.types.is_float64(c.type.value_type))
+            ]
+            pq.write_table(table, temporary, compression="zstd", use_dictionary=repeating or False)
         if self.hold:
             self._hold(key, Records(records.kind, records.columns, json.loads(header)["meta"]))
 
