@@ -35,6 +35,8 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("run", "--config", "e.yaml", "--on-bad", "banana"), "e.yaml: performance.on_bad"),
     (("run", "--config", "e.yaml", "--jobs", "-5"), "Invalid value for '--jobs'"),
     ((*RUN, "--jobs", "-5"), "Invalid value for '--jobs'"),
+    ((*RUN, "--cluster", "local:2", "--jobs", "2"), "--jobs has no effect with --cluster"),
+    ((*RUN, "--cluster", "here", "--dry-run"), "--cluster is the address of a scheduler"),
     ((*RUN, "--device", "banana"), "unknown device 'banana'; --device is"),
     ((*RUN, "--device", "cuda:99"), "the device 'cuda:99' cannot be used"),
     ((*RUN, "--fit-on", "patches"), "--fit-on has no effect: resize has no transform"),

@@ -93,7 +93,10 @@ def run(
     from ..store.store import store_root
 
     if cluster is not None:
+        from ..run.executors.clusters import read_spec
+
         without_effect(context, ("jobs",), "with --cluster: the cluster says how many workers there are")
+        read_spec(cluster)  # a mistake in it is told before anything is opened
     if config is not None:
         without_effect(context, SAID_BY_THE_FILE, "with --config: the experiment file says what to run")
         asked = {"num_threads": jobs, "device": device, "on_bad": on_bad}
