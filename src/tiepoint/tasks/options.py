@@ -49,8 +49,8 @@ class TaskOptions(BaseModel):
             if legacy and getattr(chosen, name) == value:
                 names = ", ".join(legacy)
                 raise InputError(
-                    f"option {name}={value} of {task} is for the protocol exact, not for {names}, which fix "
-                    "it themselves; ask for exact alone, or leave the option out"
+                    f"option {name}={value} of {task} is for the protocol exact; under {names} it is fixed; "
+                    "ask for exact alone, or leave the option out"
                 )
         for name, protocol in cls.only_under.items():
             if protocol not in protocols and getattr(chosen, name) != cls.model_fields[name].default:
