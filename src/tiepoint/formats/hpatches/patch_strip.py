@@ -7,7 +7,6 @@ Patch k is the rows k*side to (k+1)*side. HPatches uses side 65 and up to 2000 p
 from __future__ import annotations
 
 import io
-import sys
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ _MAX_PIXELS = 170_000_000
 """Under twice Pillow's own limit, at which it refuses to decode; 40,000 patches of side 65."""
 
 _WORTH_NUMBA = 1 << 20
-"""Pixels of a strip for which importing Numba pays: datasets with large strips have many of them."""
+"""Pixels of a strip for which Numba pays: datasets with large strips have many of them."""
 _PLAIN = bytes(3)
 """Compression, filter method and interlacing of a plain PNG."""
 
@@ -89,12 +88,11 @@ def decode_strip(data: bytes, *, path: str | Path) -> NDArray[np.uint8]:
 
     Plain strips are decoded by `decode_plain`, the fastest at hand: on 1123 real patches 27 ms against 46 of
     OpenCV and 60 of Pillow. Interlaced ones, and those it refuses, are decoded by Pillow, which forgives more
-    and says what it does not; so are small ones where Numba would have to be imported for them.
+    and says what it does not; so are small ones, for which loading or compiling our reader would not pay.
     """
     header = _header(data[:33], data[-64:], len(data), path)
     shape = header.count, header.side, header.side
-    fast = "numba" in sys.modules or header.count * header.side**2 >= _WORTH_NUMBA
-    if fast and data[26:29] == _PLAIN:
+    if header.count * header.side**2 >= _WORTH_NUMBA and data[26:29] == _PLAIN:
         with suppress(FormatError):
             return decode_plain(path, data, GREY8).reshape(shape)
     return _by_pillow(data, path).reshape(shape)
