@@ -72,7 +72,7 @@ def client() -> Iterator[Any]:
     with (
         dask.config.set(options),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL,
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL,
             memory_limit=0,
         ) as cluster,
         Client(cluster) as made,
@@ -430,7 +430,15 @@ def test_a_lost_scheduler_is_an_error_and_the_store_resumes(
     fate(mine, patches, "slow", images=tuple(images))
     where = tmp_path / "scheduler.json"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    line = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
+    line = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_scheduler",
+        "--port",
+        "0",
+        "--dashboard-address",
+        ":0",
+    ]
     scheduler = subprocess.Popen([*line, "--host", "127.0.0.1", "--scheduler-file", str(where)], **quiet)  # type: ignore[call-overload]
     line = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(where), "--no-nanny"]
     worker = subprocess.Popen([*line, "--nthreads", "1", "--no-dashboard"], **quiet)  # type: ignore[call-overload]

@@ -282,15 +282,14 @@ def _local(wanted: ClusterFile, device: str, security: Any, threads: int) -> Any
         env = limits | ({"CUDA_VISIBLE_DEVICES": gpus[i % len(gpus)]} if gpus else {})
         options = {**common, "name": i, "resources": resources, "dashboard": False, "env": env}
         workers[i] = {"cls": Nanny, "options": options}
-    board = has_dashboard()
-    scheduler = {
+    options = {
         "host": "127.0.0.1",
         "port": 0,
         "protocol": protocol,
         "security": security,
-        "dashboard": board,
+        "dashboard": has_dashboard(),
+        "dashboard_address": ":0",
     }
-    options = {**scheduler, "dashboard_address": ":0" if board else None}
     return SpecCluster(
         scheduler={"cls": Scheduler, "options": options},
         workers=workers,
@@ -360,7 +359,7 @@ def queue_cluster(wanted: ClusterFile, where: str, security: Any = None) -> Any:
     arguments["worker_extra_args"] = [*(arguments.get("worker_extra_args") or ()), *map(shlex.quote, extra)]
     if security is not None:
         arguments["security"] = security
-    board = {"dashboard_address": ":0"} if has_dashboard() else {"dashboard": False}
+    board = {"dashboard_address": ":0", "dashboard": has_dashboard()}  # a port is taken even without one
     arguments["scheduler_options"] = {**board, **(arguments.get("scheduler_options") or {})}
     try:
         return cls(**arguments)

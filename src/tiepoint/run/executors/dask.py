@@ -24,7 +24,7 @@ from typing import Any
 from ...model.errors import ClusterError, InputError, Together
 from ..context import Recipe
 from . import Done, Failure, Job, Outcome, enough
-from .clusters import Connected, connected
+from .clusters import Connected, connected, has_dashboard
 from .dask_worker import (
     SHARED_S,
     Expected,
@@ -130,7 +130,7 @@ class DaskExecutor:
             executor = cls(cluster, expected, say, device.startswith("cuda"))
             cluster.client.subscribe_topic(expected.token, executor._heard)
             stack.callback(executor.cancel)
-            if "dashboard" in cluster.client.scheduler_info().get("services", {}):
+            if has_dashboard() and "dashboard" in cluster.client.scheduler_info().get("services", {}):
                 say(f"the dashboard of the cluster is at {cluster.client.dashboard_link}")
             yield executor
 
