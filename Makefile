@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TORCH ?=
 WORKERS ?= 2
 
-.PHONY: demo test bench format clean
+.PHONY: demo test test-gpu bench format clean
 
 $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,11 @@ test: $(VENV)/.dev
 	$(BIN)/ruff check src tests bench
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
+
+# The tests of the kernels on a card as well; DEVICES names it. TORCH must be a build for it.
+DEVICES ?= cuda
+test-gpu: $(VENV)/.dev
+	TIEPOINT_TEST_DEVICES="$(DEVICES)" $(BIN)/python -m pytest -n 0 -q tests/kernels
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench

@@ -39,15 +39,18 @@ from bench_hpatches import features_of, make_data, timed, warm_up
 from tiepoint.datasets.hpatches.layout import STANDARD_IMAGES
 from tiepoint.datasets.hpatches.pack import pack_dataset
 from tiepoint.formats.hpatches.patch_strip import read_strip, write_strip
-from tiepoint.kernels import set_device
+from tiepoint.kernels import bring, get_device, set_device
+from tiepoint.kernels.torch_rows import forget
 from tiepoint.methods.resolve import resolve
 from tiepoint.model import hashing
-from tiepoint.run.context import Recipe
+from tiepoint.model.hashing import hash_json
+from tiepoint.run.context import Recipe, Writers
 from tiepoint.run.engine import Shared, context_of
 from tiepoint.run.feeding import make_features
 from tiepoint.run.machine import cores, machine
 from tiepoint.run.prepare import Request, prepare
 from tiepoint.store.features import FeatureCache
+from tiepoint.store.records import RecordStore
 from tiepoint.store.store import Store
 from tiepoint.tasks import TASKS
 
@@ -267,11 +270,12 @@ def tasks_part(folder: Path, given: argparse.Namespace, every: bool = False) -> 
         spent: dict[str, list[tuple[float, float]]] = {n: [] for n in names}
         more = {"distractors": "every"} if every else {}
         for _ in range(given.repeats):
+            cache = FeatureCache(cache.root)  # nothing of it is mapped
+            if get_device() != "cpu":
+                forget()
             for name, task in tasks.items():
                 open_s, opened = timed(lambda t=task: t.open(place / "lengths.json", options | more))
-                own = timed(
-                    lambda o=opened: [o.compare(u, features_of(cache), "reference") for u in o.units]
-                )[0]
+                own = timed(lambda o=opened, c=cache: to_records(o, c, place / "records"))[0]
                 spent[name].append((open_s, own))
     finally:
         set_device("cpu")
@@ -283,6 +287,17 @@ def tasks_part(folder: Path, given: argparse.Namespace, every: bool = False) -> 
     if not every:
         print(f"{'together':<16} {sums[1]:6.2f} s to records, opened in {sums[0]:.2f} s")
     product(cache, given.device, every)
+
+
+def to_records(opened: Any, cache: FeatureCache, folder: Path) -> None:
+    """All units compared, and their records written and synced, as a run does it."""
+    features = features_of(cache)
+    keys = [item.key for item in opened.items] if get_device().startswith("cuda") else []
+    for i in range(0, len(keys), 256):
+        bring([features.arrays(key)["values"] for key in keys[i : i + 256]])
+    with Writers(RecordStore(folder / str(time.time_ns()))) as writers:
+        for unit in opened.units:
+            writers.put(hash_json([unit.key]), opened.compare(unit, features, "reference"))
 
 
 def product(cache: FeatureCache, device: str, every: bool) -> None:
