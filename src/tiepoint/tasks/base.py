@@ -14,6 +14,7 @@ from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Arrays, Features, Item, Unit
+from .cases import Answered, Cases
 from .info import Column, MetricInfo, TaskInfo
 from .matched import MatchedPair
 from .options import TaskOptions
@@ -110,6 +111,14 @@ class OpenTask:
     def matched(self, name: str, features: Features) -> MatchedPair:
         """The matches of such a pair beside its truth."""
         raise NotImplementedError
+
+    def answered(self, scene: str, key: str, features: Features) -> Answered | None:
+        """The query that a key of `Task.cases` names, made again; None where cases are no queries."""
+        return None
+
+    def pair_of_case(self, scene: str, key: str) -> str | None:
+        """The pair of images that a key of `Task.cases` names, for `matched` or `read`; None for queries."""
+        return None
 
 
 class Task:
@@ -227,6 +236,13 @@ class Task:
     def scene_curves(self, records: Sequence[Records]) -> Iterable[SceneCurves]:
         """Curves that are means over scenes, scene by scene, under `exact`."""
         return ()
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """What was asked in a scene and how well it was answered, from records of `exact`; None: nothing.
+
+        `records` are those of the unit that is named after the scene, or of all units where none is.
+        """
+        return None
 
     def misses(self, records: Sequence[Records]) -> Iterable[tuple[str, str, str]]:
         """Wrong answers as references to pictures: (query, right answer, given answer)."""
