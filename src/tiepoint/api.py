@@ -79,18 +79,22 @@ def evaluate(
 def load(
     run: str | None = None, *, task: str | None = None, store: str | Path | None = None
 ) -> list[Run] | Run:
-    """Runs from the store: the one of an id, or all (of a task), oldest first.
+    """Runs from the store: the one of an id or the newest of a method, or all (of a task), oldest first.
 
-    Records and scene values are read when they are looked at.
+    A method that has runs of several tasks needs `task`. Records and scene values are read when they are
+    looked at.
     """
+    from .report.runs.select import one_run
     from .report.runs.stored import run_of
-    from .store.runs import load_run, load_runs
+    from .store.runs import load_runs
     from .store.store import Store
 
     with Store.open(store, mode="read") as opened:
         _warn(opened.notices)
         if run is not None:
-            return run_of(load_run(opened, run), opened)
+            stored, notes = one_run(opened, run, task=task)
+            _warn(notes)
+            return run_of(stored, opened)
         return [run_of(r, opened) for r in load_runs(opened, task=task)]
 
 

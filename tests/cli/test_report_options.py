@@ -154,3 +154,24 @@ def test_names_of_metrics_can_be_pasted_from_a_terminal(
     for name in ("success_rate", "map_query"):
         assert name in headings
         assert call(*COMPARE, "--metric", name)[0] == 0
+
+
+def test_show_takes_the_name_of_a_method(call, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = {r["method"]: r["run"] for r in json.loads(call("list", "runs", "--json")[1])}
+    assert json.loads(call("show", "meanstd", "--json")[1])["run"] == runs["meanstd"]
+    assert json.loads(call("show", runs["pixels"][:6], "--json")[1])["run"] == runs["pixels"]
+    assert call("show", "meanstd", "--task", TASK)[0] == 0
+    assert command(["show", "meanst"]) == 2
+    assert "did you mean 'meanstd'" in capsys.readouterr().err
+    assert command(["show", "meanstd", "--task", "tss"]) == 2
+
+
+def test_compare_says_it_in_one_sentence(call) -> None:
+    _, out = call(*COMPARE)
+    sentence = out.splitlines()[2]
+    found = json.loads(call(*COMPARE, "--json")[1])
+    assert [sentence] == found["answer"]
+    assert sentence.startswith("pixels and meanstd are not separated by these 3 scenes")
+    assert "no pair could be: the smallest p these scenes allow is" in sentence
+    _, turned = call(*COMPARE, "--baseline", "pixels")
+    assert turned.splitlines()[2].startswith("meanstd and pixels are not separated")

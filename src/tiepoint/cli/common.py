@@ -197,11 +197,21 @@ def console() -> Any:
     return Console() if sys.stdout.isatty() else Console(width=200)
 
 
+MOST_IDS = 40
+"""Runs whose ids are printed below the tables."""
+
+
 def print_tables(runs: Sequence[Any], warnings: Sequence[str]) -> None:
-    """Warnings, then one table a task and protocol."""
+    """Warnings, then one table a task and protocol, then the ids of the runs."""
+    from ..report.runs.names import distinct_names
     from ..report.terminal.scores import score_tables
 
     for warning in warnings:
         notice(warning)
     for table in score_tables(runs):
         console().print(table)
+    named = list(zip(runs, distinct_names(runs), strict=True))
+    for run, name in named[:MOST_IDS]:
+        console().print(f"run {run.id}: {name} on {run.task}", markup=False, highlight=False, soft_wrap=True)
+    if len(named) > MOST_IDS:
+        print(f"and {len(named) - MOST_IDS} more runs; `tiepoint list runs` has their ids")

@@ -9,14 +9,17 @@ from pathlib import Path
 
 import typer
 
-from .common import console, progress_bars, reading
+from .common import console, progress_bars, reading, tell
 from .words import as_flags
 
 
 def show(
     run: str = typer.Argument(
-        ..., metavar="RUN", help="Id of a run, may be abbreviated; `tiepoint list runs`."
+        ...,
+        metavar="RUN",
+        help="A method, for its newest run, or the id of a run, may be abbreviated; `tiepoint list runs`.",
     ),
+    task: str = typer.Option(None, "--task", help="Task of the run, where the method has runs of several."),
     conventions: bool = typer.Option(
         False, "--conventions", help="The run under every protocol, step by step."
     ),
@@ -26,8 +29,9 @@ def show(
 ) -> None:
     """Show one run: card, scores, scenes, ranks; `--conventions` explains the gap between protocols.
 
-    Example: `tiepoint show 3f2a --conventions`
+    Example: `tiepoint show sift --task hpatches-v1/matching --conventions`
     """
+    from ..report.runs.select import one_run
     from ..report.runs.stored import run_of
     from ..report.terminal.conventions import convention_tables, conventions_json, conventions_of
     from ..report.terminal.ranks import histogram_table
@@ -40,14 +44,16 @@ def show(
         scores_table,
         write_curves,
     )
-    from ..store.runs import load_run
 
     with reading(store) as opened:
-        found = run_of(load_run(opened, run), opened)
+        stored, remarks = one_run(opened, run, task=task)
+        for line in remarks:
+            tell(line)
+        found = run_of(stored, opened)
         told = None
         if conventions:
-            with progress_bars() as tell:
-                told = conventions_of(found, opened, tell)
+            with progress_bars() as progress:
+                told = conventions_of(found, opened, progress)
     points = None if curves is None else write_curves(found, curves)
     if json_:
         whole = json_of(found)

@@ -143,14 +143,17 @@ class Run:
 
     @property
     def scores(self) -> pd.DataFrame:
-        """Tidy scores: method, task, protocol, metric, group, value, n, low, high, interval, chance, note."""
-        import pandas as pd
+        """Tidy scores: method, task, protocol, metric, group, value, n, low, high, interval, chance, note.
+
+        Printed, the frame shows each value with its interval; it is a pandas frame in every other respect.
+        """
+        from .score_frame import ScoreFrame
 
         extra = ("interval", "chance", "note")
         rows = [
             row | {k: s.get(k) for k in extra} for row, s in zip(self.rows(), self.stored.scores, strict=True)
         ]
-        return pd.DataFrame(rows, columns=[*SCORE_ORDER, *extra])
+        return ScoreFrame(rows, columns=[*SCORE_ORDER, *extra])
 
     def value(self, metric: str, group: str = "all", protocol: str = "exact") -> float:
         """One score, by a name of its metric that the task knows; a KeyError says what there is."""
@@ -176,6 +179,9 @@ class Run:
                 frame.insert(0, "unit", unit)
                 frames.append(frame)
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    def __repr__(self) -> str:
+        return f"<run {self.id}: {self.method} on {self.task}>"
 
     def __str__(self) -> str:
         lines = [f"{self.method} on {self.task} ({self.stored.status}, run {self.id})"]

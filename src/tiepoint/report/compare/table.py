@@ -13,7 +13,7 @@ from typing import Any
 from ...model.errors import InputError
 from ...stats.groups import join_letters
 from .result import Comparison, MethodRow
-from .words import legend, number, p_value, title
+from .words import legend, number, p_value, sentences, title
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -96,7 +96,8 @@ def text(c: Comparison) -> str:
 
     rule = "  ".join("-" * w for w in width)
     body = [join(grid[0]), rule, *(join(line) for line in grid[1:])]
-    return "\n".join([plain(title(c)), "", *body, "", *(plain(x) for x in legend(c))])
+    said = [*(plain(x) for x in sentences(c)), ""] if c.pairs else []
+    return "\n".join([plain(title(c)), "", *said, *body, "", *(plain(x) for x in legend(c))])
 
 
 def markdown(c: Comparison) -> str:
@@ -104,7 +105,8 @@ def markdown(c: Comparison) -> str:
     lines = [_markdown_row(header(c)), "|" + "---|" + "---:|" * (len(header(c)) - 2) + "---|"]
     lines += [_markdown_row(cells(c, r)) for r in c.rows]
     notes = [f"- {markdown_text(x)}" for x in legend(c)]
-    return "\n".join([f"**{markdown_text(title(c))}**", "", *lines, "", *notes]) + "\n"
+    said = [line for x in sentences(c) for line in (markdown_text(x), "")]
+    return "\n".join([f"**{markdown_text(title(c))}**", "", *said, *lines, "", *notes]) + "\n"
 
 
 def _markdown_row(line: list[str]) -> str:
@@ -216,6 +218,7 @@ def as_dict(c: Comparison) -> dict[str, Any]:
         "n_methods": c.n_methods,
         "methods": [_record(c, r) for r in c.rows],
         "pairs": [_pair_record(asdict(p)) for p in c.pairs],
+        "answer": sentences(c),
         "legend": legend(c),
     }
 

@@ -41,8 +41,11 @@ def these_scenes(c: Comparison) -> str:
     return "this 1 scene" if c.n_scenes == 1 else f"these {c.n_scenes} scenes"
 
 
-def answer(c: Comparison, pair: PairRow) -> str:
-    """Whether the first of a pair is better than the second, in one sentence."""
+def answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
+    """Whether the first of a pair is better than the second, in one sentence.
+
+    `with_baseline` says that the pair is of the family of comparisons with the baseline, not of all pairs.
+    """
     level = f"{100 * c.level:g} %"
     unit = " points" if c.percent else ""
     size = f"{number(c, abs(pair.difference))}{unit}"
@@ -50,7 +53,8 @@ def answer(c: Comparison, pair: PairRow) -> str:
     if pair.low is not None and pair.high is not None:
         low, high = sorted((pair.low, pair.high)) if pair.difference >= 0 else (-pair.high, -pair.low)
         bounds = f" ({level} confidence interval {number(c, low)} to {number(c, high)})"
-    tested = f"p = {p_value(pair.p_adjusted)}, family-wise over {c.pairs_size} pair{'s'[: c.pairs_size != 1]}"
+    family = c.family_size if with_baseline else c.pairs_size
+    tested = f"p = {p_value(pair.p_adjusted)}, family-wise over {family} pair{'s'[: family != 1]}"
     if not pair.separated:
         floor = ""
         if pair.resolvable is not None:
@@ -71,6 +75,26 @@ def answer(c: Comparison, pair: PairRow) -> str:
         won = f", in {pair.wins[0] if ahead else pair.wins[2]} of {sum(pair.wins)} scenes"
     first, second = (pair.first, pair.second) if ahead else (pair.second, pair.first)
     return f"{first} is better than {second} by {size}{bounds}{won}; {tested}."
+
+
+MOST_SENTENCES = 5
+"""Methods of which it is said in words how they differ from a baseline."""
+
+
+def sentences(c: Comparison) -> list[str]:
+    """The comparison in plain words, p-values and intervals as in its table.
+
+    With a baseline that was given: each of the best five others and the baseline. Without: the best method
+    and the next one, and where these are not separated, the best method and the first it is separated from.
+    Nothing where fewer than two distinct methods are tested, or differences were left out.
+    """
+    others = [r.versus for r in c.rows if r.versus is not None and r.identical_to is None]
+    if c.baseline_given:
+        return [answer(c, pair, with_baseline=True) for pair in others[:MOST_SENTENCES]]
+    flipped = [pair.flipped() for pair in others]
+    apart = next((pair for pair in flipped if pair.separated), None)
+    found = [*flipped[:1], *([apart] if apart is not None and apart != flipped[0] else [])]
+    return [answer(c, pair) for pair in found]
 
 
 def _signed_bounds(c: Comparison, pair: PairRow, level: str) -> str:

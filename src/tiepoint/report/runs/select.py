@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 
 from ...model.errors import InputError, UnknownNameError
 from ...run.result import Run
-from ...store.runs import load_runs, names_of
+from ...store.runs import RunHead, StoredRun, load_heads, load_run, load_runs, names_of
 from ...store.store import Store
-from .names import some
+from .names import distinct_names, some
 from .stored import Kept, run_of
 
 
@@ -38,6 +38,44 @@ def runs_of(
         found = [by_id[i] for i in ids if i in by_id]
     kept = Kept(store.records)
     return [run_of(r, store, kept, singles=singles) for r in found]
+
+
+def one_run(store: Store, name: str, *, task: str | None = None) -> tuple[StoredRun, list[str]]:
+    """The run that a method name, a name as lists print it, or an (abbreviated) id means; and notes.
+
+    A method name means its newest finished run, of the task if one is named; a note lists older ones.
+
+    Raises:
+        InputError: nothing of that name, or the method has runs of several tasks, which are listed.
+    """
+    heads = load_heads(store, task=task)
+    done = [h for h in heads if h.status == "done"]
+    own = [h for h in done if h.method == name]
+    if not own and not any(h.id.startswith(name) for h in heads):
+        own = [h for h, label in zip(done, distinct_names(done), strict=True) if label == name]
+        if not own:
+            kind = "method or run in the store" if task is None else f"method or run of {task} in the store"
+            raise UnknownNameError(kind, name, {h.method for h in heads})
+    if not own:
+        return load_run(store, name), []
+    if len({h.task for h in own}) > 1:
+        newest = {h.task: h for h in own}
+        listed = "\n".join(f"  {h.id}  {h.task}" for _, h in sorted(newest.items()))
+        raise InputError(
+            f"{name!r} has runs of {len(newest)} tasks; choose one with `task`, or a run by its id:\n{listed}"
+        )
+    return load_run(store, own[-1].id), _older(name, own)
+
+
+def _older(name: str, heads: Sequence[RunHead]) -> list[str]:
+    """What to say where a name means the newest of several runs."""
+    if len(heads) < 2:
+        return []
+    labels = [f"{h.id} {label}" for h, label in zip(heads, distinct_names(heads), strict=True)]
+    return [
+        f"this is the newest of {len(heads)} runs of {name} on {heads[0].task}, {labels[-1]}; "
+        f"older: {some(labels[-2::-1])}"
+    ]
 
 
 def of_split(runs: Sequence[Run], split: str, asked: Collection[str] = ()) -> list[Run]:
