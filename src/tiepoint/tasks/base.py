@@ -18,6 +18,7 @@ from .cases import Answered, Cases
 from .info import Column, MetricInfo, TaskInfo
 from .matched import MatchedPair
 from .options import TaskOptions
+from .titles import group_title, metric_title
 
 __all__ = ["Column", "MetricInfo", "OpenTask", "Size", "StepTable", "Task", "TaskInfo"]
 
@@ -164,6 +165,19 @@ class Task:
         """Name of a metric with the threshold that its score `all` has: ``flow_accuracy T5``."""
         short = self.metric(metric).short if "threshold" not in group and "alpha" not in group else ""
         return f"{metric} {short}" if short else metric
+
+    @property
+    def title(self) -> str:
+        """The task in words: ``Relative pose``."""
+        return self.info.title or self.name
+
+    def score_title(self, metric: str, group: str = "all") -> str:
+        """A score in words, with its threshold: ``area under curve at 10°``."""
+        info = self.metric(metric)
+        words = info.title or metric_title(metric)
+        named = group_title(group) or info.short.replace("@", "at ")
+        between = " " if named.startswith("at ") else ", "
+        return f"{words}{between}{named}" if named else words
 
     def headline(self, columns: Sequence[Column]) -> Column | None:
         """The score that methods are sorted by, among those there are."""

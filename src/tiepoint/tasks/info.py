@@ -81,7 +81,7 @@ class MetricInfo:
     `words` say it in half a sentence, without unit and direction; where they depend on the group of a score
     (a threshold, a length), they are a function of its parts. `short` is what the plain name leaves out of
     the score `all`, a threshold most often. `better` is `higher`, `lower`, or None for what only describes
-    the data.
+    the data. `title` is its name in words where the one made of its plain name would not do.
 
     >>> error = MetricInfo("mean distance from the true place", unit="px", better="lower")
     >>> error.sentence()
@@ -92,6 +92,7 @@ class MetricInfo:
     unit: str = "fraction"
     better: str | None = "higher"
     short: str = ""
+    title: str = ""
 
     @property
     def lower(self) -> bool:
@@ -148,6 +149,7 @@ class TaskInfo:
         table_note: What the names of the table's columns leave out.
         cite: BibTeX entries to cite.
         licence: Terms under which the data is published.
+        title: Its name in words; the plain name where there is none.
     """
 
     sentence: str = ""
@@ -159,6 +161,7 @@ class TaskInfo:
     table_note: str = ""
     cite: tuple[str, ...] = ()
     licence: str = ""
+    title: str = ""
 
 
 FIRST_PATCHES = MetricInfo(

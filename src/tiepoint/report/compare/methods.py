@@ -18,6 +18,7 @@ from ...stats.sample import Sample, sample_of_pooled, sample_of_scenes
 from ...stats.scene_score import scene_score
 from ...stats.signflip import FLIPS
 from .comparable import REMEDY, align_pooled, align_scenes, check_metadata
+from .kinds import ByKind, pooled_kinds, scene_kinds
 from .result import Comparison
 from .rows import PairRows, counted_ranks, letters_and_ranks, method_rows
 
@@ -116,6 +117,8 @@ def compare(
         letters, ranks = letters_and_ranks(kept, every, level=level, sign=sign)
     shape: dict[str, Any] = {"level": level, "bounded": bounded, "sign": sign, "ranks_only": ranks_only}
     rows = method_rows(names, kept, base, sample, shown, letters, ranks, **shape)
+    by_kind = dict(zip(names, given.by_kind, strict=True))
+    rows = [replace(r, by_kind=by_kind[r.method]) for r in rows]
     by_name = {r.method: r for r in rows}
     for m, first in same_as.items():
         rows.append(replace(by_name[names[first]], method=names[m], identical_to=names[first]))
@@ -151,7 +154,10 @@ def compare(
 
 @dataclass(frozen=True)
 class _Given:
-    """Methods brought to the same distinct scenes; `inside`: all values lie between 0 and 1."""
+    """Methods brought to the same distinct scenes; `inside`: all values lie between 0 and 1.
+
+    `by_kind` has the scores by kind of scene of each method.
+    """
 
     sample: Sample
     scenes: tuple[str, ...]
@@ -159,6 +165,7 @@ class _Given:
     twins: list[tuple[int, ...]]
     inside: bool
     notes: list[str]
+    by_kind: list[ByKind]
 
 
 def _scenes(
@@ -180,6 +187,7 @@ def _scenes(
         identical_methods(np.array([s.values.ravel() for s in scores])),
         all(bool(((s.values >= 0) & (s.values <= 1)).all()) for s in scores),
         notes,
+        [scene_kinds(s) for s in scores],
     )
 
 
@@ -190,9 +198,12 @@ def _pooled(
     exact = None if values is None else [float(values[n]) for n in tables]
     sample = sample_of_pooled(list(bins.values()), values=exact, seed=seed, resamples=resamples)
     first = next(iter(bins.values()))
+    by_kind = [pooled_kinds(b) for b in bins.values()]
     # Two methods are one only if no scene tells them apart, neither by its value nor by what it moves.
     seen = np.concatenate([sample.value[:, None], sample.influence.T], axis=1)
-    return _Given(sample, first.scenes, first.kinds, identical_methods(seen, tolerance=0.0), True, [])
+    return _Given(
+        sample, first.scenes, first.kinds, identical_methods(seen, tolerance=0.0), True, [], by_kind
+    )
 
 
 def _lead_with(base: int, same_as: dict[int, int]) -> dict[int, int]:

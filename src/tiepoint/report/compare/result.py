@@ -52,6 +52,7 @@ class MethodRow:
 
     `method` is its name in the table; `base_name` is the name of the method itself and `run` the id of its
     run, where rows are runs. A method that is not `tested` has no letters, no ranks and no difference.
+    `by_kind` are (kind, score of its scenes alone) where scenes are of several kinds.
     """
 
     method: str
@@ -66,6 +67,7 @@ class MethodRow:
     tested: bool = True
     run: str | None = None
     base_name: str | None = None
+    by_kind: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,16 @@ class Comparison:
         from .words import answer
 
         return answer(self, self.between(first, second))
+
+    def kind_differences(self, first: str, second: str) -> tuple[tuple[str, float], ...]:
+        """(kind, first - second in its scenes) by kind of scene; empty where there is one kind only."""
+        from .kinds import kind_differences
+
+        of = {r.method: r.by_kind for r in self.rows}
+        for name in (first, second):
+            if name not in of:
+                raise UnknownNameError("method", name, of)
+        return kind_differences(of[first], of[second])
 
     def to_frame(self) -> Any:
         """One row a method, as a pandas DataFrame; values as they are, not in percent."""

@@ -98,7 +98,20 @@ def compare_runs(
     sign = -1.0 if made.higher_is_better else 1.0
     ordered = sorted([*made.rows, *sorted_.untested], key=lambda r: sign * r.value)
     rows = (replace(r, run=named[r.method].id, base_name=named[r.method].method) for r in ordered)
-    return replace(made, rows=tuple(rows), notes=(*notes, *made.notes, *sorted_.notes()))
+    shift = _shift(made, sorted_.values)
+    return replace(made, rows=tuple(rows), notes=(*notes, *made.notes, *shift, *sorted_.notes()))
+
+
+def _shift(c: Comparison, stored: Mapping[str, float]) -> list[str]:
+    """How far values lie from the stored scores because scenes that are the same count once."""
+    apart = max((abs(r.value - stored[r.method]) for r in c.rows), default=0.0)
+    if apart < 1e-9 or not any("are the same scene" in n for n in c.notes):
+        return []
+    size = f"{100 * apart:.2g} points" if c.percent else f"{apart:.2g}"
+    return [
+        f"values and differences of this comparison count them once, so they lie up to {size} from the "
+        "stored scores, which count them as often as the dataset has them"
+    ]
 
 
 @dataclass

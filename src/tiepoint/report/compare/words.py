@@ -4,9 +4,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from ...stats.paired import MANY
+from ...tasks.titles import kind_title
+from .kinds import turns_around
 from .result import Comparison, PairRow
+
+if TYPE_CHECKING:
+    from ..runs.sections import Section
 
 
 def number(c: Comparison, value: float | None, *, signed: bool = False) -> str:
@@ -94,7 +100,36 @@ def sentences(c: Comparison) -> list[str]:
     flipped = [pair.flipped() for pair in others]
     apart = next((pair for pair in flipped if pair.separated), None)
     found = [*flipped[:1], *([apart] if apart is not None and apart != flipped[0] else [])]
-    return [answer(c, pair) for pair in found]
+    turned = [turning(c, pair.first, pair.second) for pair in flipped[:1]]
+    return [answer(c, pair) for pair in found] + [x for x in turned if x]
+
+
+def turning(c: Comparison, first: str, second: str) -> str:
+    """Where the order of two methods turns around between kinds of scenes, in one sentence; else empty."""
+    differences = c.kind_differences(first, second)
+    if not turns_around(differences):
+        return ""
+    sign = 1.0 if c.higher_is_better else -1.0
+    unit = " points" if c.percent else ""
+    parts = []
+    for kind, difference in differences:
+        count = sum(k == kind for k in c.kinds)
+        ahead = first if sign * difference > 0 else second
+        by = f"{ahead} is ahead by {number(c, abs(difference))}{unit}" if difference else "they are level"
+        parts.append(f"on {count} {kind_title(kind)} scene{'s'[: count != 1]} {by}")
+    return f"Not everywhere: {', '.join(parts)}."
+
+
+def finding(of: Section | Comparison) -> str:
+    """Who leads, by how much, and whether that is sure: one or two sentences on a section or a comparison.
+
+    A second sentence says where the first two turn around between kinds of scenes. Empty where no method has
+    a value. The numbers are those of `compare`: the same letters, ranks and p for the same runs.
+    """
+    from .findings import found_in
+
+    made = found_in(of)
+    return "" if made is None else " ".join(x for x in (made.sentence, made.kinds) if x)
 
 
 def _signed_bounds(c: Comparison, pair: PairRow, level: str) -> str:

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...model.errors import InputError
 from ...model.scores import caution_of
 from ...run.result import Run
 from ...stats.groups import join_letters
 from ...tasks.base import Column, MetricInfo, Task
+from ..compare.findings import compared
 from ..compare.result import Comparison
-from ..compare.runs import compare_runs
 from ..compare.table import rank_range
 from ..compare.words import these_scenes
 from ..runs.sections import Section, is_canary
@@ -136,18 +135,6 @@ def cautions_of(scores: Iterable[Mapping[str, Any] | None]) -> list[str]:
     """What is to be said below a table of the scores that are marked in it, each once."""
     found = dict.fromkeys(caution_of(s.get("note")) for s in scores if s is not None)
     return [text for text in found if text]
-
-
-def compared(section: Section) -> tuple[Comparison | None, list[str]]:
-    """The runs of a section compared by its headline score; without a comparison, why."""
-    if len(section.methods) < 2:
-        return None, []
-    words: dict[str, Any] = {"metric": section.metric, "group": section.group, "protocol": section.protocol}
-    try:
-        found = compare_runs(section.runs, ranks_only=True, **words)
-    except InputError as e:
-        return None, [f"there are no groups, because {e.brief}"]
-    return found, list(found.notes)
 
 
 def _grouped(comparison: Comparison) -> bool:

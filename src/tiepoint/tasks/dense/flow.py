@@ -93,6 +93,7 @@ class DenseFlow(PairTask):
         },
         table_note="flow_accuracy is within 5 px",
         licence="that of the dataset given",
+        title="Optical flow",
     )
 
     def compare_pair(self, pair: DensePair, flow: NDArray[Any] | None, options: Any) -> Records:

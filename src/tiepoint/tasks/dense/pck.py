@@ -102,6 +102,7 @@ class DensePck(PairTask):
         },
         cite=(PROPOSAL_FLOW,),
         licence="PF-WILLOW: academic use only",
+        title="Keypoints by flow",
     )
 
     def spelled_out(self, column: Column, options: Mapping[str, Any]) -> Column:

@@ -57,6 +57,7 @@ class Tss(DenseTask):
         ),
         cite=(TSS,),
         licence="research use only",
+        title="TSS flow and masks",
     )
     protocols = ("exact", "tss-cpp", "tss-matlab")
     rules: ClassVar[Mapping[str, int]] = {"exact": 2, "tss-cpp": 2, "tss-matlab": 2}

@@ -158,6 +158,7 @@ class Matching(HPatchesTask):
         },
         cite=(HPATCHES,),
         licence=LICENCE,
+        title="HPatches 2017 matching",
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:

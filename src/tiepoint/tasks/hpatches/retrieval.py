@@ -53,6 +53,7 @@ class Retrieval(HPatchesTask):
         },
         cite=(HPATCHES,),
         licence=LICENCE,
+        title="HPatches 2017 retrieval",
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:

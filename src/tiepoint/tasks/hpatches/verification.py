@@ -52,6 +52,7 @@ class Verification(HPatchesTask):
         },
         cite=(HPATCHES,),
         licence=LICENCE,
+        title="HPatches 2017 verification",
     )
 
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:

@@ -50,6 +50,7 @@ class Classification(V1Task):
         },
         cite=(HPATCHES,),
         licence=LICENCE,
+        title="HPatches 2016 classification",
     )
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:

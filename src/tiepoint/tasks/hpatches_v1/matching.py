@@ -52,6 +52,7 @@ class Matching(V1Task):
         },
         cite=(HPATCHES,),
         licence=LICENCE,
+        title="HPatches 2016 matching",
     )
 
     def first(self, options: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -53,6 +53,7 @@ class Retrieval(V1Task):
         },
         cite=(HPATCHES,),
         licence=LICENCE,
+        title="HPatches 2016 retrieval",
     )
 
     def definition(self, path: Path, data: HPatchesDataset) -> Definition:

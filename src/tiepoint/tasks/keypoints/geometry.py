@@ -185,6 +185,7 @@ class Geometry(KeypointTask):
         brief=("repeatability", "mma", "homography_auc"),
         cite=CITE,
         licence=LICENCE,
+        title="Keypoint geometry",
     )
     options = GeometryOptions
     protocols = ("exact", *PROTOCOLS, D2NET)

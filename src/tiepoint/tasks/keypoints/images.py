@@ -165,6 +165,7 @@ class Images(KeypointTask):
         },
         cite=CITE,
         licence=LICENCE,
+        title="Image retrieval",
     )
     comparisons: ClassVar = {"exact": compare_exact, "workbench": compare_workbench}
     scorings: ClassVar = {"exact": score_exact, "workbench": score_workbench}

@@ -168,6 +168,7 @@ class Matching(KeypointTask):
         },
         cite=CITE,
         licence=LICENCE,
+        title="Keypoint matching",
     )
     comparisons: ClassVar = {"exact": compare_exact, "bojanic": compare_bojanic}
     scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}

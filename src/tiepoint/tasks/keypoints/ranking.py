@@ -127,6 +127,7 @@ class Ranking(KeypointTask):
         },
         cite=CITE,
         licence=LICENCE,
+        title="Keypoint ranking",
     )
     protocols = ("exact", "workbench")
     options = RankingOptions

@@ -295,6 +295,7 @@ class Retrieval(DistractorTask):
         },
         cite=CITE,
         licence=LICENCE,
+        title="Keypoint retrieval",
     )
     options = RetrievalOptions
     comparisons: ClassVar = {

@@ -199,6 +199,7 @@ class Verification(DistractorTask):
         },
         cite=CITE,
         licence=LICENCE,
+        title="Keypoint verification",
     )
     comparisons: ClassVar = {
         "exact": compare_exact,

@@ -64,6 +64,7 @@ class EvdHomography(PairsTask):
         columns=("maa", "area", "median_error_px", "matches", "inliers", "failures"),
         cite=(EVD,),
         licence="EVD: images for research; cite Mishkin, Matas, Perdoch 2015",
+        title="EVD homography",
     )
 
     def versions(self, options: Any) -> Mapping[str, str]:

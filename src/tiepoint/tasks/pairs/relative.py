@@ -153,6 +153,7 @@ class RelativePose(PairsTask):
         table_note="auc is the area up to 5, 10 and 20 degrees",
         cite=CITE,
         licence="ScanNet: terms of use on request; MegaDepth: images under their own licences",
+        title="Relative pose",
     )
 
     def table_columns(self, columns: Sequence[Column]) -> list[Column]:

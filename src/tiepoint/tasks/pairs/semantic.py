@@ -89,6 +89,7 @@ class SemanticPck(PointsTask):
         columns=("pck", "unanswered", "failures"),
         cite=(SPAIR, PROPOSAL_FLOW),
         licence="SPair-71k: images of PASCAL VOC, research; PF-WILLOW, PF-PASCAL: academic use only",
+        title="Semantic keypoints",
     )
 
     def table_columns(self, columns: Sequence[Column]) -> list[Column]:

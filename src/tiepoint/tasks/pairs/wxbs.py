@@ -112,6 +112,7 @@ class WxbsFundamental(WxbsTask):
         columns=("maa", "area", "matches", "inliers", "failures"),
         cite=(WXBS,),
         licence=_LICENCE,
+        title="WxBS fundamental matrix",
     )
 
     def versions(self, options: Any) -> Mapping[str, str]:
@@ -241,6 +242,7 @@ class WxbsPoints(PointsTask, WxbsTask):
         columns=("maa", "area", "unanswered", "failures"),
         cite=(WXBS,),
         licence=_LICENCE,
+        title="WxBS points",
     )
 
     def asks_back(self, options: Any) -> bool:

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a comparison found: who leads, by how much, whether that is sure, and where it is the other way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...model.errors import InputError
+from ..runs.names import some
+from ..runs.sections import CANARIES, Section, is_canary
+from .result import Comparison, MethodRow, PairRow
+from .runs import compare_runs
+from .words import number, p_value, these_scenes, turning
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The method that leads and how far it is from the next.
+
+    `tied` are the methods that are not separated from the first; `kinds` says where their order turns around.
+    `sure` is None where nothing could be tested. Texts are empty where there is nothing to say.
+    """
+
+    first: str
+    value: str
+    second: str = ""
+    lead: str = ""
+    sure: bool | None = None
+    why: str = ""
+    tied: tuple[str, ...] = ()
+    kinds: str = ""
+    sentence: str = ""
+
+
+def compared(section: Section) -> tuple[Comparison | None, list[str]]:
+    """The runs of a section compared by its headline score; without a comparison, why."""
+    if len(section.methods) < 2:
+        return None, []
+    words: dict[str, Any] = {"metric": section.metric, "group": section.group, "protocol": section.protocol}
+    try:
+        found = compare_runs(section.runs, ranks_only=True, **words)
+    except InputError as e:
+        return None, [f"there are no groups, because {e.brief}"]
+    return found, list(found.notes)
+
+
+def found_in(of: Section | Comparison) -> Finding | None:
+    """The finding of a section, by its headline score, or of a comparison."""
+    if isinstance(of, Comparison):
+        return find(of)
+    comparison, why = compared(of)
+    canaries = [of.names[r.id] for r in of.runs if is_canary(r)]
+    if comparison is not None:
+        return find(comparison, canaries)
+    return _stored(of, "; ".join(why))
+
+
+def _stored(section: Section, why: str) -> Finding | None:
+    """The first method by the stored scores alone."""
+    scored = [
+        (r, s) for r in section.methods if (s := section.score(r)) is not None and s["value"] is not None
+    ]
+    if not scored:
+        return None
+    factor, unit = section.info.scale
+    shown = [f"{factor * s['value']:.{2 if unit == '%' else 3}f}" for _, s in scored[:2]]
+    names = [section.names[r.id] for r, _ in scored[:2]]
+    if len(scored) == 1:
+        said = f"{names[0]} alone has {shown[0]}{' ' if unit else ''}{unit}."
+        return Finding(names[0], shown[0], why="there is no other method", sentence=said)
+    said = f"{names[0]} has {shown[0]}, {names[1]} {shown[1]}; they are not compared: {why}."
+    return Finding(names[0], shown[0], names[1], why=why or "not compared", sentence=said)
+
+
+def find(c: Comparison, canaries: Sequence[str] | None = None) -> Finding | None:
+    """The finding of a comparison; canaries do not lead. None where no method has a value.
+
+    Only methods with scene values are tested. Where one without them is ahead, it leads and nothing is sure.
+    """
+    left_out = [r.method for r in c.rows if _is_canary(r)] if canaries is None else canaries
+    rows = [r for r in c.rows if r.method not in left_out and r.identical_to is None]
+    if not rows:
+        return None
+    first, others = rows[0], rows[1:]
+    value = number(c, first.value)
+    if not others:
+        return Finding(first.method, value, why="there is no other method", sentence=_alone(c, first))
+    second = others[0]
+    unit = " points" if c.percent else ""
+    gap = number(c, abs(first.value - second.value))
+    found = Finding(first.method, value, second.method, f"{gap}{unit}")
+    pairs = _pairs(c, first.method) if first.tested else {}
+    pair = pairs.get(second.method)
+    if pair is None:
+        why = f"{first.method if not first.tested else second.method} has no scene values"
+        said = f"{first.method} leads {second.method} by {gap}{unit}; {why}, so nothing is tested."
+        return replace(found, why=why, sentence=said)
+    gap = f"{number(c, abs(pair.difference))}{unit}"
+    tied = tuple(name for name, p in pairs.items() if not p.separated)
+    kinds = turning(c, first.method, second.method)
+    found = replace(found, lead=gap, sure=pair.separated, why=_why(c, pair), tied=tied, kinds=kinds)
+    return replace(found, sentence=_sentence(c, found, pair, pairs))
+
+
+def _is_canary(row: MethodRow) -> bool:
+    return not row.tested and re.split("[?@]", row.base_name or row.method)[0] in CANARIES
+
+
+def _pairs(c: Comparison, first: str) -> dict[str, PairRow]:
+    """The difference to every other tested method, by its name, best first."""
+    found = {}
+    for p in c.pairs:
+        if p.first == first:
+            found[p.second] = p
+        elif p.second == first:
+            found[p.first] = p.flipped()
+    return {r.method: found[r.method] for r in c.rows if r.method in found}
+
+
+def _alone(c: Comparison, row: MethodRow) -> str:
+    return f"{row.method} alone has {number(c, row.value)}{' %' if c.percent else ''}."
+
+
+def _why(c: Comparison, pair: PairRow) -> str:
+    """Why it is sure, or not, in a few words."""
+    if c.smallest_p > 1 - c.level:
+        scenes = "1 scene separates" if c.n_scenes == 1 else f"{c.n_scenes} scenes separate"
+        return f"{scenes} nothing"
+    won = ""
+    if pair.wins is not None:
+        won = f", ahead in {pair.wins[0]} of {sum(pair.wins)} scenes"
+    return f"p = {p_value(pair.p_adjusted)}{won}"
+
+
+def _sentence(c: Comparison, found: Finding, pair: PairRow, pairs: dict[str, PairRow]) -> str:
+    below = len(pairs) - len(found.tied)
+    interval = ""
+    if pair.low is not None and pair.high is not None:
+        low, high = (pair.low, pair.high) if pair.difference >= 0 else (-pair.high, -pair.low)
+        interval = f" ({100 * c.level:g} % confidence interval {number(c, low)} to {number(c, high)})"
+    if found.sure:
+        head = f"{found.first} is better than {found.second} by {found.lead}{interval}, {found.why}"
+        if not found.tied:
+            return f"{head}, and than {_others(below - 1)}." if below > 1 else f"{head}."
+        return f"{head}; {some(found.tied)} {_are(found.tied)} not separated from it."
+    head = f"{found.first} leads {found.second} by {found.lead}{interval}"
+    if c.smallest_p > 1 - c.level:
+        return f"{head}, but {found.why}."
+    head += f", but {these_scenes(c)} do{'es'[: 2 * (c.n_scenes == 1)]} not separate them ({found.why})"
+    rest = [name for name in found.tied if name != found.second]
+    if rest:
+        head += f", nor {some(rest)} from the first"
+    if not below:
+        return f"{head}."
+    return f"{head}; it is better than {_others(below)}."
+
+
+def _others(n: int) -> str:
+    return "the other method" if n == 1 else f"the other {n} methods"
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
