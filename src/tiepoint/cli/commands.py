@@ -15,6 +15,7 @@ from . import (
     keypoints_cmd,
     list_cmd,
     pairs_cmd,
+    plot_cmd,
     report_cmd,
     run_cmd,
     score_cmd,
@@ -34,6 +35,7 @@ def mount(app: typer.Typer) -> None:
     app.command("describe")(describe_cmd.describe)
     app.command("compare")(compare_cmd.compare)
     app.command("report")(report_cmd.report)
+    app.command("plot")(plot_cmd.plot)
     app.command("list")(list_cmd.list_things)
     app.command("show")(show_cmd.show)
     app.command("import")(import_cmd.import_results)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -164,6 +165,15 @@ class Run:
                 return float("nan") if value is None else float(value)
         known = sorted({(s["metric"], s["group"], s["protocol"]) for s in self.stored.scores})[:20]
         raise KeyError(f"no score {metric!r} for {group!r} under {protocol!r}; there are {known}")
+
+    def plot(self, kind: str = "scores", **how: Any) -> Any:
+        """A figure of this run, as the report has it; ``out="fig.pdf"`` writes it.
+
+        See `tiepoint.report.figures.plot.plot` for the kinds and what else can be said: `protocol`, `group`,
+        `names`, `out`, `columns`, `width`.
+        """
+        # Named, not imported: what draws runs stands above them.
+        return import_module("tiepoint.report.figures.plot").plot(kind, self, **how)
 
     @property
     def records(self) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,14 @@ class Comparison:
             if name not in of:
                 raise UnknownNameError("method", name, of)
         return kind_differences(of[first], of[second])
+
+    def plot(self, kind: str = "differences", **how: Any) -> Any:
+        """A figure of the comparison, ``differences`` to the baseline or ``scores``; ``out`` writes it.
+
+        See `tiepoint.report.figures.plot.plot` for what else can be said: `names`, `columns`, `width`.
+        """
+        # Named, not imported: what draws comparisons stands above them.
+        return import_module("tiepoint.report.figures.plot").plot(kind, self, **how)
 
     def to_frame(self) -> Any:
         """One row a method, as a pandas DataFrame; values as they are, not in percent."""

@@ -133,6 +133,8 @@ def _figure(section: Section, group: str, curve: str, lines: Sequence[Line], mea
         y_label=y_label,
         unit_square=square,
         guides=diagonal,
+        kind=curve.replace("_", "-"),
+        group=group,
     )
 
 
@@ -178,10 +180,11 @@ def group_curve(section: Section, metric: str, key: str) -> Figure:
         title=f"{metric} over {label.split(' (')[0]}",
         caption="",
         x_label=label,
-        y_label=axis_label(metric, info),
+        y_label=axis_label(section.called.metric(metric), info),
         factor=info.scale[0],
         logarithmic=logarithmic,
         guides=guides,
+        kind=f"{metric}-by-{key}".replace("_", "-"),
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A figure of the report: its picture and the numbers behind it."""
+"""A figure of the report and of a paper: its picture and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,62 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from ...model.errors import InputError
 from ...tasks.base import MetricInfo
+from .svg import Drawing, save
 
 
 @dataclass(frozen=True)
 class Figure:
-    """`svg` is the picture, `csv` its data, both downloadable; `name` is unique in the report.
+    """`svg` is the picture in a page, `csv` its data, both downloadable; `save` writes it for a paper.
 
-    `wide` figures take the whole width; `extra` are attributes for the page's script.
+    `name` is unique in the report, and `kind` and `group` tell the figures of a section apart. `wide` figures
+    take the whole width; `extra` are attributes for the page's script.
     """
 
     name: str
     title: str
     caption: str
-    svg: str
-    csv: str
+    drawing: Drawing = field(repr=False)
+    csv: str = field(repr=False)
     wide: bool = False
     extra: Mapping[str, str] = field(default_factory=dict)
+    kind: str = ""
+    group: str = "all"
+
+    @cached_property
+    def svg(self) -> str:
+        """The picture in a page: text stays text, its colour follows the page."""
+        return self.drawing.svg(self.name)
+
+    def save(self, path: str | Path, *, columns: int = 1, width: float | None = None) -> Path:
+        """Write it for a paper: .pdf, .svg or .png; .csv writes its data.
+
+        Args:
+            path: File to write; folders are made.
+            columns: Over one column (3.3 inches) or over both (6.9 inches).
+            width: In inches, instead of that of the columns.
+        """
+        import warnings
+
+        path = Path(path)
+        if path.suffix == ".csv":
+            try:
+                path.write_text(self.csv, encoding="utf-8")
+            except OSError as e:
+                raise InputError(f"cannot write {path}: {e.strerror or e}") from e
+            return path
+        if lacking := save(self.drawing, path, columns=columns, width=width):
+            text = f"the font of figures lacks {' '.join(lacking)}; give the method a display name without"
+            warnings.warn(text, UserWarning, stacklevel=2)
+        return path
+
+    def _repr_svg_(self) -> str:
+        return self.svg
 
     @property
     def anchor(self) -> str:

@@ -11,11 +11,12 @@ import numpy as np
 from ...model.scores import SceneValues
 from ...run.result import Run
 from ..runs.sections import Section
-from .figure import Figure, only_best, short, shown, to_csv
-from .svg import svg, text_width
+from .figure import Figure, axis_label, only_best, short, shown, to_csv
+from .svg import Drawing, text_width
 
 WIDTH = 13.0
-MOST_LABELS = 130
+LABEL_PT = 5.8
+"""Width that the upright name of a scene takes; where there is less, some are left out."""
 
 
 def scene_values(section: Section, run: Run) -> dict[str, float]:
@@ -42,7 +43,7 @@ def heat_map(section: Section) -> Figure | None:
     scenes = sorted({scene for _, row in table for scene in row})
     if not scenes:
         return None
-    factor, unit = section.info.scale
+    factor = section.info.scale[0]
     values = np.array([[row.get(s, math.nan) for s in scenes] for _, row in table])
     lower = section.info.lower
     with np.errstate(invalid="ignore"):
@@ -51,8 +52,7 @@ def heat_map(section: Section) -> Figure | None:
     scenes, values = [scenes[i] for i in order], values[:, order]
     names = [name for name, _ in table]
     labels = [short(n, 26) for n in names]
-    step = max(1, math.ceil(len(scenes) / MOST_LABELS))
-    marks = [short(s, 20) for s in scenes[::step]]
+    marks = [short(s, 20) for s in scenes]
     left = 0.2 + max(text_width(n) for n in labels)
     below = 0.25 + max(text_width(m, 7) for m in marks)
     width = min(WIDTH, max(6.4, left + 1.1 + 0.32 * len(scenes)))
@@ -64,17 +64,18 @@ def heat_map(section: Section) -> Figure | None:
         )
         axes.set_yticks(np.arange(len(names)) + 0.5, [shown(n) for n in labels])
         axes.invert_yaxis()
-        axes.set_xticks(
-            np.arange(0, len(scenes), step) + 0.5, [shown(m) for m in marks], rotation=90, fontsize=7
-        )
+        room = axes.get_window_extent().width
+        step = max(1, math.ceil(len(scenes) * LABEL_PT / room))
+        ticks = np.arange(0, len(scenes), step)
+        axes.set_xticks(ticks + 0.5, [shown(marks[i]) for i in ticks], rotation=90, fontsize=7)
         axes.tick_params(length=2)
-        side = axes.inset_axes((1.01, 0.0, 0.12 / (width - left - 1.0), 1.0))
-        axes.figure.colorbar(picture, cax=side, label=unit)
+        side = axes.inset_axes((1.01, 0.0, 0.12 * 72 / room, 1.0))
+        said = axis_label(section.called.metric(section.metric), section.info)
+        axes.figure.colorbar(picture, cax=side, label=said if len(names) > 5 else section.info.scale[1])
 
     name = f"scenes {section.title}"
-    picture = svg(
+    picture = Drawing(
         draw,
-        name=name,
         label=f"{section.metric} by method and scene",
         width=width,
         height=height,
@@ -82,6 +83,7 @@ def heat_map(section: Section) -> Figure | None:
         right=1.0,
         bottom=below,
         top=0.1,
+        rows=max(2, len(names)),
     )
     box = (left / width, 0.1 / height, 1 - 1.0 / width, 1 - below / height)
     rows = [[n, *row] for n, row in zip(names, values.tolist(), strict=True)]
@@ -94,6 +96,8 @@ def heat_map(section: Section) -> Figure | None:
         to_csv(["method", *scenes], rows),
         wide=len(scenes) > 12,
         extra={"heat": " ".join(f"{v:.4f}" for v in box), "factor": f"{factor:g}"},
+        kind="scenes",
+        group=section.group,
     )
 
 

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Headline scores with their intervals, chance and oracle as lines."""
+"""Scores with their intervals, chance and oracle as lines; differences to a baseline with theirs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from ...model.errors import InputError
+from ...stats.groups import join_letters
+from ..compare.result import Comparison
+from ..compare.words import scene_words, title
+from ..runs.names import Called
 from ..runs.sections import Section, drawable
 from ..tables.leaderboard import chance_of
 from .figure import Figure, axis_label, only_best, short, shown, to_csv
-from .svg import INK, PALETTE, svg, text_width
+from .svg import INK, PALETTE, Drawing, text_width
 
 NAME_MOST = 30
 
@@ -48,7 +54,7 @@ def intervals_figure(section: Section) -> Figure | None:
         axes.grid(axis="x")
         if unit == "%":
             axes.set_xlim(-2, 102)
-        axes.set_xlabel(axis_label(section.metric, section.info))
+        axes.set_xlabel(axis_label(section.called.metric(section.metric), section.info))
 
     name = f"leaderboard {section.title}"
     data = [[*r[:4], lines["chance"], r[4]] for r in rows]
@@ -58,12 +64,12 @@ def intervals_figure(section: Section) -> Figure | None:
         if with_bars
         else "no confidence intervals: there are too few scenes, or none are known"
     )
-    picture = svg(
+    picture = Drawing(
         draw,
-        name=name,
         label=f"{section.metric} of each method",
         height=0.75 + 0.24 * max(3, len(drawn)),
         left=0.2 + max(text_width(n) for n in names),
+        rows=max(3, len(drawn)),
     )
     return Figure(
         name,
@@ -71,4 +77,101 @@ def intervals_figure(section: Section) -> Figure | None:
         f"Group {section.group}, protocol {section.protocol}; {bars}.{only_best(len(drawn), len(rows))}",
         picture,
         to_csv(["method", "value", "low", "high", "chance", "n"], data),
+        kind="scores",
+        group=section.group,
     )
+
+
+def comparison_scores(c: Comparison, called: Called) -> Figure:
+    """Scores of compared methods with their intervals, letters of groups behind their names."""
+    rows = [(r, called.method(r.method, r.base_name or "")) for r in c.rows]
+    drawn = rows[: drawable(len(rows))]
+    letters = {r.method: join_letters(r.letters) for r, _ in drawn}
+    names = [f"{short(n, NAME_MOST)}  {letters[r.method]}".strip() for r, n in drawn]
+    points = [(r.value, r.low, r.high, True) for r, _ in drawn]
+    return Figure(
+        f"comparison {c.task} {c.metric}",
+        f"{called.metric(c.metric)} of each method",
+        f"{title(c)}; bars are {100 * c.level:g} % confidence intervals over scenes; methods that share a "
+        f"letter are not separated.{only_best(len(drawn), len(rows))}",
+        _bars(names, points, _unit(c, called), c.percent, label=f"{c.metric} of each method"),
+        to_csv(
+            ["method", "value", "low", "high", "group"],
+            [(n, r.value, r.low, r.high, join_letters(r.letters)) for r, n in rows],
+        ),
+        kind="scores",
+        group=c.group,
+    )
+
+
+def differences_figure(c: Comparison, called: Called) -> Figure:
+    """Difference of each method to the baseline, with its interval; filled where it is separated."""
+    rows = [(r, called.method(r.method, r.base_name or "")) for r in c.rows if r.versus is not None]
+    if not rows:
+        raise InputError("there are no differences to draw; compare two methods that have scene values")
+    drawn = rows[: drawable(len(rows))]
+    base = next((called.method(r.method, r.base_name or "") for r in c.rows if r.method == c.baseline), "")
+    points = [(v.difference, v.low, v.high, v.separated) for r, _ in drawn if (v := r.versus) is not None]
+    what = f"{called.metric(c.metric)} minus that of {short(base, NAME_MOST)}"
+    unit = "percentage points" if c.percent else ""
+    table = [
+        (n, v.difference, v.low, v.high, v.p_adjusted, v.separated)
+        for r, n in rows
+        if (v := r.versus) is not None
+    ]
+    return Figure(
+        f"differences {c.task} {c.metric}",
+        what,
+        f"{title(c)}; bars are {100 * c.level:g} % confidence intervals over {scene_words(c)}; a filled "
+        f"point is separated from {base} (family-wise over {c.family_size} pairs)."
+        + only_best(len(drawn), len(rows)),
+        _bars(
+            [short(n, NAME_MOST) for _, n in drawn],
+            points,
+            f"{what} ({unit})" if unit else what,
+            c.percent,
+            label=what,
+            zero=True,
+        ),
+        to_csv(["method", "difference", "low", "high", "p_adjusted", "separated"], table),
+        kind="differences",
+        group=c.group,
+    )
+
+
+def _unit(c: Comparison, called: Called) -> str:
+    name = called.metric(c.metric)
+    return f"{name} (%)" if c.percent else name
+
+
+Point = tuple[float, float | None, float | None, bool]
+
+
+def _bars(
+    names: Sequence[str],
+    points: Sequence[Point],
+    axis: str,
+    percent: bool,
+    *,
+    label: str,
+    zero: bool = False,
+) -> Drawing:
+    """Points with bars, one a row; an open point where its last member is False; a line at zero."""
+    factor = 100.0 if percent else 1.0
+
+    def draw(axes: Any) -> None:
+        if zero:
+            axes.axvline(0, color=INK, linewidth=0.8, linestyle=(0, (3, 3)))
+        for y, (value, low, high, filled) in enumerate(points):
+            if low is not None and high is not None:
+                axes.plot([factor * low, factor * high], [y, y], color=PALETTE[0], linewidth=1.8)
+            inside = PALETTE[0] if filled else "white"
+            axes.plot([factor * value], [y], "o", color=PALETTE[0], markerfacecolor=inside, markersize=5)
+        axes.set_yticks(range(len(names)), [shown(n) for n in names])
+        axes.set_ylim(len(names) - 0.5, -0.6)
+        axes.grid(axis="x")
+        axes.set_xlabel(shown(axis))
+
+    rows = max(3, len(names))
+    left = 0.2 + max(text_width(n) for n in names)
+    return Drawing(draw, label=label, height=0.75 + 0.24 * rows, left=left, rows=rows)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..runs.sections import Section
 from .figure import Figure, only_best, short, shown, to_csv
-from .svg import INK, look, svg, text_width
+from .svg import INK, Drawing, look, text_width
 
 MOST_SERIES = 12
 MOST_BANDS = 5
@@ -44,6 +44,8 @@ def lines_figure(
     logarithmic: bool = False,
     unit_square: bool = False,
     guides: Sequence[tuple[str, Array, Array]] = (),
+    kind: str = "",
+    group: str = "all",
 ) -> Figure:
     """Lines of methods, best first, with bands around the first few; `guides` are thin lines with a name.
 
@@ -77,9 +79,8 @@ def lines_figure(
         axes.set_ylabel(y_label)
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.35)
 
-    picture = svg(
+    picture = Drawing(
         draw,
-        name=name,
         label=title,
         width=7.2,
         height=max(3.6, 0.7 + 0.19 * len(drawn)),
@@ -91,7 +92,8 @@ def lines_figure(
         which = "Bands" if bands <= MOST_BANDS else f"Bands (of the best {MOST_BANDS})"
         notes.append(f"{which} are pointwise 95 % confidence bands over scenes.")
     notes.append(only_best(len(drawn), len(lines)).strip())
-    return Figure(name, title, " ".join(n for n in notes if n), picture, _data(lines, x_label, y_label))
+    text = " ".join(n for n in notes if n)
+    return Figure(name, title, text, picture, _data(lines, x_label, y_label), kind=kind, group=group)
 
 
 def _ticks(lines: Sequence[Line]) -> list[float]:

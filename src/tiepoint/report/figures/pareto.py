@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from ..runs.sections import Section, drawable
 from .figure import Figure, axis_label, only_best, short, shown, to_csv
-from .svg import INK, PALETTE, svg, text_width
+from .svg import INK, PALETTE, Drawing, text_width
 
 COSTS = ("time_s", "bytes_per_descriptor")
 LABEL_PT = 8.0
@@ -62,8 +64,8 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
         axes.margins(x=0.12, y=0.08)
         axes.grid(True)
         axes.set_xlabel(label)
-        axes.set_ylabel(axis_label(section.metric, section.info))
-        _name(axes, [(rows[i][0], cost_factor * rows[i][1], factor * rows[i][2]) for i in first])
+        axes.set_ylabel(axis_label(section.called.metric(section.metric), section.info))
+        _name(axes, [(rows[i][0], cost_factor * rows[i][1], factor * rows[i][2]) for i in first], len(best))
 
     name = f"cost {cost} {section.title}"
     where = "time" if cost == "time_s" else "bytes"
@@ -73,8 +75,10 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
         f"{section.metric} against {where}",
         f"No other method is better in both than a diamond on the dashed line.{note} {LABELS}"
         + only_best(len(drawn), len(rows)),
-        svg(draw, name=name, label=f"{section.metric} against {where}", height=4.0),
+        Drawing(draw, label=f"{section.metric} against {where}", height=4.0),
         to_csv(["method", cost, "value", "low", "high"], rows),
+        kind=where,
+        group=section.group,
     )
 
 
@@ -97,8 +101,8 @@ def _decades(axes: Any) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _name(axes: Any, points: Sequence[tuple[str, float, float]]) -> None:
-    """Names beside the points; a thin line where a name had to move away."""
+def _name(axes: Any, points: Sequence[tuple[str, float, float]], best: int) -> None:
+    """Names beside the points; a thin line where a name had to move away. The first `best` are on a line."""
     axes.autoscale_view()
     pixels = axes.transData.transform([(x, y) for _, x, y in points])
     places = [(float(x), float(y)) for x, y in pixels]
@@ -106,7 +110,10 @@ def _name(axes: Any, points: Sequence[tuple[str, float, float]]) -> None:
     widths = [72 * text_width(t, LABEL_PT) + 2 for t in texts]
     box = axes.get_window_extent()
     area = (box.x0 + 1, box.y0 + 1, box.x1 + 6, box.y1 + 8)
-    for text, (x, y), corner in zip(texts, places, place_labels(places, widths, 9.5, area), strict=True):
+    dashes = _along(places[:best])
+    for text, (x, y), corner in zip(
+        texts, places, place_labels(places, widths, 9.5, area, dashes), strict=True
+    ):
         if corner is None:
             continue
         far = abs(corner[1] + 4.75 - y) > 9
@@ -114,9 +121,9 @@ def _name(axes: Any, points: Sequence[tuple[str, float, float]]) -> None:
         axes.annotate(
             shown(text),
             (x, y),
-            xycoords="figure pixels",
+            xycoords="figure points",
             xytext=(corner[0] + 1, corner[1] + 2),
-            textcoords="figure pixels",
+            textcoords="figure points",
             fontsize=LABEL_PT,
             arrowprops=line,
         )
@@ -129,13 +136,29 @@ _WAYS = ((1, 0), (1, 1), (1, -1), (-1, 0), (-1, 1), (-1, -1), (0, 1), (0, -1))
 _REACH = (5.0, 10.0, 16.0, 24.0)
 
 
+def _along(line: Sequence[Place], step: float = 4.0) -> list[Box]:
+    """Small boxes along a line.
+
+    >>> _along([(0, 0), (6, 8)], 5)
+    [(-1.0, -1.0, 1.0, 1.0), (2.0, 3.0, 4.0, 5.0), (5.0, 7.0, 7.0, 9.0)]
+    """
+    found = []
+    for (x0, y0), (x1, y1) in pairwise(line):
+        count = max(1, math.ceil(math.dist((x0, y0), (x1, y1)) / step))
+        for k in range(count + 1):
+            x, y = x0 + (x1 - x0) * k / count, y0 + (y1 - y0) * k / count
+            found.append((x - 1.0, y - 1.0, x + 1.0, y + 1.0))
+    return found
+
+
 def place_labels(
-    points: Sequence[Place], widths: Sequence[float], height: float, area: Box
+    points: Sequence[Place], widths: Sequence[float], height: float, area: Box, avoid: Sequence[Box] = ()
 ) -> list[Place | None]:
     """Lower left corners of labels, in the units of the points; None where there is no free place.
 
     Labels are placed in the order given, each at the first place around its point, near ones first,
-    that covers no label placed before, no point, and stays in the area.
+    that covers no label placed before, no point, and stays in the area. Boxes to `avoid` are covered only
+    where there is no other place.
 
     >>> place_labels([(50, 50), (50, 50)], [20, 20], 8, (0, 0, 100, 100))
     [(55.0, 46.0), (25.0, 46.0)]
@@ -144,21 +167,23 @@ def place_labels(
     dots = [(x - 3, y - 3, x + 3, y + 3) for x, y in points]
     found: list[Place | None] = []
     for i, ((x, y), width) in enumerate(zip(points, widths, strict=True)):
-        corner = None
         others = [d for j, d in enumerate(dots) if j != i and points[j] != points[i]]
-        for reach in _REACH:
-            for dx, dy in _WAYS:
-                left = x + reach if dx > 0 else x - reach - width if dx < 0 else x - width / 2
-                low = y - height / 2 + dy * (reach if dx == 0 else reach * 0.8)
-                box = (left, low, left + width, low + height)
-                if _inside(box, area) and not any(_meet(box, b) for b in [*taken, *others]):
-                    corner = (left, low)
-                    taken.append(box)
-                    break
-            if corner:
-                break
-        found.append(corner)
+        free = [b for b in _around(x, y, width, height) if _inside(b, area)]
+        free = [b for b in free if not any(_meet(b, o) for o in [*taken, *others])]
+        clear = next((b for b in free if not any(_meet(b, o) for o in avoid)), None)
+        box = clear or next(iter(free), None)
+        taken += [box] if box else []
+        found.append(box[:2] if box else None)
     return found
+
+
+def _around(x: float, y: float, width: float, height: float) -> Iterator[Box]:
+    """Places of a label around a point, near ones first."""
+    for reach in _REACH:
+        for dx, dy in _WAYS:
+            left = x + reach if dx > 0 else x - reach - width if dx < 0 else x - width / 2
+            low = y - height / 2 + dy * (reach if dx == 0 else reach * 0.8)
+            yield (left, low, left + width, low + height)
 
 
 def _meet(a: Box, b: Box) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matplotlib figures as SVG text: same bytes for the same data, colours that follow the page."""
+"""Matplotlib figures as SVG text of a page and as files of a paper: same bytes for the same data."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import io
 import re
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
+
+from ...model.errors import InputError, UnknownNameError
 
 INK = "#010203"
 """Stands for the page's text colour; replaced by ``currentColor`` in the SVG."""
@@ -45,6 +49,26 @@ _STYLE = {
 }
 
 
+_PAPER = _STYLE | {
+    "font.size": 8,
+    "legend.fontsize": 7,
+    "legend.handlelength": 1.8,
+    "legend.columnspacing": 1.2,
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "axes.linewidth": 0.6,
+}
+"""Fonts are in the file: as TrueType in PDF, as outlines in SVG."""
+
+COLUMN_INCHES = {1: 3.3, 2: 6.9}
+"""Widths of a figure over one column and over both, which fit the usual two-column pages."""
+
+SUFFIXES = (".pdf", ".svg", ".png")
+ROW_INCHES = 0.175
+PNG_DPI = 300
+_PAD = 2.0
+
+
 def colour(index: int) -> str:
     """Colour of the i-th series; beyond the palette, markers and dashes tell series apart.
 
@@ -66,6 +90,35 @@ def look(index: int) -> dict[str, Any]:
 def text_width(text: str, size_pt: float = FONT_PT) -> float:
     """About how wide a text is, in inches."""
     return 0.56 * size_pt * len(text) / 72
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What a figure draws, and the size it has in a page in inches; `rows` where each has a fixed height."""
+
+    draw: Callable[[Any], None]
+    label: str
+    width: float = 6.4
+    height: float = 3.6
+    left: float = 0.62
+    right: float = 0.15
+    bottom: float = 0.5
+    top: float = 0.2
+    rows: int = 0
+
+    def svg(self, name: str) -> str:
+        """The SVG text for a page; see `svg`."""
+        return svg(
+            self.draw,
+            name=name,
+            label=self.label,
+            width=self.width,
+            height=self.height,
+            left=self.left,
+            right=self.right,
+            bottom=self.bottom,
+            top=self.top,
+        )
 
 
 def svg(
@@ -131,3 +184,82 @@ def _tag(tag: str, prefix: str) -> str:
     tag = re.sub(r'\bid="([^"]*)"', rf'id="{prefix}-\1"', tag)
     tag = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", tag)
     return re.sub(r"'DejaVu Sans'[^;\"]*", _FONT, tag)
+
+
+def save(drawing: Drawing, path: Path, *, columns: int = 1, width: float | None = None) -> list[str]:
+    """Write a drawing as a file of a paper; the suffix says how: .pdf .svg .png (300 dpi).
+
+    Margins are what ticks, labels and legend need, so that nothing is cut off and the width is exact. Over
+    one column the legend stands below. The file has its fonts and no date: two calls give the same bytes.
+
+    Returns:
+        Letters that the font lacks, which are drawn as boxes.
+    """
+    if columns not in COLUMN_INCHES:
+        raise InputError(f"`columns={columns}` is neither 1 nor 2; a figure stands over one column or both")
+    if path.suffix not in SUFFIXES:
+        raise UnknownNameError("suffix of a figure", path.suffix or path.name, SUFFIXES)
+    import matplotlib
+
+    wide = COLUMN_INCHES[columns] if width is None else width
+    if not 1.5 <= wide <= 20:
+        raise InputError(f"`width={wide:g}` is not a width in inches that a figure can have, from 1.5 to 20")
+    metadata: dict[str, Any] = {
+        ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+        ".svg": {"Date": None, "Creator": None},
+        ".png": {"Software": None},
+    }[path.suffix]
+    with matplotlib.rc_context(_PAPER), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", message="Glyph .* missing")
+        figure = _fitted(drawing, wide, legend_below=wide < 5)
+        figure.set_facecolor("white" if path.suffix == ".png" else "none")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path, format=path.suffix[1:], dpi=PNG_DPI, metadata=metadata, facecolor="auto")
+        except OSError as e:
+            raise InputError(f"cannot write {path}: {e.strerror or e}") from e
+    codes = [re.search(r"Glyph (\d+)", str(w.message)) for w in told]
+    return sorted({chr(int(found[1])) for found in codes if found})
+
+
+def _fitted(drawing: Drawing, width: float, *, legend_below: bool) -> Any:
+    """The drawing in a figure of this width, with margins of the size that what stands in them has."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    inner = drawing.rows * ROW_INCHES * 72 if drawing.rows else 72 * min(width * 0.58, 3.1)
+    margins = [72 * v for v in (drawing.left, drawing.bottom, drawing.right, drawing.top)]
+    figure: Any = None
+    for _ in range(5):
+        left, bottom, right, top = margins
+        high = inner + bottom + top
+        figure = Figure(figsize=(width, high / 72), dpi=72)
+        canvas = FigureCanvasAgg(figure)
+        across = max(36.0, 72 * width - left - right)
+        axes = figure.add_axes((left / (72 * width), bottom / high, across / (72 * width), inner / high))
+        drawing.draw(axes)
+        renderer: Any = canvas.get_renderer()
+        below = _legend_below(figure, axes, renderer) if legend_below and axes.get_legend() else 0.0
+        box, whole = axes.get_window_extent(renderer), axes.get_tightbbox(renderer)
+        found = [box.x0 - whole.x0, box.y0 - whole.y0 + below, whole.x1 - box.x1, whole.y1 - box.y1]
+        needed = [max(0.0, v) + _PAD for v in found]
+        if all(abs(n - m) < 0.5 for n, m in zip(needed, margins, strict=True)):
+            break
+        margins = needed
+    return figure
+
+
+def _legend_below(figure: Any, axes: Any, renderer: Any) -> float:
+    """Move the legend to the lower edge, in as many columns as fit; its height."""
+    handles, labels = axes.get_legend_handles_labels()
+    axes.get_legend().remove()
+    for columns in range(min(4, len(labels)), 0, -1):
+        legend = figure.legend(
+            handles, labels, loc="lower center", ncols=columns, borderaxespad=0.1, labelspacing=0.3
+        )
+        size = legend.get_window_extent(renderer)
+        if size.width <= figure.bbox.width or columns == 1:
+            return float(size.height) + 3.0
+        legend.remove()
+    return 0.0

@@ -11,11 +11,8 @@ from typing import Any
 from ..._version import __version__
 from ...model.errors import InputError
 from ...run.result import Run
-from ..figures.curves import curve_figures
-from ..figures.figure import Figure, anchor, short
-from ..figures.heat_map import heat_map
-from ..figures.intervals import intervals_figure
-from ..figures.pareto import COSTS, pareto_figure
+from ..figures.figure import anchor, short
+from ..figures.plot import figures_of
 from ..runs.card import card_rows
 from ..runs.names import distinct_names
 from ..runs.sections import Section, sections
@@ -126,11 +123,7 @@ def _family(tables: Sequence[tuple[Section, Leaderboard]]) -> dict[str, Any]:
 
 
 def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
-    figures: list[Figure | None] = [intervals_figure(section)]
-    figures += [pareto_figure(section, cost) for cost in COSTS]
-    figures += curve_figures(section)
-    figures.insert(1, heat_map(section))
-    drawn = [f for f in figures if f is not None]
+    drawn = figures_of(section)
     return {
         "task": section.title,
         "anchor": anchor(section.title),

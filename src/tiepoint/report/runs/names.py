@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names of runs in a table: two different runs never share one."""
+"""Names of runs in a table: two different runs never share one. And how a paper calls what they name."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
+from ...model.errors import FormatError, InputError, UnknownNameError
 from ...store.manifest import Manifest
 from ...tasks import stored_task
 
@@ -178,3 +181,94 @@ def some(names: Sequence[str], shown: int = 4) -> str:
     'a, b and 1 more'
     """
     return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
+
+
+@dataclass(frozen=True)
+class Called:
+    """What methods, tasks, metrics and groups are called in tables and figures of a paper; see `read_names`.
+
+    >>> called = Called(methods={"sift": "SIFT"}, groups={"noise=hard": "Hard"})
+    >>> called.method("sift (matcher=mutual)", "sift"), called.group("noise=hard"), called.metric("map")
+    ('SIFT (matcher=mutual)', 'Hard', 'map')
+    """
+
+    methods: Mapping[str, str] = field(default_factory=dict)
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
+
+    def method(self, name: str, method: str = "") -> str:
+        """Of a run by its name in tables; what stands behind the name of its method stays."""
+        if name in self.methods or method not in self.methods:
+            return self.methods.get(name, name)
+        return self.methods[method] + name.removeprefix(method)
+
+    def task(self, name: str) -> str:
+        """Of a task, or of a section by its title."""
+        first, space, rest = name.partition(" ")
+        return self.tasks.get(name) or self.tasks.get(first, first) + space + rest
+
+    def metric(self, name: str) -> str:
+        """Of a metric."""
+        return self.metrics.get(name, name)
+
+    def group(self, name: str) -> str:
+        """Of a group: as it is called, or else the values of its keys, ``hard`` for ``noise=hard``."""
+        values = [self.groups.get(p, _KINDS.get(p, p.rpartition("=")[2])) for p in name.split(",")]
+        return self.groups.get(name) or " ".join(reversed(values))
+
+    def checked(self, runs: Sequence[Named]) -> Called:
+        """Itself, where it gives no name to two different methods of these runs."""
+        taken: dict[str, str] = {}
+        for method in sorted({r.method for r in runs}):
+            other = taken.setdefault(self.method(method), method)
+            if other != method:
+                raise InputError(
+                    f"{other} and {method} are both called {self.method(method)!r}; name one anew"
+                )
+        return self
+
+
+_KINDS = {"kind=i": "illumination", "kind=v": "viewpoint"}
+
+
+def read_names(path: Path) -> Called:
+    """Display names from a YAML file: sections methods, tasks, metrics, groups of lines ``name: shown``."""
+    import yaml
+
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror or e}") from e
+    except (yaml.YAMLError, UnicodeDecodeError) as e:
+        mark = getattr(e, "problem_mark", None)
+        line = None if mark is None else mark.line + 1
+        raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}", line=line) from e
+    return parse_names({} if found is None else found, str(path))
+
+
+def parse_names(found: Any, where: str = "names") -> Called:
+    """Display names from plain values.
+
+    >>> parse_names({"methods": {"sift": "SIFT"}, "metrics": {"map": "mAP"}}).metric("map")
+    'mAP'
+    """
+    parts = tuple(Called.__dataclass_fields__)
+    if not isinstance(found, Mapping) or not all(isinstance(v, Mapping) for v in found.values()):
+        raise InputError(
+            f"{where}: expected the sections {', '.join(parts)}, each with lines `name: shown name`"
+        )
+    for part in found:
+        if part not in parts:
+            raise UnknownNameError(f"section of {where}", str(part), parts)
+    for part, names in found.items():
+        _plain(f"{where}, {part}", names.items())
+    return Called(**{part: {str(k): str(v) for k, v in names.items()} for part, names in found.items()})
+
+
+def _plain(where: str, names: Iterable[tuple[Any, Any]]) -> None:
+    for name, text in names:
+        if not isinstance(text, str | int | float) or isinstance(text, bool) or not str(text).strip():
+            raise InputError(
+                f"{where}: {name!r} is called {text!r}; write a text, in quotes where YAML needs them"
+            )

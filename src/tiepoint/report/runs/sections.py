@@ -14,7 +14,7 @@ from ...model.records import Records
 from ...run.result import Run, Tables
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
-from .names import distinct_names
+from .names import Called, distinct_names
 from .stored import records_of, tables_of
 
 CANARIES = frozenset({"constant", "random", "oracle"})
@@ -61,7 +61,8 @@ class Section:
 
     `dataset` names the data where the report has runs of the task on several. `looks` numbers the methods of
     the whole report, so that one keeps its colour from figure to figure. A section that is `more` has the
-    protocol of runs that the first section of the task and the dataset leaves out.
+    protocol of runs that the first section of the task and the dataset leaves out. `called` has the names
+    that methods and metrics are shown with in figures.
     """
 
     task: str
@@ -72,6 +73,7 @@ class Section:
     looks: Mapping[str, int] = field(default_factory=dict)
     more: bool = False
     dataset: str = ""
+    called: Called = field(default_factory=Called)
 
     @property
     def title(self) -> str:
@@ -82,7 +84,8 @@ class Section:
     @cached_property
     def names(self) -> dict[str, str]:
         """Name of each run by its id: the method, with what differs where a method ran twice."""
-        return dict(zip((r.id for r in self.runs), distinct_names(self.runs), strict=True))
+        names = zip(self.runs, distinct_names(self.runs), strict=True)
+        return {r.id: self.called.method(name, r.method) for r, name in names}
 
     @cached_property
     def methods(self) -> tuple[Run, ...]:
@@ -158,7 +161,7 @@ class Section:
         return next((r for r in self.runs if canary_of(r) == "oracle"), None)
 
 
-def sections(runs: Sequence[Run], protocol: str = "exact") -> list[Section]:
+def sections(runs: Sequence[Run], protocol: str = "exact", called: Called | None = None) -> list[Section]:
     """One section a task and dataset, in alphabetical order, and another for runs without its protocol.
 
     Runs without the wanted protocol (imported results) take the one most of them have; all runs of the task
@@ -168,6 +171,7 @@ def sections(runs: Sequence[Run], protocol: str = "exact") -> list[Section]:
     for task in sorted({r.task for r in runs}):
         for dataset, members in _by_dataset([r for r in runs if r.task == task and r.stored.scores]).items():
             found += _of_dataset(task, dataset, members, protocol)
+    found = found if called is None else [replace(s, called=called) for s in found]
     names = dict.fromkeys(n for s in found for r in s.methods for n in [s.names[r.id]])
     looks = {name: i for i, name in enumerate(names)}
     return [replace(s, looks=looks) for s in found]

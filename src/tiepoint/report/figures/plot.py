@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every figure of the report by its kind, for a page and for a paper; and the figures of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...model.errors import InputError, UnknownNameError
+from ...run.result import Run
+from ..compare.result import Comparison
+from ..runs.names import Called, parse_names, read_names, some
+from ..runs.sections import Section, sections
+from .curves import curve_figures
+from .figure import Figure
+from .heat_map import heat_map
+from .intervals import comparison_scores, differences_figure, intervals_figure
+from .pareto import COSTS, pareto_figure
+
+KINDS: dict[str, Callable[[Section], Figure | None]] = {
+    "scores": intervals_figure,
+    "scenes": heat_map,
+    "time": lambda section: pareto_figure(section, COSTS[0]),
+    "bytes": lambda section: pareto_figure(section, COSTS[1]),
+}
+"""Figures that a section has at most one of; its curves come beside them, under their own names."""
+
+OF_COMPARISONS: dict[str, Callable[[Comparison, Called], Figure]] = {
+    "differences": differences_figure,
+    "scores": comparison_scores,
+}
+
+
+def figures_of(section: Section) -> list[Figure]:
+    """All figures of a section, in the order of the report."""
+    made = [make(section) for make in KINDS.values()]
+    return [f for f in [*made, *curve_figures(section)] if f is not None]
+
+
+def plot(
+    kind: str,
+    of: Run | Sequence[Run] | Comparison,
+    *,
+    task: str | None = None,
+    protocol: str | None = None,
+    group: str | None = None,
+    names: Called | Mapping[str, Any] | str | Path | None = None,
+    out: str | Path | None = None,
+    columns: int = 1,
+    width: float | None = None,
+) -> Figure:
+    """One figure of runs, as the report has it, or of a comparison.
+
+    Args:
+        kind: ``scores``, ``scenes``, ``time``, ``bytes`` or the name of a curve (``pr``, ``roc``,
+            ``success-at-k`` …); of a comparison ``differences`` or ``scores``. One that is not there is an
+            error that lists those that are.
+        of: A run, runs, or a comparison.
+        task: Task of the runs; needed where several have the figure.
+        protocol: Protocol of the scores; `exact`, or what the runs have, if nothing is said.
+        group: Group of a curve that there is of several, e.g. ``negatives=inter``.
+        names: Display names: a YAML file or its values; see `read_names`.
+        out: File to write it to: .pdf, .svg, .png, or .csv for its data.
+        columns: Width of that file: over one column of a paper or over both.
+        width: Width in inches instead.
+
+    Returns:
+        The figure: ``.save(path)``, ``.svg``, ``.csv``, ``.title``, ``.caption``.
+    """
+    called = display_names(names)
+    if isinstance(of, Comparison):
+        if kind not in OF_COMPARISONS:
+            raise UnknownNameError("figure of a comparison", kind, OF_COMPARISONS)
+        found = OF_COMPARISONS[kind](of, called)
+    else:
+        runs = [of] if isinstance(of, Run) else list(of)
+        found = _chosen(kind, chosen_sections(runs, task, protocol, called), group)
+    if out is not None:
+        found.save(out, columns=columns, width=width)
+    return found
+
+
+def display_names(names: Called | Mapping[str, Any] | str | Path | None) -> Called:
+    """Display names in any form they are given in."""
+    if names is None or isinstance(names, Called):
+        return names or Called()
+    return parse_names(names) if isinstance(names, Mapping) else read_names(Path(names))
+
+
+def chosen_sections(
+    runs: Sequence[Run], task: str | None, protocol: str | None, called: Called
+) -> list[Section]:
+    """The sections of a report of these runs, of one task and protocol where they are named."""
+    if not runs:
+        raise InputError("there are no finished runs to draw; run a method on a task first")
+    found = sections(runs, protocol or "exact", called.checked(runs))
+    if task is not None:
+        if task not in {s.task for s in found}:
+            raise UnknownNameError("task with runs in the store", task, {s.task for s in found})
+        found = [s for s in found if s.task == task]
+    if protocol is not None:
+        if protocol not in (known := {s.protocol for s in found}):
+            raise UnknownNameError("protocol of these runs", protocol, known)
+        found = [s for s in found if s.protocol == protocol]
+    return found
+
+
+def _chosen(kind: str, found: Sequence[Section], group: str | None) -> Figure:
+    by_section = [(s, own) for s in found if (own := _of_kind(s, kind))]
+    if not by_section:
+        known = {f.kind for s in found for f in figures_of(s)}
+        if kind in known or kind in KINDS:
+            where, there = some([s.title for s in found]), some(sorted(known), 20)
+            raise InputError(f"there is no figure {kind!r} of {where}: {_why_not(kind)}; there are {there}")
+        raise UnknownNameError("kind of figure", kind, known)
+    if len(by_section) > 1:
+        titles = ", ".join(s.title for s, _ in by_section)
+        raise InputError(f"{len(by_section)} tasks have a figure {kind!r}: {titles}; choose one with `task`")
+    section, own = by_section[0]
+    if kind in KINDS and group not in (None, own[0].group):
+        raise InputError(
+            f"`group` has no effect on {kind!r}, which shows the headline score of {section.title}"
+        )
+    by_group = {f.group: f for f in own}
+    wanted = group or (next(iter(by_group)) if len(by_group) == 1 else "all")
+    if wanted not in by_group:
+        if group is None:
+            raise InputError(
+                f"{kind!r} is there for several groups; choose one with `group`: {', '.join(by_group)}"
+            )
+        raise UnknownNameError(f"group of {kind}", group, by_group)
+    return by_group[wanted]
+
+
+def _of_kind(section: Section, kind: str) -> list[Figure]:
+    made = [KINDS[kind](section)] if kind in KINDS else curve_figures(section)
+    return [f for f in made if f is not None and f.kind == kind]
+
+
+def _why_not(kind: str) -> str:
+    if kind in ("time", "bytes"):
+        return "it takes three methods with a measured cost"
+    return "no method has values for it"
