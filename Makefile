@@ -17,7 +17,7 @@ $(VENV)/.demo: $(VENV)/.made pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.demo pyproject.toml
-	$(BIN)/pip install --quiet -e ".[demo,pose,hdf5,onnx,postgres,cluster,dev]"
+	$(BIN)/pip install --quiet -e ".[demo,pose,hdf5,onnx,postgres,cluster,serve,dev]"
 	$(if $(TORCH),$(BIN)/pip install --quiet "$(TORCH)" && $(BIN)/pip install --quiet -e ".[learned]")
 	touch $@
 

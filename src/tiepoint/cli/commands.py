@@ -19,6 +19,7 @@ from . import (
     report_cmd,
     run_cmd,
     score_cmd,
+    serve_cmd,
     show_cmd,
     sql_cmd,
     store_cmd,
@@ -36,6 +37,7 @@ def mount(app: typer.Typer) -> None:
     app.command("compare")(compare_cmd.compare)
     app.command("report")(report_cmd.report)
     app.command("plot")(plot_cmd.plot)
+    app.command("serve")(serve_cmd.serve)
     app.command("list")(list_cmd.list_things)
     app.command("show")(show_cmd.show)
     app.command("import")(import_cmd.import_results)

@@ -39,6 +39,7 @@ def run_config(
     from ..run.experiment.config import read_experiment
     from ..run.experiment.plan import plan
     from ..run.experiment.run import run_experiment, store_of
+    from ..store.live import announced
 
     experiment = read_experiment(config, {k: v for k, v in performance.items() if v is not None})
     if dry_run:
@@ -47,7 +48,13 @@ def run_config(
     live = not as_json and sys.stdout.isatty()
     where = store_of(experiment, config, store)
     bars = progress_bars(not as_json and not live)
-    with writing(where) as opened, bars as progress, resumable():
+    what = f"experiment {config.name}"
+    with (
+        writing(where) as opened,
+        bars as drawn,
+        announced(opened.root, what, drawn) as progress,
+        resumable(),
+    ):
         if live:
             _live(experiment, opened, outcomes, cluster)
         else:

@@ -90,6 +90,7 @@ def run(
     from ..run.foreign_results import FORMS, has_result_files, refuse_options_of_writing
     from ..run.machine import cores
     from ..run.prepare import Request, prepare_all
+    from ..store.live import announced
     from ..store.store import store_root
 
     if cluster is not None:
@@ -138,7 +139,13 @@ def run(
     if dry_run:
         print_plan(_plan(prepare_all(requests, store_root(store), check=check)), json_)
         return 0
-    with writing(store) as opened, progress_bars(not json_) as progress, resumable():
+    what = f"{', '.join(methods)} on {', '.join(names)}"
+    with (
+        writing(store) as opened,
+        progress_bars(not json_) as bars,
+        announced(opened.root, what, bars) as progress,
+        resumable(),
+    ):
         prepared = prepare_all(requests, opened.root, progress, check=check)
         with Shared(opened.root, cluster, tell) as shared:
             shared.submit(prepared, opened, progress)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The application: which URL is which page, and what a visitor reads when there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from ..model.errors import InputError, TiepointError
+from . import events, home, run_card, saved, task, two
+from .library import Library
+from .pages import page, static
+from .security import COOKIE, Door, Guard, form_token
+
+View = Callable[[Library, Request], Any]
+
+
+def application(library: Library, door: Door | None = None) -> Starlette:
+    """The pages of a store as an ASGI application.
+
+    Args:
+        library: The open store.
+        door: Who is let in; by default whoever reaches the loopback address by its name.
+    """
+    door = door or Door()
+
+    def bound(view: View) -> Callable[[Request], Response]:
+        return lambda request: view(library, request)
+
+    async def events_(request: Request) -> Response:
+        return events.stream(library, request)
+
+    async def login(request: Request) -> Response:
+        return await _login(door, request)
+
+    routes = [
+        Route("/", bound(home.home)),
+        Route("/runs", bound(home.runs)),
+        Route("/task/{name:path}", bound(task.task)),
+        Route("/figure/{kind}/{name:path}", bound(task.figure)),
+        Route("/two/{first}/{second}", bound(two.two)),
+        Route("/run/{id}", bound(run_card.card)),
+        Route("/run/{id}/{file}", bound(run_card.download)),
+        Route("/events", events_),
+        Route("/save", saved.endpoint),
+        Route("/login", login, methods=["GET", "POST"]),
+        Route("/static/{name}", static),
+    ]
+    handlers: dict[Any, Any] = {HTTPException: _failed, InputError: _wrong, TiepointError: _wrong}
+    return Starlette(routes=routes, exception_handlers=handlers, middleware=[Middleware(Guard, door=door)])
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    words = error.detail if isinstance(error, HTTPException) else "something went wrong"
+    return page(request, "problem.html", status, title=f"{status}", words=words)
+
+
+async def _wrong(request: Request, error: Exception) -> Response:
+    words = error.brief if isinstance(error, TiepointError) else str(error)
+    return page(request, "problem.html", 400, title="400", words=words)
+
+
+async def _login(door: Door, request: Request) -> Response:
+    if door.token is None:
+        return RedirectResponse("/", 303)
+    if request.method != "POST":
+        return page(request, "login.html", wrong=False)
+    given = await form_token(request)
+    if given is None or not door.knows(given):
+        return page(request, "login.html", 403, wrong=True)
+    answer = RedirectResponse("/", 303)
+    answer.set_cookie(COOKIE, door.ticket, httponly=True, samesite="strict", path="/")
+    return answer

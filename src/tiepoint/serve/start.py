@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Starting the server: the store, the cache folder, the door, and uvicorn."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..model.errors import InputError
+from ..store.store import Store
+from .security import Door
+
+PORT = 8765
+
+
+def cache_folder() -> Path:
+    """Where sort orders and pictures are kept: ``$TIEPOINT_CACHE``, or the user's cache folder."""
+    given = os.environ.get("TIEPOINT_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tiepoint"
+
+
+def serve(
+    store: Store,
+    *,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    token: str | None = None,
+    data: Sequence[Path] = (),
+    said: Callable[[str], None] = print,
+) -> None:
+    """Serve the pages of a store until the process is interrupted.
+
+    Raises:
+        InputError: The extra is not installed, others reach the host and there is no token, a folder of
+            `data` is not there, or the port is taken.
+    """
+    door = Door(host, token)
+    for folder in data:
+        if not folder.exists():
+            raise InputError(f"there is no {folder}; `data` names folders to look for datasets in")
+    try:
+        import uvicorn
+
+        from .app import application
+    except ModuleNotFoundError as e:
+        raise InputError(f"serving pages needs the package {e.name!r}: pip install 'tiepoint[serve]'") from e
+    from .library import Library
+
+    library = Library(store, data=data, cache=cache_folder())
+    library.shelf()
+    listening = _listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    said(f"the store {store.where} is at http://{shown}:{listening.getsockname()[1]}/ (Ctrl-C ends)")
+    config = uvicorn.Config(
+        application(library, door), log_level="warning", access_log=False, server_header=False,
+        timeout_graceful_shutdown=2, proxy_headers=False, lifespan="off",
+    )  # fmt: skip
+    with listening:
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(kind, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except (OSError, OverflowError) as e:
+        made.close()
+        why = getattr(e, "strerror", None) or e
+        raise InputError(f"cannot listen on {host}, port {port}: {why}; choose another `port`") from e
+    made.listen(128)
+    return made

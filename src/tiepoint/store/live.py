@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is running now: one small file a process beside the files of a store, replaced as the work goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FOLDER = "running"
+EVERY_S = 0.4
+"""Seconds between two states of a process that are written."""
+SILENT_S = 600.0
+"""Seconds after which a process of another machine, which cannot be looked up, is taken for dead."""
+MOST_BYTES = 64_000
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Working:
+    """A process at work: what it does, the stages under way as (name, done, total), and since when."""
+
+    pid: int
+    host: str
+    what: str
+    stages: tuple[tuple[str, int, int], ...]
+    since: float
+    updated: float
+
+
+@contextlib.contextmanager
+def announced(root: Path, what: str, progress: Progress | None = None) -> Iterator[Progress]:
+    """A progress function that also keeps the file of this process; the file is gone at the end.
+
+    A file that cannot be written is not: it only tells others, and no run depends on it.
+    """
+    path = root / FOLDER / f"{os.getpid()}-{started_at(os.getpid()) or 0}.json"
+    stages: dict[str, tuple[int, int]] = {}
+    since, written = time.time(), 0.0
+
+    def update(stage: str, done: int, total: int) -> None:
+        nonlocal written
+        if progress is not None:
+            progress(stage, done, total)
+        stages[stage] = (done, total)
+        now = time.monotonic()
+        if now - written >= EVERY_S:
+            written = now
+            for name in [n for n, (d, t) in stages.items() if d >= t and n != stage]:
+                del stages[name]
+            _write(path, what, stages, since)
+
+    try:
+        _write(path, what, stages, since)
+        yield update
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _write(path: Path, what: str, stages: dict[str, tuple[int, int]], since: float) -> None:
+    plain = {
+        "pid": os.getpid(),
+        "started": started_at(os.getpid()),
+        "host": _host(),
+        "what": what[:2000],
+        "stages": [[name[:200], done, total] for name, (done, total) in list(stages.items())[-20:]],
+        "since": since,
+        "updated": time.time(),
+    }
+    temporary = path.with_suffix(".tmp")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps(plain))
+        os.replace(temporary, path)
+
+
+def running(root: Path) -> list[Working]:
+    """The processes at work on a store, longest first; files of dead ones and damaged files are passed over.
+
+    A process of this machine lives if its id is in use since the time that its file says; one of another
+    machine if its file was written in the last ten minutes.
+    """
+    found = []
+    with contextlib.suppress(OSError):
+        for path in sorted((root / FOLDER).glob("*.json")):
+            one = _read(path)
+            if one is not None:
+                found.append(one)
+    return sorted(found, key=lambda w: (w.since, w.pid))
+
+
+def _read(path: Path) -> Working | None:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            return None
+        plain: dict[str, Any] = json.loads(path.read_text())
+        stages = tuple((str(n), int(d), int(t)) for n, d, t in plain["stages"])
+        made = Working(
+            int(plain["pid"]), str(plain["host"]), str(plain["what"]), stages, float(plain["since"]),
+            float(plain["updated"]),
+        )  # fmt: skip
+        started = plain["started"]
+    except (OSError, ValueError, TypeError, KeyError, OverflowError):
+        return None
+    if made.host != _host():
+        return made if time.time() - made.updated < SILENT_S else None
+    return made if started_at(made.pid) == started and _alive(made.pid) else None
+
+
+def _host() -> str:
+    """This machine and its numbering of processes, which differs between containers."""
+    with contextlib.suppress(OSError):
+        return f"{platform.node()}:{os.stat('/proc/self/ns/pid').st_ino}"
+    return platform.node()
+
+
+def _alive(pid: int) -> bool:
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def started_at(pid: int) -> int | None:
+    """When a process started, in ticks since the machine did; None where the system does not tell.
+
+    >>> started_at(os.getpid()) == started_at(os.getpid())
+    True
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+        return int(text.rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
