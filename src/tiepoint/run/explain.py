@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..model.errors import InputError
 from ..model.records import Records
@@ -89,7 +90,9 @@ def reopened(run: StoredRun, root: Path) -> Reopened:
             f"the dataset of run {run.id} is not at {known.dataset.path} any more; {_again(run)}"
         )
     data, protocols = Path(known.dataset.path), known.protocols
-    request = Request(known.method.spec, known.task, data, protocols, known.options)
+    request = Request(
+        known.method.spec, known.task, data, protocols, known.options, _asked_for(known.method.config)
+    )
     prepared = prepare(request, root)
     if prepared.opened.data_hash != known.dataset.hash:
         images = [i.name for item in prepared.opened.items for i in item.images]
@@ -99,6 +102,17 @@ def reopened(run: StoredRun, root: Path) -> Reopened:
     method, _ = prepared.fitted(root)
     caches = FeatureCache(root / "features"), RecordStore(root / "records")
     return Reopened(run, Context(prepared.task, prepared.opened, method, *caches))
+
+
+def _asked_for(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a method was asked for besides its spec, as the config of its innermost part says.
+
+    >>> _asked_for({"base": {"method": "patches/sift", "on_bad": "miss"}, "transform": "rootsift"})
+    {'on_bad': 'miss'}
+    """
+    while "base" in config:
+        config = config["base"]
+    return {name: config[name] for name in ("on_bad", "device") if name in config}
 
 
 def _again(run: StoredRun) -> str:

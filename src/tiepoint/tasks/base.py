@@ -14,7 +14,7 @@ from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.scores import Score
 from ..model.units import Arrays, Features, Item, Unit
-from .cases import Answered, Cases
+from .cases import Answered, Cases, DenseCase
 from .info import Column, MetricInfo, TaskInfo
 from .matched import MatchedPair
 from .options import TaskOptions
@@ -113,12 +113,19 @@ class OpenTask:
         """The matches of such a pair beside its truth."""
         raise NotImplementedError
 
-    def answered(self, scene: str, key: str, features: Features) -> Answered | None:
-        """The query that a key of `Task.cases` names, made again; None where cases are no queries."""
+    def answered(self, scene: str, key: str, features: Features | None) -> Answered | None:
+        """The query that a key of `Task.cases` names, made again; None where cases are no queries.
+
+        Without features it names the pictures of the query and its right answers alone.
+        """
+        return None
+
+    def carried(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
+        """The dense pair that a key of `Task.cases` names, made again; None where cases are no such pairs."""
         return None
 
     def pair_of_case(self, scene: str, key: str) -> str | None:
-        """The pair of images that a key of `Task.cases` names, for `matched` or `read`; None for queries."""
+        """The pair of images that a key of `Task.cases` names, for `matched`; None where there is none."""
         return None
 
 

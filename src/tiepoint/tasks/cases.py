@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,3 +92,99 @@ class Answered:
     right: Sequence[Answer]
     score: float | None = None
     note: str = ""
+
+
+@dataclass(frozen=True)
+class DenseCase:
+    """A flow from one image onto another made again, both images (h, w, 3) at the scale the flow counts in.
+
+    `flow` (h, w, 2) lives on `source`, None where the method gave none or is not asked; `truth` likewise.
+    `points` and `true_points` (q, 2) are keypoints of the source and where they belong in the target, `found`
+    where the flow takes them.
+    """
+
+    source: NDArray[np.uint8]
+    target: NDArray[np.uint8]
+    flow: NDArray[Any] | None
+    truth: NDArray[Any] | None = None
+    points: Floats | None = None
+    true_points: Floats | None = None
+    found: Floats | None = None
+
+
+def pair_cases(shares: Iterable[tuple[str, float]], words: Callable[[str], str] = str) -> Cases:
+    """Cases of pairs by their names, each with its share right; of a name that comes twice the mean.
+
+    >>> cases = pair_cases([("b", 1.0), ("a", 0.25), ("b", 0.0)])
+    >>> cases.keys.tolist(), cases.score.tolist()
+    (['a', 'b'], [0.25, 0.5])
+    """
+    names, values = zip(*shares, strict=True) if (shares := list(shares)) else ((), ())
+    keys, of = np.unique(np.array(names, np.str_), return_inverse=True)
+    known = np.array(values, np.float64)
+    return Cases(keys, np.bincount(of, weights=known, minlength=len(keys)) / np.bincount(of), None, words)
+
+
+def ratio_of(d1: NDArray[Any], d2: NDArray[Any], *, squared: bool) -> Floats:
+    """First over second distance, (n,); 1 where both are 0, NaN where there is no second one.
+
+    >>> ratio_of(np.array([1.0, 0.0, 2.0]), np.array([4.0, 0.0, np.inf]), squared=True).tolist()
+    [0.5, 1.0, nan]
+    """
+    one, two = np.asarray(d1, np.float64).ravel(), np.asarray(d2, np.float64).ravel()
+    found = np.full(len(one), np.nan)
+    known = np.isfinite(one) & np.isfinite(two)
+    found[known] = 1.0
+    np.divide(one, two, out=found, where=known & (two > 0))
+    return np.sqrt(found) if squared else found
+
+
+def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Floats:
+    """Share of `others` (m,) on the right side of each of `own` (n,); half of those at the same distance.
+
+    Same patches should lie nearer than different ones (`nearer`), different ones farther. An infinite
+    distance, which is a failed descriptor, is wrong for the same and right for different ones.
+
+    >>> side_shares(np.array([1.0, 3.0, np.inf]), np.array([1.0, 2.0]), nearer=True).tolist()
+    [0.75, 0.0, 0.0]
+    """
+    ascending, values = np.sort(np.asarray(others, np.float64)), np.asarray(own, np.float64)
+    low, high = (np.searchsorted(ascending, values, side) for side in ("left", "right"))
+    below = (low + high) / (2.0 * max(len(ascending), 1))
+    return np.where(np.isinf(values), 0.0, 1.0 - below) if nearer else np.where(np.isinf(values), 1.0, below)
+
+
+def ranked(
+    values: NDArray[Any],
+    right: Sequence[int],
+    picture: Callable[[int], str],
+    *,
+    squared: bool,
+    most: int = 5,
+) -> tuple[tuple[Answer, ...], tuple[Answer, ...]]:
+    """The nearest candidates of a query, at most `most`, and the right ones, each with rank and distance.
+
+    `values` (m,) decide the order (squared l2, else the distance itself) and are infinite where a descriptor
+    failed. Equally near ones are listed by their number and share the mean of their ranks.
+
+    >>> near, rights = ranked(np.array([4.0, 1.0, 1.0]), [0], "p#{}".format, squared=True, most=1)
+    >>> near[0].picture, near[0].rank, rights[0].rank, rights[0].distance
+    ('p#1', 1.5, 3.0, 2.0)
+    """
+    table = np.asarray(values, np.float64)
+    wanted = frozenset(right)
+    few = np.argpartition(table, most)[:most] if len(table) > most else np.arange(len(table))
+    at = table[few].max(initial=-np.inf)
+    first = np.flatnonzero(table <= at)
+    first = first[np.argsort(table[first], kind="stable")][:most]
+
+    def answer(row: int) -> Answer:
+        value = table[row]
+        if not np.isfinite(value):
+            return Answer(picture(row), None, None, row in wanted)
+        rank = np.count_nonzero(table < value) + (np.count_nonzero(table == value) + 1) / 2
+        distance = float(np.sqrt(value) if squared else value)
+        return Answer(picture(row), float(rank), distance, row in wanted)
+
+    chosen = tuple(answer(int(row)) for row in first if np.isfinite(table[row]))
+    return chosen, tuple(answer(int(row)) for row in right)

@@ -31,6 +31,8 @@ class MatchedPair:
     measure: str = ""
     F: Floats | None = None
     H: Floats | None = None
+    confidence: Floats | None = None
+    """(n,), larger where the method is surer; 1 - d1/d2 of descriptors."""
 
     def __len__(self) -> int:
         return len(self.points0)

@@ -3,39 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...model.errors import InputError, TiepointError
+from ...run.explain import Reopened, reopened
 from ...run.result import Run
 from ...tasks.base import OpenTask
-from ...tasks.cases import Answered
+from ...tasks.cases import Answered, Cases
 from ...tasks.matched import MatchedPair
+from ..page.gallery import crop
+from .dense import DenseView, dense_view
+from .orders import cases_of
 
 Image = NDArray[np.uint8]
 Kind = Literal["query", "pair", "dense", "unknown"]
-
-
-@dataclass(frozen=True)
-class DenseView:
-    """A flow of image 1 onto image 2, all pictures (h, w, 3) of one size.
-
-    `flow` is in colour, `warped` is image 2 pulled back onto image 1, `error` and `true_flow` are None where
-    there is no truth. `flows` (h, w, 2) and `errors_px` (h, w) are the numbers behind them, NaN if unknown.
-    """
-
-    flow: Image
-    warped: Image | None
-    error: Image | None
-    true_flow: Image | None
-    flows: NDArray[np.float64]
-    errors_px: NDArray[np.float64] | None
-    longest_px: float
-    """What is white in the error map."""
+Made = TypeVar("Made")
+OPEN = 16
+"""Runs that stay open, with their datasets, for the next case."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +48,7 @@ class CaseDetail:
 
     `query` and `right` are references to pictures (``SEQUENCE/IMAGE#INDEX``, ``SCENE/IMAGE@x,y``) that
     `picture` reads; `images` are both images of a pair. `missing` says why pictures are not at hand: the
-    dataset is gone, moved or changed.
+    dataset is gone, was moved or has changed.
     """
 
     task: str
@@ -76,7 +67,8 @@ class CaseDetail:
 def detail(runs: Sequence[Run], scene: str, key: str, *, data: Path | None = None) -> CaseDetail | None:
     """One case of runs of one task, made again; None where no run has such a case.
 
-    Nothing raises for what is not at hand: `missing` of the case or of a method says it.
+    Nothing raises for what is not at hand: `missing` of the case or of a method says it. Datasets stay open
+    for the next case.
 
     Args:
         runs: Of one task and one dataset.
@@ -84,9 +76,158 @@ def detail(runs: Sequence[Run], scene: str, key: str, *, data: Path | None = Non
         key: Of `Cases`, as text.
         data: Where the dataset lies now, if it was moved.
     """
-    raise NotImplementedError
+    found = [cases_of(run, scene) for run in runs]
+    rows = [None if c is None else c.find(key) for c in found]
+    known = [c for c, row in zip(found, rows, strict=True) if c is not None and row is not None]
+    if not known:
+        return None
+    opened, missing = _first_opened(runs, data)
+    asked = None
+    images: tuple[Image, Image] | None = None
+    kind: Kind = "unknown"
+    if opened is not None:
+        kind, asked, images, missing = _asked(opened, scene, key)
+    views = tuple(
+        _view(run, _numbers(cases, row), scene, key, kind, data)
+        for run, cases, row in zip(runs, found, rows, strict=True)
+    )
+    return CaseDetail(
+        runs[0].task,
+        scene,
+        key,
+        known[0].words(key),
+        kind,
+        views,
+        "" if asked is None else asked.query,
+        () if asked is None else tuple(a.picture for a in asked.right),
+        images or _matched_images(views),
+        opened,
+        missing,
+    )
 
 
-def picture(case: CaseDetail, reference: str) -> Image | None:
-    """The patch, or the part of an image, that a reference names; None where the dataset is not at hand."""
-    raise NotImplementedError
+def picture(case: CaseDetail, reference: str, *, side: int = 65) -> Image | None:
+    """The patch, or the square of `side` pixels of an image, that a reference names.
+
+    None where the dataset is not at hand, or has no such item.
+    """
+    if case.opened is None:
+        return None
+    item, _, place = reference.replace("@", "#").partition("#")
+    opened = case.opened
+    image, _ = _tried(lambda: np.asarray(opened.read(item)))
+    if image is None or not place:
+        return image
+    if "," in place:
+        x, y = (round(float(v)) for v in place.split(","))
+        return crop(image, x, y, side)
+    return image[int(place)] if int(place) < len(image) else None
+
+
+def opened_run(run: Run, data: Path | None = None) -> Reopened:
+    """A run with its dataset and method at hand; the last ones stay open.
+
+    Raises:
+        InputError: The run is of no store, or its method or dataset is gone; the message says what to do.
+    """
+    if run.root is None:
+        raise InputError(f"run {run.id} is of no store, so that its features cannot be found")
+    return _reopened(run.root, run.id, data, _Kept(run))
+
+
+class _Kept:
+    """Carries a run past the cache, which goes by store, id and place of the data."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Kept)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@lru_cache(maxsize=OPEN)
+def _reopened(root: Path, run_id: str, data: Path | None, kept: _Kept) -> Reopened:
+    stored = kept.run.stored
+    if data is not None:
+        dataset = stored.manifest.dataset.model_copy(update={"path": str(data)})
+        stored = replace(stored, manifest=stored.manifest.model_copy(update={"dataset": dataset}))
+    return reopened(stored, root)
+
+
+def _tried(make: Callable[[], Made]) -> tuple[Made | None, str]:
+    """What is made, or None and why it cannot be."""
+    try:
+        return make(), ""
+    except (TiepointError, OSError) as error:
+        return None, str(error)
+
+
+def _first_opened(runs: Sequence[Run], data: Path | None) -> tuple[OpenTask | None, str]:
+    """The open task of the first run that can be opened, or why none can."""
+    said = ""
+    for run in runs:
+        again, why = _tried(partial(opened_run, run, data))
+        if again is not None:
+            return again.context.opened, ""
+        said = said or why
+    return None, said
+
+
+def _asked(
+    opened: OpenTask, scene: str, key: str
+) -> tuple[Kind, Answered | None, tuple[Image, Image] | None, str]:
+    """What a case is, its pictures, and why these are missing."""
+    asked, why = _tried(lambda: opened.answered(scene, key, None))
+    if asked is not None or why:
+        return "query", asked, None, why
+    dense, why = _tried(lambda: opened.carried(scene, key, None))
+    if dense is not None or why:
+        return "dense", None, None if dense is None else (dense.source, dense.target), why
+    return "unknown" if opened.pair_of_case(scene, key) is None else "pair", None, None, ""
+
+
+def _view(
+    run: Run,
+    numbers: tuple[float | None, float | None] | None,
+    scene: str,
+    key: str,
+    kind: Kind,
+    data: Path | None,
+) -> MethodView:
+    """What one run has of a case."""
+    if numbers is None:
+        return MethodView(run, None, None, missing=f"run {run.id} has no such case")
+    view = MethodView(run, *numbers)
+    made, why = _tried(lambda: _made(view, opened_run(run, data), scene, key, kind))
+    return replace(view, missing=why) if made is None else made
+
+
+def _made(view: MethodView, again: Reopened, scene: str, key: str, kind: Kind) -> MethodView:
+    opened, features = again.context.opened, again.features
+    if kind == "query":
+        return replace(view, answered=opened.answered(scene, key, features))
+    if kind == "dense":
+        found = opened.carried(scene, key, features)
+        dense = None if found is None else dense_view(found)
+        return replace(view, dense=dense, missing="" if dense else "the method gave no flow for this pair")
+    pair = opened.pair_of_case(scene, key)
+    return view if pair is None else replace(view, matched=opened.matched(pair, features))
+
+
+def _numbers(cases: Cases | None, row: int | None) -> tuple[float | None, float | None] | None:
+    if cases is None or row is None:
+        return None
+    sure = np.nan if cases.confidence is None else cases.confidence[row]
+    score = cases.score[row]
+    return None if np.isnan(score) else float(score), None if np.isnan(sure) else float(sure)
+
+
+def _matched_images(views: Sequence[MethodView]) -> tuple[Image, Image] | None:
+    for view in views:
+        if view.matched is not None:
+            one, two = view.matched.images
+            return None if one is None or two is None else (one, two)
+    return None

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,12 +104,11 @@ class DenseFlow(PairTask):
         """Scores of one group of records."""
         return flow_scores(records, parts)
 
-    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Accuracy of each directed pair under the headline threshold, for the report's gallery."""
-        for r in usable(records)[0]:
-            k = r.meta["labels"].index({"threshold_px": HEADLINE_PX})
-            if r["valid"][0]:
-                yield str(r.meta["pair"]).rpartition(":")[0], float(r["correct"][0][k] / r["valid"][0])
+    def share(self, record: Records) -> float | None:
+        """Accuracy of a directed pair under the headline threshold."""
+        k = record.meta["labels"].index({"threshold_px": HEADLINE_PX})
+        valid = record["valid"][0]
+        return float(record["correct"][0][k] / valid) if valid else None
 
 
 def flow_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...datasets.dense_pairs import BrokenPair, DensePair, find_pairs
 from ...formats.flow.tss_results import PairResult
 from ...geometry.flow.resize import resize_flow_pair, same_scale
+from ...geometry.flow.warp import transfer
 from ...methods.dense.files import absent_words, check_folders, extra_folders
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...model.hashing import hash_json
@@ -21,6 +22,7 @@ from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Item, Unit
 from ..base import OpenTask
+from ..cases import Cases, DenseCase, pair_cases
 from .task import ALLOW, DenseTask, PairOptions, left_out
 
 Flow = NDArray[Any]
@@ -92,6 +94,23 @@ class OpenDense(OpenTask):
         source, target = pair.sizes()
         return (source, target) if pair.direction == 1 else (target, source)
 
+    def carried(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
+        """A directed pair made again: its images, flow and truth at the size of the source."""
+        pair = self._units.get(key)
+        if pair is None:
+            return None
+        images = pair.images() if pair.direction == 1 else pair.images()[::-1]
+        flow = None
+        if features is not None:
+            flow = oriented_flow(pair, PairResult.from_arrays(features.arrays(pair.item)), "skip")
+        truth = None if pair.flow is None else pair.flow()
+        if pair.points is None or truth is not None:
+            return DenseCase(*images, flow, truth)
+        points, true = pair.points()
+        real = np.isfinite(points).all(axis=1) & np.isfinite(true).all(axis=1)
+        found = None if flow is None else transfer(points[real], flow)
+        return DenseCase(*images, flow, None, points[real], true[real], found)
+
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """Records of one directed pair; without readable truth it is left out unless ``missing=error``."""
         pair = self._units[unit.key]
@@ -139,6 +158,22 @@ class PairTask(DenseTask):
         for kind in kinds if len(kinds) > 1 else ():
             scores += self.kind_scores([r for r in records if r.meta["kind"] == kind], {"kind": kind})
         return scores
+
+    def share(self, record: Records) -> float | None:
+        """Share right of a directed pair under the headline rule, None where it has none."""
+        raise NotImplementedError
+
+    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+        """Share right of each directed pair, for the report's gallery."""
+        for r in usable(records)[0]:
+            if (share := self.share(r)) is not None:
+                yield str(r.meta["pair"]).rpartition(":")[0], share
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Directed pairs of a scene with their share right."""
+        own = usable([r for r in records if r.meta["scene"] == scene])[0]
+        shares = [(str(r.meta["pair"]), share) for r in own if (share := self.share(r)) is not None]
+        return pair_cases(shares) if shares else None
 
     def warnings(self, records: Sequence[Records]) -> list[str]:
         """What was missing, with counts."""

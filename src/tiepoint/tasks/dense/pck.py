@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,12 +120,11 @@ class DensePck(PairTask):
         """Scores of one group of records."""
         return pck_scores(records, parts)
 
-    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
-        """Headline PCK of each directed pair, for the report's gallery."""
-        for r in usable(records)[0]:
-            if len(r["distance_px"]):
-                right = points_right(r["distance_px"], r.meta["lengths"][r.meta["scale"]], HEADLINE_ALPHA)
-                yield str(r.meta["pair"]).rpartition(":")[0], right / len(r["distance_px"])
+    def share(self, record: Records) -> float | None:
+        """Headline PCK of a directed pair."""
+        found, meta = record["distance_px"], record.meta
+        right = points_right(found, meta["lengths"][meta["scale"]], HEADLINE_ALPHA)
+        return right / len(found) if len(found) else None
 
 
 def pck_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:

@@ -13,9 +13,10 @@ from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import Score
 from ..base import MetricInfo, TaskInfo
+from ..cases import Cases, pair_cases
 from ..info import TSS
 from .task import ENDPOINT_ERROR, DenseTask, TssOptions
-from .tss_opened import OpenTss
+from .tss_opened import DIRECTIONS, OpenTss
 from .tss_results import check_results
 from .tss_scores import pair_table, tss_scene_curves, tss_scores, tss_warnings
 
@@ -82,6 +83,15 @@ class Tss(DenseTask):
         table = pair_table(records, "exact")
         for key, both in zip(table.keys, table.accuracy[:, :, _T5], strict=True):
             yield from ((key, float(v)) for v in both if np.isfinite(v))
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Both directions of a pair with T5."""
+        table = pair_table([r for r in records if r.meta["scene"] == scene], "exact") if records else None
+        if table is None or not table.keys:
+            return None
+        both = zip(DIRECTIONS, table.accuracy[0, :, _T5], strict=True)
+        shares = [(name, float(v)) for name, v in both if np.isfinite(v)]
+        return pair_cases(shares, DIRECTIONS.__getitem__) if shares else None
 
     def warnings(self, records: Sequence[Records]) -> list[str]:
         """What was odd about the results, with counts."""

@@ -158,6 +158,14 @@ def _old_sizes(flows: Flows, sizes: Sizes) -> Sizes | None:
     return one, same_scale(one, *sizes) if two is None else two
 
 
+def full_flows(result: PairResult, truth: PairTruth) -> Flows:
+    """The flows of a result at the size of the truth, as `exact` resizes them; None where there is none."""
+    sizes = truth.flow1.shape[:2], truth.flow2.shape[:2]
+    flows: Flows = (result.arrays.get("flow1"), result.arrays.get("flow2"))
+    old = _old_sizes(flows, sizes)
+    return flows if old is None or old == sizes else _resized(flows, old, sizes, "exact")
+
+
 def _resized(flows: Flows, old: Sizes, sizes: Sizes, rule: str) -> Flows:
     filled = [np.zeros((*s, 2), np.float32) if f is None else f for f, s in zip(flows, old, strict=True)]
     made = resize_flow_pair(filled[0], filled[1], *sizes, rule=RULES[rule])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...datasets.tss import PairTruth, TssDataset, TssPair
 from ...formats.flow.flo import read_flo
 from ...formats.flow.tss_results import PairResult
+from ...geometry.flow.interpolation import resize_u8
 from ...methods.dense.files import NO_FOLDER
 from ...metrics.dense.masks import between
 from ...model.errors import FormatError, InputError, ProblemsError, Together, UnknownNameError
@@ -22,8 +23,12 @@ from ...model.records import Records
 from ...model.units import Features, Item, Unit
 from ...model.workspace import thread_workspace
 from ..base import OpenTask
+from ..cases import DenseCase
 from .task import ALLOW, TssOptions, left_out
-from .tss_compare import KIT_ACCURACY, AccuracyRule, PairCounts, compare_pair, no_counts
+from .tss_compare import KIT_ACCURACY, AccuracyRule, PairCounts, compare_pair, full_flows, no_counts
+
+DIRECTIONS = {"1to2": "image 1 onto image 2", "2to1": "image 2 onto image 1"}
+"""Keys of cases, and what they are."""
 
 
 class OpenTss(OpenTask):
@@ -85,6 +90,19 @@ class OpenTss(OpenTask):
     def true_flow(self, item: str) -> NDArray[np.float32]:
         """Ground truth of a pair on image 1."""
         return read_flo(self.dataset[item].folder / "flow1.flo")
+
+    def carried(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
+        """A direction of a pair made again: images, flow and truth at the size of the truth."""
+        at = list(DIRECTIONS).index(key)
+        pair = self.dataset[scene]
+        truth = pair.truth()
+        images = [
+            resize_u8(x, *t.shape[:2]) for x, t in zip(pair.images(), (truth.mask1, truth.mask2), strict=True)
+        ]
+        flow = None
+        if features is not None:
+            flow = full_flows(PairResult.from_arrays(features.arrays(scene)), truth)[at]
+        return DenseCase(images[at], images[1 - at], flow, (truth.flow1, truth.flow2)[at])
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """Pixel counts of one pair under the rules of `comparison` (a protocol's name)."""

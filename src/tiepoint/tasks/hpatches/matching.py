@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -17,8 +18,10 @@ from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
 from ..base import StepTable, TaskInfo, convention_tables
+from ..cases import Cases
 from ..info import FIRST_PATCHES, HPATCHES, ap_of_matches
 from . import matching_scores as scoring
+from .cases import matching_answer, matching_cases
 from .imported import imported_matching, refuse_imported
 from .opened import (
     LICENCE,
@@ -179,13 +182,17 @@ class Matching(HPatchesTask):
         def compare_one(unit: Unit, features: Features) -> Records:
             return compare(setting, unit.key, features)
 
-        return OpenV2(setting, units, compare_one)
+        return OpenV2(setting, units, compare_one, answer=partial(matching_answer, setting))
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol; imported results under the one they were made under."""
         rules = rules_of(protocol)
         imported = imported_matching(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Reference patches in every image."""
+        return matching_cases(records, scene)
 
     def conventions(self, records: Sequence[Records]) -> list[StepTable]:
         """From `hpatches-python` over `hpatches-matlab` to `exact`, for the one number of each."""

@@ -20,6 +20,7 @@ from ...model.records import Records
 from ...model.scores import kind_of
 from ...model.units import Features, Item, Unit
 from ..base import OpenTask, Task
+from ..cases import Answered
 from ..options import Folder, TaskOptions
 from .protocols import PROTOCOLS, rules_of
 
@@ -210,10 +211,14 @@ class HPatchesTask(Task):
         return COMPARISON
 
 
+Answer = Callable[[str, str, Features | None], Answered | None]
+"""Makes a case again: scene, key, features."""
+
+
 class OpenV2(OpenTask):
     """A v2 task bound to its data; `compare_one(unit, features)` makes the records of a unit.
 
-    `content` is where its lists come from, None for matching, which has none.
+    `content` is where its lists come from, None for matching, which has none; `answer` makes a case again.
     """
 
     def __init__(
@@ -222,8 +227,10 @@ class OpenV2(OpenTask):
         units: Sequence[Unit],
         compare_one: Callable[[Unit, Features], Records],
         content: Any = None,
+        answer: Answer | None = None,
     ) -> None:
         self.setting = setting
+        self._answer = answer
         self.content = content
         self._compare_one = compare_one
         keys = dict.fromkeys(key for u in units for key in u.items)
@@ -235,6 +242,10 @@ class OpenV2(OpenTask):
     def read(self, item: str) -> NDArray[np.uint8]:
         """Patches of an item."""
         return self.setting.data.read(item)
+
+    def answered(self, scene: str, key: str, features: Features | None) -> Answered | None:
+        """A case of a sequence made again."""
+        return None if self._answer is None else self._answer(scene, key, features)
 
     def training(self, images: str) -> list[Item]:
         """Images of the split's training sequences: their references (`ref`) or `all`, for fitted transforms.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -12,8 +13,10 @@ from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Features, Unit
 from ..base import MetricInfo, StepTable, TaskInfo
+from ..cases import Cases
 from ..info import HPATCHES
 from . import retrieval_scores as scoring
+from .cases import retrieval_answer, retrieval_cases
 from .imported import imported_retrieval, refuse_imported
 from .lists import retrieval_source
 from .opened import LICENCE, HPatchesOptions, HPatchesTask, OpenV2, open_setting, raise_problems
@@ -72,13 +75,18 @@ class Retrieval(HPatchesTask):
                 return compare_every(setting, source.lists[0], features)
             return compare(setting, source.lists, features)
 
-        return OpenV2(setting, [Unit(setting.split.name, items, definition)], compare_one, source)
+        answer = partial(retrieval_answer, setting, lambda: source.lists, every)
+        return OpenV2(setting, [Unit(setting.split.name, items, definition)], compare_one, source, answer)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol; imported results under the one they were made under."""
         rules = rules_of(protocol)
         imported = imported_retrieval(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Queries at each noise level."""
+        return retrieval_cases(records, scene)
 
     def conventions(self, records: Sequence[Records]) -> list[StepTable]:
         """From the mean over pool sizes that papers print to `exact`, step by step, and MATLAB's default."""

@@ -14,8 +14,10 @@ from ...model.scores import Score
 from ...model.units import Features, Unit
 from ...model.workspace import Workspace
 from ..base import MetricInfo, StepTable, TaskInfo, convention_tables
+from ..cases import Cases
 from ..info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
 from . import verification_scores as scoring
+from .cases import verification_answer, verification_cases
 from .imported import imported_verification, refuse_imported
 from .lists import verification_source
 from .opened import LICENCE, HPatchesOptions, HPatchesTask, OpenV2, open_setting, raise_problems
@@ -71,13 +73,17 @@ class Verification(HPatchesTask):
         def compare_one(unit: Unit, features: Features) -> Records:
             return compare(plan(), unit.key, features, space)
 
-        return OpenV2(setting, units, compare_one, source)
+        return OpenV2(setting, units, compare_one, source, partial(verification_answer, plan))
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol."""
         rules = rules_of(protocol)
         imported = imported_verification(records, protocol)
         return scoring.score(records, rules, protocol) if imported is None else imported
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Pairs whose first patch is of the sequence."""
+        return verification_cases(records, scene)
 
     def conventions(self, records: Sequence[Records]) -> list[StepTable]:
         """From `hpatches-python` over `hpatches-matlab` to `exact`, for the mean of the six cells."""

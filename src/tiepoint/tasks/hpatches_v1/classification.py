@@ -21,9 +21,11 @@ from ...kernels import pair_distances
 from ...model.records import Records
 from ...model.units import Features
 from ..base import Column, MetricInfo, TaskInfo
+from ..cases import Answered, Cases
 from ..hpatches.opened import LICENCE
 from ..info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
 from . import classification_scores as scoring
+from .cases import classification_cases, pair_again
 from .opened import COMPARISON, Definition, GetArrays, OpenV1, V1Task, base_meta, rows_of
 from .protocols import rules_of
 from .result_files import printed, write_lists
@@ -71,6 +73,14 @@ class Classification(V1Task):
     def instead(self, column: Column) -> Column | None:
         """The ROC area of the balanced list before that of an imbalanced one."""
         return ("auc", "balance=balanced") if column == ("auc", "all") else None
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Pairs whose first patch is of the sequence."""
+        return classification_cases(records, scene)
+
+    def answer(self, definition: Definition, row: int, features: Features | None) -> Answered:
+        """A pair of patches."""
+        return pair_again(definition.content, row, features)
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """ROC and precision-recall points under `exact`."""

@@ -18,9 +18,11 @@ from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
+from ..cases import Answered, Cases
 from ..hpatches.opened import LICENCE
 from ..info import FIRST_PATCHES, HPATCHES, ap_of_matches
 from . import matching_scores as scoring
+from .cases import matched_again, matching_cases
 from .matching_compare import MatchingTruth, compare, records_of_neighbours
 from .opened import WRITTEN, Definition, GetArrays, MatchingOptions, OpenV1, V1Task
 from .protocols import rules_of
@@ -75,6 +77,14 @@ class Matching(V1Task):
     def compare(self, definition: Definition, features: Features) -> Records:
         """First neighbours of every reference patch."""
         return compare(definition, features)
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Reference patches in every image."""
+        return matching_cases(records, scene)
+
+    def answer(self, definition: Definition, row: int, features: Features | None) -> Answered:
+        """A reference patch among those of the other image."""
+        return matched_again(definition.content, row, features)
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """Precision-recall points of every image pair under `exact`."""

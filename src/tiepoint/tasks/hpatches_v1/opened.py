@@ -22,6 +22,7 @@ from ...model.records import Records
 from ...model.scores import Score, kind_of
 from ...model.units import Arrays, Features, Unit
 from ..base import OpenTask, StepTable, Task, convention_tables
+from ..cases import Answered
 from ..options import Folder, Names, TaskOptions
 from .protocols import PROTOCOLS, convention_steps, rules_of
 
@@ -124,6 +125,18 @@ class Definition:
     content: Any
 
 
+SHIFT = 1 << 32
+
+
+def case_of(key: str) -> tuple[int, int]:
+    """Number of the benchmark, in order of names, and row of its records, that a key of a case names.
+
+    >>> case_of(str(SHIFT + 5))
+    (1, 5)
+    """
+    return divmod(int(key), SHIFT)
+
+
 class OpenV1(OpenTask):
     """A v1 task bound to its data; `compare_one(definition, features)` makes the records of a benchmark."""
 
@@ -133,8 +146,10 @@ class OpenV1(OpenTask):
         definitions: Sequence[Definition],
         compare_one: Any,
         options: BenchmarkOptions | None = None,
+        answer: Callable[[Definition, int, Features | None], Answered] | None = None,
     ) -> None:
         self.data = data
+        self._answer = answer
         self.options = BenchmarkOptions() if options is None else options
         self.definitions = {d.name: d for d in definitions}
         self._compare_one = compare_one
@@ -148,6 +163,12 @@ class OpenV1(OpenTask):
     def read(self, item: str) -> NDArray[np.uint8]:
         """Patches of an item."""
         return self.data.read(item)
+
+    def answered(self, scene: str, key: str, features: Features | None) -> Answered | None:
+        """A case of a sequence made again."""
+        number, row = case_of(key)
+        name = sorted(self.definitions)[number]
+        return None if self._answer is None else self._answer(self.definitions[name], row, features)
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """Records of one benchmark."""
@@ -200,12 +221,17 @@ class V1Task(Task):
         """The records of a benchmark."""
         raise NotImplementedError
 
+    def answer(self, definition: Definition, row: int, features: Features | None) -> Answered:
+        """A row of a benchmark's records made again."""
+        raise NotImplementedError
+
     def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
         """Bind to a folder in the HPatches layout and its `.benchmark` files."""
         chosen = self.options.read(self.name, options)
         dataset = open_data(Path(data))
         files = definition_files(Path(data), chosen, self.name.split("/")[-1])
-        return OpenV1(dataset, [self.definition(path, dataset) for path in files], self.compare, chosen)
+        found = [self.definition(path, dataset) for path in files]
+        return OpenV1(dataset, found, self.compare, chosen, self.answer)
 
     def comparison(self, protocol: str) -> str:
         """Both protocols score the same distances, neighbours or lists."""

@@ -18,9 +18,11 @@ from ...model.errors import InputError
 from ...model.records import Records
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
+from ..cases import Answered, Cases
 from ..hpatches.opened import LICENCE
 from ..info import HPATCHES
 from . import retrieval_scores as scoring
+from .cases import retrieval_cases, retrieved_again
 from .opened import Definition, GetArrays, OpenV1, V1Task
 from .protocols import rules_of
 from .retrieval_compare import Pool, compare, pool_of, records_of_rankings
@@ -69,6 +71,14 @@ class Retrieval(V1Task):
     def compare(self, definition: Definition, features: Features) -> Records:
         """The nearest patches of every query."""
         return compare(definition, features)
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Queries of the sequence."""
+        return retrieval_cases(records, scene)
+
+    def answer(self, definition: Definition, row: int, features: Features | None) -> Answered:
+        """A query in its pool."""
+        return retrieved_again(definition.content, row, features)
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """Precision-recall points of every benchmark and query under `exact`."""

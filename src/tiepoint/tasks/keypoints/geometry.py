@@ -17,6 +17,7 @@ from ...methods.pairs.make import family_of_geometry
 from ...model.records import Records
 from ...model.units import Features
 from ..base import Column, MetricInfo, StepTable, TaskInfo
+from ..cases import Cases
 from ..options import ascending
 from .geometry_exact import compare_exact
 from .geometry_opened import OpenGeometry
@@ -267,6 +268,12 @@ class Geometry(KeypointTask):
             column = f"accuracy_{GIVEN}" if f"accuracy_{GIVEN}" in chosen[0].columns else "accuracy_mutual"
             rows = np.concatenate([r[column] for r in chosen])
             yield group, "mma", limits_under(chosen[0].meta.get("options", {})), rows.mean(axis=0)
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Other images of the scene."""
+        from .cases import geometry_cases
+
+        return geometry_cases(records, scene)
 
 
 TASK = Geometry()

@@ -63,7 +63,7 @@ class OpenGeometry(OpenKeypoints):
         pair = self.pairs[name]
         k = name.removeprefix(f"{pair.scene}/{self.sequences.images(pair.scene)[0]}-")
         found = self.matches(features, pair.scene, k)
-        return matched_pair(pair, found.points0, found.points1)
+        return matched_pair(pair, found.points0, found.points1, found.confidence)
 
     def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
         """Matches of the reference image and image k: mutual neighbours, or those of the user's matcher.

@@ -16,6 +16,7 @@ from ...model.records import Records
 from ...model.scores import Score, group_name, kind_of
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
+from ..cases import Cases
 from ..scene_means import Sums, by_scene, macro, with_protocol
 from .matchers import is_matcher, matcher_hash, neighbours, select, user_matches
 from .opened import CITE, LICENCE, WORKBENCH_RULES, ImageFeatures, KeypointTask, OpenKeypoints, image_features
@@ -174,6 +175,12 @@ class Images(KeypointTask):
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
         """Every image of the dataset."""
         return tuple(item.key for item in opened.items)
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Other images of the scene."""
+        from .cases import image_cases
+
+        return image_cases(records, scene)
 
 
 TASK = Images()

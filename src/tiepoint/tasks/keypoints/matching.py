@@ -22,6 +22,7 @@ from ...model.records import Records
 from ...model.scores import SceneValues, Score
 from ...model.units import Features
 from ..base import MetricInfo, StepTable, TaskInfo
+from ..cases import Cases
 from ..scene_means import grouped, mean_precision_recall, scene_score, with_protocol
 from .bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of
 from .first_neighbours import first_neighbours, misses, wrong_examples
@@ -219,6 +220,12 @@ class Matching(KeypointTask):
     def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         """Wrong matches of a sample of keypoints: (query, right answer, given answer)."""
         return misses(records)
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Other images of the scene."""
+        from .cases import matching_cases
+
+        return matching_cases(records, scene)
 
 
 TASK = Matching()

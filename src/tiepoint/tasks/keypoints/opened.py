@@ -21,6 +21,7 @@ from ...model.scores import Score
 from ...model.units import Arrays, Features, Item, Unit
 from ..base import OpenTask, Task
 from ..info import BOJANIC, HPATCHES, WORKBENCH
+from ..matched import MatchedPair
 from .options import SceneOptions
 
 WORKBENCH_RULES: Mapping[str, int] = {"workbench": 2}
@@ -157,6 +158,14 @@ class OpenKeypoints(OpenTask):
         if border_px is None:
             return self.task.comparisons[comparison](self, unit.key, features)
         lost: dict[str, tuple[int, int]] = {}
+        inner = self.within(features, border_px, lost)
+        records = self.task.comparisons[comparison](self, unit.key, inner)
+        own = [lost[f"{unit.key}/{k}"] for k in self.sequences.images(unit.key) if f"{unit.key}/{k}" in lost]
+        border = {"px": border_px, "found": sum(n for n, _ in own), "left_out": sum(n for _, n in own)}
+        return replace(records, meta={**records.meta, "border": border})
+
+    def within(self, features: Features, border_px: float, lost: dict[str, tuple[int, int]]) -> Features:
+        """Features without keypoints near an edge; `lost` is told how many there were and how many went."""
 
         def arrays(key: str) -> Arrays:
             found = features.arrays(key)
@@ -167,10 +176,22 @@ class OpenKeypoints(OpenTask):
             lost[key] = (len(inside), int(len(inside) - inside.sum()))
             return found if inside.all() else {name: rows[inside] for name, rows in found.items()}
 
-        records = self.task.comparisons[comparison](self, unit.key, replace(features, arrays=arrays))
-        own = [lost[f"{unit.key}/{k}"] for k in self.sequences.images(unit.key) if f"{unit.key}/{k}" in lost]
-        border = {"px": border_px, "found": sum(n for n, _ in own), "left_out": sum(n for _, n in own)}
-        return replace(records, meta={**records.meta, "border": border})
+        return replace(features, arrays=arrays)
+
+    def pair_of_case(self, scene: str, key: str) -> str | None:
+        """The reference with another image of its scene, such as ``v_graffiti/1-2``; None for draws."""
+        first, *others = self.sequences.images(scene)
+        return f"{scene}/{first}-{key}" if self.task.cases_are_images and key in others else None
+
+    def matched(self, name: str, features: Features) -> MatchedPair:
+        """The matches of such a pair."""
+        from .cases import matched_again
+
+        scene, _, numbers = name.rpartition("/")
+        image = numbers.removeprefix(f"{self.sequences.images(scene)[0]}-")
+        border_px = self.facts_of(features.meta, "exact").get("border_px")
+        inner = features if border_px is None else self.within(features, border_px, {})
+        return matched_again(self, scene, image, inner)
 
     def features_of(self, features: Features, scene: str, image: str) -> ImageFeatures:
         """Features of an image; a keypoint outside it is an `InputError`."""
@@ -192,6 +213,9 @@ class KeypointTask(Task):
     options: type[SceneOptions]
     comparisons: ClassVar[Mapping[str, Compare]]
     scorings: ClassVar[Mapping[str, Callable[[Sequence[Records]], list[Score]]]]
+    cases_are_images: ClassVar[bool] = True
+    """Whether a case is an image of a scene beside its reference; otherwise it is a draw of queries."""
+
     reads_others: ClassVar[bool] = False
     """Whether a scene's comparison reads images of other scenes, those of `others`."""
 

@@ -17,6 +17,7 @@ from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import Score
 from ..base import MetricInfo, StepTable, TaskInfo
+from ..cases import Cases
 from ..info import count
 from .opened import CITE, LICENCE, WORKBENCH_RULES, KeypointTask, step_means
 from .options import RankingOptions
@@ -207,6 +208,12 @@ class Ranking(KeypointTask):
         total_ms = 1000 * (described_s + compared_s)
         note = f"{parts}; a time, not a score"
         return [Score("processing_time_ms", "all", total_ms, 1, protocol, note=note)]
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Other images of the scene."""
+        from .cases import ranking_cases
+
+        return ranking_cases(records, scene)
 
 
 TASK = Ranking()

@@ -27,6 +27,7 @@ from ...model.records import Records
 from ...model.scores import SceneValues, Score, group_name
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
+from ..cases import Cases
 from ..info import AP_OF_PAIRS, count
 from ..scene_means import count_score, grouped, scene_score, with_protocol
 from .bojanic import (
@@ -305,7 +306,14 @@ class Retrieval(DistractorTask):
         "workbench": compare_retrieval,
         "bojanic": compare_bojanic,
     }
+    cases_are_images = False
     scorings: ClassVar = {"exact": score_exact, "workbench": score_retrieval, "bojanic": score_bojanic}
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Draws of queries."""
+        from .cases import drawn_cases
+
+        return drawn_cases(records, scene)
 
 
 TASK = Retrieval()

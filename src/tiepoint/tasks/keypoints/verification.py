@@ -24,6 +24,7 @@ from ...model.records import Records
 from ...model.scores import PooledBins, Score
 from ...model.units import Features
 from ..base import MetricInfo, StepTable, TaskInfo
+from ..cases import Cases
 from ..info import AP_OF_PAIRS, count
 from ..pooled_bins import pooled_bins
 from ..scene_means import count_score, grouped, with_protocol
@@ -206,6 +207,7 @@ class Verification(DistractorTask):
         "workbench": compare_verification,
         "bojanic": compare_bojanic,
     }
+    cases_are_images = False
     scorings: ClassVar = {"exact": score_exact, "workbench": score_verification, "bojanic": score_bojanic}
 
     def conventions(self, records: Sequence[Records]) -> list[StepTable]:
@@ -236,6 +238,12 @@ class Verification(DistractorTask):
             if right.any():
                 curve = precision_recall_curve(np.concatenate([r["distance"] for r in chosen]), right)
                 yield group, "precision_recall", curve.x, curve.y
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Draws of queries."""
+        from .cases import drawn_cases
+
+        return drawn_cases(records, scene)
 
 
 TASK = Verification()

@@ -19,7 +19,9 @@ LINES = "mean distance to the true epipolar lines of both images"
 PLACES = "distance to the true place in image 1"
 
 
-def matched_pair(pair: ImagePair, points0: Floats, points1: Floats) -> MatchedPair:
+def matched_pair(
+    pair: ImagePair, points0: Floats, points1: Floats, confidence: Floats | None = None
+) -> MatchedPair:
     """The matches of a pair with their errors.
 
     By K and T the mean of both distances to the epipolar lines, in pixels of each image, or where the cameras
@@ -34,7 +36,8 @@ def matched_pair(pair: ImagePair, points0: Floats, points1: Floats) -> MatchedPa
         width, height = pair.sizes()[0]
         there = project(H, points0, reference=((width - 1) / 2, (height - 1) / 2))
         errors = np.nan_to_num(np.linalg.norm(there - points1, axis=1), nan=np.inf)
-    return MatchedPair(pair.name, _images(pair), pair.sizes(), points0, points1, errors, measure, F, H)
+    sizes = pair.sizes()
+    return MatchedPair(pair.name, _images(pair), sizes, points0, points1, errors, measure, F, H, confidence)
 
 
 def carried_pair(pair: ImagePair, asked: Floats, answers: Floats, true: Floats) -> MatchedPair:

@@ -21,6 +21,7 @@ from ...model.hashing import hash_json
 from ...model.records import Records
 from ...model.units import Arrays, Features, ImageFacts, Item, Unit
 from ..base import OpenTask, Task
+from ..cases import Cases, pair_cases
 from ..matched import MatchedPair
 from ..options import Names, TaskOptions
 from .matched import matched_pair
@@ -195,7 +196,11 @@ class OpenPairs(OpenTask):
     def matched(self, name: str, features: Features) -> MatchedPair:
         """The matches of a pair and how far they are from its truth."""
         found = matches_of(features.arrays(name), name)
-        return matched_pair(self.pairs[name], found.points0, found.points1)
+        return matched_pair(self.pairs[name], found.points0, found.points1, found.confidence)
+
+    def pair_of_case(self, scene: str, key: str) -> str | None:
+        """A case is a pair."""
+        return key if key in self.pairs else None
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """The records of one pair."""
@@ -247,6 +252,12 @@ class PairsTask(Task):
     def notices(self, opened: OpenPairs) -> Sequence[str]:
         """What the user should know about the data under these options."""
         return ()
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Pairs of a scene with their share right, as `rights` has it."""
+        own = [r for r in records if r.meta["scene"] == scene]
+        shares = list(self.rights(own)) if own else []
+        return pair_cases(shares) if shares else None
 
     def compare_pair(self, pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> Records:
         """Records of one pair from the features of a method."""

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Cases of the keypoint tasks: the reference of a scene with another image; and such a pair matched again.
+
+Methods find different keypoints, so that a single one is no case that two methods share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...datasets.pairs.pair import ImagePair
+from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
+from ...metrics import average_precision
+from ...model.records import Records
+from ...model.units import Features
+from ..cases import Cases, Floats, ratio_of, side_shares
+from ..matched import MatchedPair
+from ..pairs.matched import matched_pair
+from .geometry_scores import GIVEN, HEADLINE_PX, limits_under
+from .matchers import is_matcher, neighbours, user_matches
+from .opened import OpenKeypoints
+from .ranking_scores import query_values
+from .retrieval import query_aps
+
+
+def scene_of(records: Sequence[Records], scene: str) -> Records | None:
+    """The records of a scene."""
+    return next((r for r in records if r.meta["scene"] == scene), None)
+
+
+def ranking_cases(records: Sequence[Records], scene: str) -> Cases | None:
+    """Mean average precision of the answered queries in each image."""
+    if (r := scene_of(records, scene)) is None:
+        return None
+    table, names = query_values(r, 0), [str(p["image"]) for p in r.meta["pairs"]]
+    total = np.bincount(table.image, weights=table.values["ap"], minlength=len(names))
+    return _images(names, _means(total, np.bincount(table.image, minlength=len(names))))
+
+
+def matching_cases(records: Sequence[Records], scene: str) -> Cases | None:
+    """Average precision of the first neighbours in each image, as it is scored."""
+    if (r := scene_of(records, scene)) is None:
+        return None
+    values = []
+    for image, pair in enumerate(r.meta["pairs"]):
+        rows, most = r["image"] == image, int(pair["answered"])
+        values.append(
+            average_precision(r["distance"][rows], r["right"][rows], normaliser=most) if most else np.nan
+        )
+    return _images([str(p["image"]) for p in r.meta["pairs"]], np.array(values))
+
+
+def geometry_cases(records: Sequence[Records], scene: str) -> Cases | None:
+    """Share of the mutual matches, or of those given, within 3 px in each image."""
+    if (r := scene_of(records, scene)) is None:
+        return None
+    matcher = GIVEN if f"accuracy_{GIVEN}" in r.columns else "mutual"
+    at = int(np.flatnonzero(limits_under(r.meta.get("options", {})) == HEADLINE_PX)[0])
+    return _images(r.meta["images"], np.asarray(r[f"accuracy_{matcher}"][:, at], np.float64))
+
+
+def image_cases(records: Sequence[Records], scene: str) -> Cases | None:
+    """Share of the images of other scenes that each image of the scene stands before; half of a tie."""
+    if (r := scene_of(records, scene)) is None:
+        return None
+    right = np.asarray(r["right"], bool)
+    names = [str(key).rpartition("/")[2] for key, own in zip(r.meta["images"], right, strict=True) if own]
+    return _images(names, side_shares(-r["score"][right], -r["score"][~right], nearer=True))
+
+
+def drawn_cases(records: Sequence[Records], scene: str) -> Cases | None:
+    """Draws of queries: mean average precision of their lists, or that of one list of all pairs."""
+    if (r := scene_of(records, scene)) is None:
+        return None
+    rounds = np.unique(r["iteration"])
+    if "query" in r.columns:
+        ap, iteration, _ = query_aps(r, "expected")
+        values = [float(ap[iteration == i].mean()) for i in rounds]
+    else:
+        lists = [r["iteration"] == i for i in rounds]
+        values = [average_precision(r["distance"][rows], r["right"][rows]) for rows in lists]
+    return Cases(
+        rounds.astype(np.int64), np.array(values, np.float64), None, lambda key: f"draw {int(key) + 1}"
+    )
+
+
+def _images(names: Sequence[Any], values: Floats) -> Cases:
+    return Cases(np.array([str(n) for n in names], np.str_), values, None, lambda key: f"image {key}")
+
+
+def _means(total: Any, count: Any) -> Floats:
+    return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+
+
+def image_pair(opened: OpenKeypoints, scene: str, image: str) -> ImagePair:
+    """The reference of a scene and another of its images, with the homography between them."""
+    s = opened.sequences
+    first = s.images(scene)[0]
+    return ImagePair(
+        f"{scene}/{first}-{image}",
+        scene,
+        image0=s.path(scene, first),
+        image1=s.path(scene, image),
+        size0=s.size(scene, first),
+        size1=s.size(scene, image),
+        truth={"H": s.homography(scene, image)},
+    )
+
+
+def matched_again(opened: OpenKeypoints, scene: str, image: str, features: Features) -> MatchedPair:
+    """First neighbours of the locations of the reference that another image shows, with their errors.
+
+    Of a location's keypoints the one with the nearest neighbour speaks for it. `keypoints/images` has the
+    mutual ones, or those of the user's matcher, wherever they lie.
+    """
+    s = opened.sequences
+    first = s.images(scene)[0]
+    source, target = (opened.features_of(features, scene, k) for k in (first, image))
+    pair, matching = image_pair(opened, scene, image), getattr(opened.options, "matching", None)
+    if matching is not None and is_matcher(matching):
+        made = user_matches(matching, source, target, distance=features.distance)
+        return matched_pair(pair, source.xy[made.first], target.xy[made.second])
+    found = neighbours(source, target, distance=features.distance, seed=getattr(opened.options, "seed", 0))
+    if matching is not None:
+        rows = np.flatnonzero(found.mutual)
+    else:
+        places = locations(source.xy)
+        seen = answers(
+            s.homography(scene, image), places.xy, target.xy, source_size=s.size(scene, first),
+            target_size=s.size(scene, image),
+        ).status != OUT_OF_VIEW  # fmt: skip
+        of = places.of[found.first]
+        order = np.lexsort((found.d1, of))
+        rows = order[np.flatnonzero(np.append(True, of[order][1:] != of[order][:-1])[: len(order)])]
+        rows = rows[seen[of[rows]]]
+    sure = 1.0 - ratio_of(found.d1[rows], found.d2[rows], squared=False)
+    one, two = source.xy[found.first[rows]], target.xy[found.second[rows]]
+    return matched_pair(pair, one, two, np.nan_to_num(sure))
