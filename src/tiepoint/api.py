@@ -166,16 +166,31 @@ def merge(runs: Sequence[Run]) -> Run:
 
 
 def write_report(
-    runs: Sequence[Run], path: str | Path, *, form: str = "html", split: str | None = None
+    runs: Sequence[Run],
+    path: str | Path,
+    *,
+    form: str = "html",
+    split: str | None = None,
+    table: str | None = None,
+    names: Any = None,
 ) -> Path:
     """Write a report of runs: ``html``, ``md``, ``latex``, ``csv``, ``json`` or ``parquet``.
 
-    With `split`, only of the runs of that split.
+    Args:
+        runs: To report.
+        path: File to write.
+        form: The format.
+        split: Only the runs of that split.
+        table: Of Markdown, LaTeX and CSV: ``combined``, ``tasks`` or ``scores``; see docs/paper.md.
+        names: Display names in tables of a paper: a YAML file, or its values as a mapping.
     """
     from .report.export import write
+    from .report.figures.plot import display_names
     from .report.runs.select import of_split
 
-    write(runs if split is None else of_split(runs, split), Path(path), form)
+    called = None if names is None else display_names(names)
+    chosen = runs if split is None else of_split(runs, split)
+    write(chosen, Path(path), form, table=table, called=called)
     return Path(path)
 
 

@@ -34,7 +34,7 @@ def test_csv_json_and_parquet_agree(report_runs: list[Run], tmp_path: Path) -> N
 
 
 def test_markdown_has_one_row_a_run_and_no_markup_from_names(report_runs: list[Run]) -> None:
-    lines = text(report_runs, "md").splitlines()
+    lines = text(report_runs, "md", table="scores").splitlines()
     table = [line for line in lines if line.startswith("|")]
     columns = table[0].count(" | ")
     rows = table[2:]
@@ -47,7 +47,7 @@ def test_markdown_has_one_row_a_run_and_no_markup_from_names(report_runs: list[R
 
 
 def test_latex_makes_commands_visible(report_runs: list[Run]) -> None:
-    tex = text(report_runs, "latex")
+    tex = text(report_runs, "latex", table="scores")
     assert r"\input{x}" not in tex
     assert r"\textbf{" in tex
     assert r"\textit{a" in tex
@@ -55,11 +55,14 @@ def test_latex_makes_commands_visible(report_runs: list[Run]) -> None:
     assert r"chance &" in tex
 
 
-def test_latex_compiles(report_runs: list[Run], tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", [None, "scores"])
+def test_latex_compiles(report_runs: list[Run], tmp_path: Path, table: str | None) -> None:
     if shutil.which("pdflatex") is None:
         pytest.skip("no pdflatex on this machine")
-    body = text(report_runs, "latex")
-    page = "\\documentclass{article}\n\\begin{document}\n" + body + "\\end{document}\n"
+    body = text(report_runs, "latex", table=table)
+    page = (
+        "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n" + body + "\\end{document}\n"
+    )
     (tmp_path / "t.tex").write_text(page, encoding="utf-8")
     stop = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "t.tex"]
     done = subprocess.run(stop, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=60)

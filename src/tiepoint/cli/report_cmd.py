@@ -14,20 +14,31 @@ def report(
     methods: list[str] = typer.Argument(None, metavar="[METHOD...]", help="Methods or run ids; default all."),
     out: Path = typer.Option(None, "--out", help="File to write; default report.html (or .md, .tex, …)."),
     form: str = typer.Option("html", "--format", help="html, md, latex, csv, json or parquet."),
+    table: str = typer.Option(
+        None,
+        "--table",
+        help="Of md, latex, csv: combined (methods by tasks), tasks (by groups), scores (all of them).",
+    ),
+    names: Path = typer.Option(None, "--names", help="YAML file of display names, for tables of a paper."),
     task: list[str] = typer.Option(None, "--task", help="Only these tasks."),
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
 ) -> None:
     """Write a report of the runs in a store.
 
-    Example: `tiepoint report --out report.html`
+    Markdown and LaTeX are the tables of a paper: methods by tasks, and each task by noise, subset or kind.
+
+    Example: `tiepoint report --format latex --names names.yaml --out tables.tex`
     """
     from ..model.errors import UnknownNameError
-    from ..report.export import SUFFIX, write
+    from ..report.export import SUFFIX, check_table, write
+    from ..report.runs.names import read_names
     from ..report.runs.select import of_split, runs_of
 
     path = out or Path(f"report.{SUFFIX.get(form, form)}")
     wanted = values(task)
+    called = None if names is None else read_names(names)
+    check_table(form, table, called)
     with reading(store) as opened, progress_bars() as progress:
         runs = runs_of(opened, methods, singles=form not in ("html", "md", "latex"))
         for name in wanted:
@@ -36,5 +47,5 @@ def report(
         runs = [r for r in runs if not wanted or r.task in wanted]
         if split is not None:
             runs = of_split(runs, split, methods or ())
-        write(runs, path, form, progress=progress)
+        write(runs, path, form, progress=progress, table=table, called=called)
     print(f"wrote {path} ({len(runs)} runs)")

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from ..model.errors import InputError, UnknownNameError
 from ..run.result import Run
 from .compare.table import latex_text, markdown_text
-from .figures.figure import short
-from .runs.names import distinct_names
+from .figures.figure import anchor, short, to_csv
+from .runs.names import Called, distinct_names
 from .runs.sections import Section, sections
+from .tables import paper
 from .tables.leaderboard import Cell, leaderboard
 
 if TYPE_CHECKING:
@@ -24,16 +25,31 @@ Progress = Callable[[str, int, int], None]
 FORMATS = ("html", "md", "latex", "csv", "json", "parquet")
 LATEX_COLUMNS = 4
 """Columns with intervals that fit beside each other on a page; more go into another tabular below."""
+WIDE_COLUMNS = 5
+"""Columns without intervals that fit one column of a page."""
 NAME_MOST = 40
+TABLES = ("combined", "tasks", "scores")
+"""Methods by tasks; of each task methods by groups; all scores."""
+
 SUFFIX = {"html": "html", "md": "md", "latex": "tex", "csv": "csv", "json": "json", "parquet": "parquet"}
 
 
 def write(
-    runs: Sequence[Run], path: Path, form: str, *, title: str = TITLE, progress: Progress | None = None
+    runs: Sequence[Run],
+    path: Path,
+    form: str,
+    *,
+    title: str = TITLE,
+    progress: Progress | None = None,
+    table: str | None = None,
+    called: Called | None = None,
 ) -> None:
-    """Write the scores of runs to a file in one of `FORMATS`; a refusal of the system is one sentence."""
-    if form not in FORMATS:
-        raise UnknownNameError("format", form, FORMATS)
+    """Write the scores of runs to a file in one of `FORMATS`; a refusal of the system is one sentence.
+
+    `table` is one of `TABLES`, for Markdown, LaTeX and CSV. Without, CSV has all scores, and the other two
+    the tables of a paper: `combined` where there are several tasks, and `tasks`. `called` are its names.
+    """
+    check_table(form, table, called)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if form == "parquet":
@@ -45,14 +61,35 @@ def write(
             with path.open("w", encoding="utf-8") as f:
                 f.writelines(pieces)
         else:
-            path.write_text(text(runs, form, title=title, progress=progress), encoding="utf-8")
+            made = text(runs, form, title=title, progress=progress, table=table, called=called)
+            path.write_text(made, encoding="utf-8")
     except OSError as e:
         raise InputError(f"cannot write {path}: {e.strerror or e}") from e
 
 
-def text(runs: Sequence[Run], form: str, *, title: str = TITLE, progress: Progress | None = None) -> str:
-    """The scores as text in one of the text formats; the page has a `title`."""
-    if form == "csv":
+def check_table(form: str, table: str | None, called: Called | None) -> None:
+    """Refuse a format or table that is not there, and settings that a format has no use for."""
+    if form not in FORMATS:
+        raise UnknownNameError("format", form, FORMATS)
+    if table is not None and table not in TABLES:
+        raise UnknownNameError("table", table, TABLES)
+    if table is not None and form not in ("md", "latex", "csv"):
+        raise InputError(f"`table` has no effect on {form}; it is for md, latex and csv")
+    if called is not None and (table == "scores" or (table is None and form not in ("md", "latex"))):
+        raise InputError("`names` are for the tables `combined` and `tasks` of md, latex and csv")
+
+
+def text(
+    runs: Sequence[Run],
+    form: str,
+    *,
+    title: str = TITLE,
+    progress: Progress | None = None,
+    table: str | None = None,
+    called: Called | None = None,
+) -> str:
+    """The scores as text in one of the text formats; the page has a `title`. See `write` for tables."""
+    if form == "csv" and table in (None, "scores"):
         return str(frame(runs).to_csv(index=False, lineterminator="\n"))
     if form == "json":
         rows = [row | {"name": name} for r, name in _named(runs) for row in r.rows()]
@@ -62,8 +99,115 @@ def text(runs: Sequence[Run], form: str, *, title: str = TITLE, progress: Progre
         from .page.html import render
 
         return render(runs, title=title, progress=progress)
-    make = _markdown if form == "md" else _latex
-    return "\n".join(make(s) for s in sections(runs))
+    if table == "scores":
+        make = _markdown if form == "md" else _latex
+        return "\n".join(make(s) for s in sections(runs))
+    return _paper(runs, form, table, (called or Called()).checked(runs))
+
+
+def _paper(runs: Sequence[Run], form: str, table: str | None, called: Called) -> str:
+    """The tables of a paper in one of the three forms."""
+    made: list[paper.PaperTable] = []
+    if not runs:
+        raise InputError("there are no finished runs to report; run a method on a task first")
+    if table in (None, "combined"):
+        # What a combined table of one task says is in the table of the task.
+        made += paper.combined_tables(runs, called, one=form == "csv", least=2 if table is None else 1)
+    if table != "combined":
+        made += paper.task_tables(runs, called)
+    if not made:
+        raise InputError("there are only canaries (constant, random, oracle), which tables leave out")
+    if form == "csv":
+        return _combined_csv(made[0]) if table == "combined" else _tasks_csv(made)
+    if form == "md":
+        return "\n".join(_paper_markdown(t) for t in made)
+    return "\n".join([NEEDED, "", *(_paper_latex(t) for t in made)])
+
+
+NEEDED = "% Needs \\usepackage{booktabs} and nothing else."
+
+
+def _combined_csv(table: paper.PaperTable) -> str:
+    """A row a method; a column a task with the value as printed, and one with its mark."""
+    heads = [x for h in table.heads for x in (h.whole, f"{h.whole} mark")]
+    rows = [[name, *(x for c in cells for x in (c.text, c.mark))] for name, cells in table.rows]
+    return to_csv(["method", *heads], rows)
+
+
+def _tasks_csv(tables: Sequence[paper.PaperTable]) -> str:
+    """A row a cell, because the tables have different columns."""
+    rows = [
+        [table.name, name, head.whole, cell.text, cell.mark]
+        for table in tables
+        for name, cells in table.rows
+        for head, cell in zip(table.heads, cells, strict=True)
+    ]
+    return to_csv(["table", "method", "column", "value", "mark"], rows)
+
+
+def _paper_markdown(table: paper.PaperTable) -> str:
+    lines = [f"**{markdown_text(table.caption)}**", ""]
+    heads = ["method", *(h.whole + (" ↓" if h.lower else "") for h in table.heads)]
+    lines.append("| " + " | ".join(markdown_text(h) for h in heads) + " |")
+    lines.append("|---|" + "---:|" * len(table.heads))
+    for name, cells in table.rows:
+        shown = []
+        for c in cells:
+            value = markdown_text(c.text)
+            value = f"**{value}**" if c.best else f"<u>{value}</u>" if c.second else value
+            shown.append(value + (paper.TIED if c.tied else ""))
+        lines.append("| " + " | ".join([markdown_text(name), *shown]) + " |")
+    if any(table.chance):
+        lines.append("| " + " | ".join(["chance", *table.chance]) + " |")
+    return "\n".join([*lines, *(f"\n{markdown_text(n)}" for n in table.notes)]) + "\n"
+
+
+def _paper_latex(table: paper.PaperTable) -> str:
+    """A float with caption and label; over both columns where it is wide."""
+    place = "table*" if len(table.heads) > WIDE_COLUMNS else "table"
+    lines = [rf"\begin{{{place}}}", r"\centering", rf"\caption{{{latex_text(table.caption)}}}"]
+    lines += [rf"\label{{tab:{anchor(table.name)}}}", rf"\begin{{tabular}}{{l{'r' * len(table.heads)}}}"]
+    lines += [r"\toprule", *_latex_heads(table.heads), r"\midrule"]
+    for name, cells in table.rows:
+        shown = [_paper_cell(c) for c in cells]
+        lines.append(" & ".join([latex_text(short(name, NAME_MOST)), *shown]) + r" \\")
+    if any(table.chance):
+        lines += [r"\midrule", " & ".join(["chance", *map(latex_text, table.chance)]) + r" \\"]
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [rf"\par\smallskip{{\footnotesize {latex_text(n)}}}" for n in table.notes]
+    return "\n".join([*lines, rf"\end{{{place}}}", ""])
+
+
+def _latex_heads(heads: Sequence[paper.Head]) -> list[str]:
+    """Up to three lines: what neighbours share with a rule below, names, units."""
+    spans: list[tuple[str, int, int]] = []
+    for i, head in enumerate(heads, start=2):
+        if spans and head.over and spans[-1][0] == head.over:
+            spans[-1] = (head.over, spans[-1][1], i)
+        else:
+            spans.append((head.over, i, i))
+    lines = []
+    if any(over for over, _, _ in spans):
+        texts = [rf"\multicolumn{{{b - a + 1}}}{{c}}{{{latex_text(over)}}}" for over, a, b in spans]
+        lines.append(" & ".join(["", *texts]) + r" \\")
+        lines.append("".join(rf"\cmidrule(lr){{{a}-{b}}}" for over, a, b in spans if over))
+    under = any(h.unit for h in heads)
+    arrows = [r" $\downarrow$" if h.lower else "" for h in heads]
+    names = [latex_text(h.name) + ("" if under else a) for h, a in zip(heads, arrows, strict=True)]
+    lines.append(
+        " & ".join(["" if under else "method", *(rf"\multicolumn{{1}}{{c}}{{{n}}}" for n in names)]) + r" \\"
+    )
+    if under:
+        units = [latex_text(h.unit) + a for h, a in zip(heads, arrows, strict=True)]
+        lines.append(" & ".join(["method", *(rf"\multicolumn{{1}}{{c}}{{{u}}}" for u in units)]) + r" \\")
+    return lines
+
+
+def _paper_cell(cell: paper.Cell) -> str:
+    text = latex_text(cell.text)
+    text = rf"\textbf{{{text}}}" if cell.best else rf"\underline{{{text}}}" if cell.second else text
+    # The mark takes no room, so that digits stand below digits.
+    return text + (rf"\rlap{{{latex_text(paper.TIED)}}}" if cell.tied else "")
 
 
 def frame(runs: Sequence[Run]) -> pd.DataFrame:

@@ -69,6 +69,29 @@ def metric_title(metric: str) -> str:
     return " ".join(_LETTERS.get(w, w) for w in words)
 
 
+_SHORT = {
+    "ap_ratio": "AP by ratio",
+    "map_patch": "mAP",
+    "map_query": "mean 1/rank",
+    "mrr": "MRR",
+    "maa": "mAA",
+    "aepe": "AEPE",
+    "true_map_macro_by_scene": "mAP by scene",
+    "true_map_micro": "mAP by query",
+}
+
+
+def short_title(metric: str) -> str:
+    """A metric as the head of a narrow column has room for it.
+
+    >>> short_title("map"), short_title("success_rate"), short_title("localisation_error_px")
+    ('mAP', 'success rate', 'localisation error')
+    """
+    words = metric.split("_")
+    words = words[:-1] if len(words) > 1 and words[-1] in _UNITS else words
+    return _SHORT.get(metric) or " ".join(_LETTERS.get(w, w) for w in words)
+
+
 def group_title(group: str) -> str:
     """A group in words; empty for `all`.
 

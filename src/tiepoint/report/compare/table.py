@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import asdict
@@ -23,6 +24,10 @@ _LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "≤": r"$\le$",
+    "°": r"$^{\circ}$",
+    "µ": r"$\mu$",
+    "†": r"$^{\dagger}$",
+    "`": r"\`{}",
     "–": "--",
     "−": "$-$",
     **{c: "\\" + c for c in "&%$#_{}"},
@@ -143,7 +148,9 @@ def latex_text(x: str) -> str:
     """
     # A row that starts with [ or * would be read as an argument of the line break before it.
     guarded = "{}" if x.startswith(("[", "*")) else ""
-    return guarded + "".join(_LATEX.get(ch) or _latex_letter(ch) for ch in plain(x))
+    # Two hyphens would become a dash.
+    x = re.sub("-(?=-)", "-\0", plain(x))
+    return guarded + "".join("{}" if ch == "\0" else _LATEX.get(ch) or _latex_letter(ch) for ch in x)
 
 
 def _latex_letter(ch: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from ...model.errors import FormatError, InputError, UnknownNameError
 from ...store.manifest import Manifest
 from ...tasks import stored_task
+from ...tasks.titles import group_title
 
 _HASH = re.compile(r"[0-9a-f]{40,64}")
 _NOT_SHOWN = ("split", "tasks")
@@ -213,9 +214,10 @@ class Called:
         return self.metrics.get(name, name)
 
     def group(self, name: str) -> str:
-        """Of a group: as it is called, or else the values of its keys, ``hard`` for ``noise=hard``."""
-        values = [self.groups.get(p, _KINDS.get(p, p.rpartition("=")[2])) for p in name.split(",")]
-        return self.groups.get(name) or " ".join(reversed(values))
+        """Of a group: as it is called, or else in words, ``hard`` for ``noise=hard``."""
+        if name == "all" or name in self.groups:
+            return self.groups.get(name, name)
+        return ", ".join(self.groups.get(p) or _words(p) for p in reversed(name.split(",")))
 
     def checked(self, runs: Sequence[Named]) -> Called:
         """Itself, where it gives no name to two different methods of these runs."""
@@ -229,7 +231,10 @@ class Called:
         return self
 
 
-_KINDS = {"kind=i": "illumination", "kind=v": "viewpoint"}
+def _words(part: str) -> str:
+    """One part of a group as short as the head of a column."""
+    key, _, value = part.partition("=")
+    return value if key in ("benchmark", "negatives") else group_title(part)
 
 
 def read_names(path: Path) -> Called:
