@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from ..model.errors import InputError, TiepointError
-from . import events, home, run_card, saved, task, two
+from . import case, home, pictures, run_card, saved, scene, task, two
 from .library import Library
 from .pages import page, static
 from .security import COOKIE, Door, Guard, form_token
@@ -35,7 +35,7 @@ def application(library: Library, door: Door | None = None) -> Starlette:
         return lambda request: view(library, request)
 
     async def events_(request: Request) -> Response:
-        return events.stream(library, request)
+        return home.stream(library, request)
 
     async def login(request: Request) -> Response:
         return await _login(door, request)
@@ -46,6 +46,9 @@ def application(library: Library, door: Door | None = None) -> Starlette:
         Route("/task/{name:path}", bound(task.task)),
         Route("/figure/{kind}/{name:path}", bound(task.figure)),
         Route("/two/{first}/{second}", bound(two.two)),
+        Route("/scene/{runs}/{scene:path}", bound(scene.scene)),
+        Route("/case/{runs}/{scene:path}", bound(case.case)),
+        Route("/picture/{runs}/{scene:path}", bound(pictures.picture_answer)),
         Route("/run/{id}", bound(run_card.card)),
         Route("/run/{id}/{file}", bound(run_card.download)),
         Route("/events", events_),

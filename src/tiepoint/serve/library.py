@@ -90,7 +90,8 @@ class Library:
     def __init__(self, store: Store, *, data: Sequence[Path] = (), cache: Path | None = None) -> None:
         self.store, self.data = store, tuple(data)
         self.cache = cache
-        self.memo, self.tables, self.places = Memo(64), Memo(256), Memo(64)
+        self.tables, self.places = Memo(256), Memo(64)
+        self.orders, self.cases, self.details = Memo(12), Memo(4), Memo(6)
         self._lock, self._asked = threading.Lock(), 0.0
         self._shelf: Shelf | None = None
 

@@ -49,8 +49,10 @@ def serve(
     except ModuleNotFoundError as e:
         raise InputError(f"serving pages needs the package {e.name!r}: pip install 'tiepoint[serve]'") from e
     from .library import Library
+    from .pictures import tidy
 
     library = Library(store, data=data, cache=cache_folder())
+    tidy(cache_folder())
     library.shelf()
     listening = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +11,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..model.errors import InputError
+from ..report.compare.result import Comparison
+from ..report.compare.runs import compare_runs
 from ..report.compare.table import cells, header
-from ..report.compare.words import legend
+from ..report.compare.words import finding, legend
 from ..report.figures.curves import curve_figures
 from ..report.figures.figure import Figure
 from ..report.figures.heat_map import heat_map
@@ -20,13 +23,15 @@ from ..report.figures.intervals import intervals_figure
 from ..report.figures.pareto import COSTS, pareto_figure
 from ..report.runs.sections import Section, is_canary, sections
 from ..report.tables.conventions import by_protocol, by_step
-from ..report.tables.leaderboard import heading, leaderboard
+from ..report.tables.leaderboard import heading, leaderboard, value_text
 from ..run.result import Run
-from . import asked, findings
+from . import asked
 from .library import Library
 from .pages import figure as figure_answer
 from .pages import page
 
+FIRST = 3
+"""Methods of a task on the first page."""
 KINDS = ("intervals", "heat", *COSTS)
 """Figures that need no records; curves read them, and are drawn when asked for."""
 
@@ -49,7 +54,7 @@ def task(library: Library, request: Request) -> Response:
     section = view.section
     key = _key(view)
     board = library.made("board", key, lambda: leaderboard(section))
-    made, why = findings.comparison(library, section)
+    made, why = comparison(library, section)
     steps = asked.one_of(request, "steps", ("", "1"), "") == "1"
     conventions = [t for t in [library.made("protocols", key, lambda: by_protocol(section))] if t is not None]
     if steps:
@@ -66,7 +71,7 @@ def task(library: Library, request: Request) -> Response:
         view=view,
         section=section,
         board=board,
-        finding=findings.found(library, section),
+        finding=found(library, section),
         about=section.info.sentence(section.group),
         question=section.definition.info.sentence,
         comparison=made,
@@ -108,9 +113,8 @@ def _figure(library: Library, view: View, kind: str) -> Figure | None:
     return library.made(f"figure {kind}", _key(view), make[kind]) if kind in make else None
 
 
-def _key(view: View) -> tuple[Any, ...]:
-    s = view.section
-    return (s.task, s.dataset, s.protocol, s.metric, s.group, tuple(r.id for r in s.runs))
+def _key(view: View) -> Hashable:
+    return _section_key(view.section)
 
 
 def seen(library: Library, request: Request) -> View:
@@ -169,3 +173,47 @@ def _by(section: Section, score: str, scores: tuple[tuple[str, str], ...]) -> Se
         return (value is None, sign * (value or 0.0), run.method, run.id)
 
     return replace(changed, runs=tuple(sorted(changed.runs, key=order)))
+
+
+def comparison(library: Library, section: Section) -> tuple[Comparison | None, str]:
+    """What `compare` prints for the runs of a section, made once; without one, why."""
+
+    def make() -> tuple[Comparison | None, str]:
+        words: dict[str, Any] = {"metric": section.metric, "group": section.group}
+        try:
+            return compare_runs(section.runs, protocol=section.protocol, **words), ""
+        except InputError as e:
+            return None, e.brief
+
+    return library.made("comparison", _section_key(section), make)
+
+
+def _section_key(section: Section) -> Hashable:
+    ids = tuple(r.id for r in section.runs)
+    return (section.task, section.dataset, section.protocol, section.metric, section.group, ids)
+
+
+def found(library: Library, section: Section) -> str:
+    """One or two sentences of what a section shows, as the report says them."""
+    made, _ = comparison(library, section)
+    return library.made("finding", _section_key(section), lambda: finding(made or section))
+
+
+def first_rows(section: Section) -> list[dict[str, Any]]:
+    """The first methods of a section with their score, and where it lies between 0 and the best, in %."""
+    rows = [(r, s) for r in section.runs if not is_canary(r) and (s := section.score(r)) is not None]
+    rows = [(r, s) for r, s in rows if s["value"] is not None][:FIRST]
+    unit = section.info.scale[1]
+    return [
+        {
+            "name": section.names[r.id],
+            "id": r.id,
+            "value": f"{value_text(section.info, s['value'])} {unit}".strip(),
+            "bar": _bar(float(s["value"])) if unit == "%" else None,
+        }
+        for r, s in rows
+    ]
+
+
+def _bar(value: float) -> int:
+    return round(100 * min(1.0, max(0.0, value)))

@@ -14,17 +14,21 @@ from starlette.responses import Response
 
 from ..model.errors import InputError
 from ..model.scores import SceneValues, kind_of
-from ..report.compare.words import number, p_value
+from ..report.compare.kinds import turns_around
+from ..report.compare.result import Comparison
+from ..report.compare.words import number, p_value, turning
 from ..report.runs.sections import Section
 from ..report.tables.leaderboard import value_text
 from ..run.result import Run
 from ..stats.scene_score import scene_score
-from . import asked, findings
+from ..tasks.titles import kind_title
+from . import asked
 from .library import Library
 from .pages import page
+from .scene import scene_names
+from .task import comparison
 
 SIDE, MARGIN = 460, 46
-KIND_WORDS = {"i": "illumination", "v": "viewpoint", "other": "other"}
 
 
 @dataclass(frozen=True)
@@ -53,18 +57,20 @@ def two(library: Library, request: Request) -> Response:
     if first.id == second.id or first.task != second.task:
         raise HTTPException(400, "name two different runs of one task")
     section = asked.section_of(shelf, [first, second], asked.text(request, "protocol"))
-    made, why = findings.comparison(library, section)
-    pair = answer = None
+    made, why = comparison(library, section)
+    pair, answer, turned = None, None, ""
     if made is not None:
         try:
             pair = made.between(section.names[first.id], section.names[second.id])
             answer = made.answer(section.names[first.id], section.names[second.id])
+            turned = turning(made, section.names[first.id], section.names[second.id])
         except InputError as e:
             why = e.brief
     key = (first.id, second.id, section.protocol, section.metric, section.group)
     scenes = library.made("two", key, lambda: scenes_of(section, first, second))
     placed, ticks = _placed(scenes)
     lower = section.info.lower
+    listed = [] if scenes else scene_names(library, section, first)
     rows = [(section.names[r.id], section.score(r)) for r in (first, second)]
     return page(
         request,
@@ -86,11 +92,13 @@ def two(library: Library, request: Request) -> Response:
         side=SIDE,
         margin=MARGIN,
         won=[sum(s.won == k for s in scenes) for k in (1, 0, -1)],
-        kinds=_kinds(scenes, lower),
+        kinds=_kinds(made, section, first, second, scenes),
         unit=section.info.scale[1],
+        listed=listed,
         lower=lower,
         others=[(r.id, section.names[r.id]) for r in section.runs if r.id not in (first.id, second.id)],
-        words=KIND_WORDS,
+        turned=turned,
+        score=section.definition.score_title(section.metric, section.group),
     )
 
 
@@ -117,20 +125,21 @@ def scene_values(section: Section, run: Run) -> dict[str, tuple[str, float]]:
     return {n: (kind_of(n), float(s["value"])) for n, s in rows.items() if s["value"] is not None}
 
 
-def _kinds(scenes: Sequence[Scene], lower: bool) -> list[dict[str, Any]]:
-    """Mean difference by kind; `turned` where its sign is not that of all scenes."""
-    if len({s.kind for s in scenes}) < 2:
+def _kinds(
+    made: Comparison | None, section: Section, first: Run, second: Run, scenes: Sequence[Scene]
+) -> list[dict[str, Any]]:
+    """The difference by kind of scene, as `compare` has it, with scenes won and lost; `turned` as it says."""
+    if made is None:
         return []
-    every = float(np.mean([s.difference for s in scenes]))
+    differences = made.kind_differences(section.names[first.id], section.names[second.id])
+    turned = turns_around(differences)
     found = []
-    for kind in sorted({s.kind for s in scenes}):
+    for kind, difference in differences:
         own = [s for s in scenes if s.kind == kind]
-        mean = float(np.mean([s.difference for s in own]))
-        won = [sum(s.won == k for s in own) for k in (1, 0, -1)]
-        found.append(
-            {"kind": kind, "n": len(own), "mean": mean, "turned": mean * every < 0, "won": won}
-            | {"better": mean < 0 if lower else mean > 0}
-        )
+        won = "-".join(str(sum(s.won == k for s in own)) for k in (1, 0, -1)) if own else ""
+        shown = number(made, difference, signed=True)
+        n = sum(k == kind for k in made.kinds)
+        found.append({"kind": kind_title(kind), "n": n, "shown": shown, "won": won, "turned": turned})
     return found
 
 

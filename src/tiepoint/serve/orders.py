@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The cases of a scene in an order, made once for the same runs and kept outside the store."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .._version import __version__
+from ..model.errors import StoreError, TiepointError
+from ..model.hashing import hash_json
+from ..report.atlas.orders import By, CaseRow, cases_of, ordered
+from ..run.result import Run
+from ..store.atomic import atomic_file
+from ..tasks.cases import Cases, Floats, Keys
+from .library import Library
+
+LABELS = 1000
+"""Cases whose words are kept with the order; those of the others are made from the records."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Cases in an order: `keys` (n,), `scores` and `sure` (methods, n), the first `meant` what it is about.
+
+    `sure` is the ratio of first and second distance, None where the task has none; NaN: not known.
+    """
+
+    keys: Keys
+    scores: Floats
+    sure: Floats | None
+    meant: int
+    labels: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def place(self, key: str) -> int | None:
+        """Where a key stands, None where it does not: keys of URLs may be anything."""
+        if self.keys.dtype.kind in "iu":
+            if not (key.isascii() and key.isdigit() and len(key) < 19):
+                return None
+            rows = np.flatnonzero(self.keys == int(key))
+        else:
+            rows = np.flatnonzero(self.keys == key)
+        return int(rows[0]) if len(rows) else None
+
+
+def order_of(library: Library, runs: Sequence[Run], scene: str, by: By) -> Order | None:
+    """The cases that all runs have in a scene, in an order; None where one of them has none."""
+    name = hash_json(
+        ["order", 1, __version__, scene, by, [[r.id, hash_json(r.manifest.plain()["units"])] for r in runs]]
+    )
+    return library.orders.get(name, lambda: _made(library, runs, scene, by, name))
+
+
+def _made(library: Library, runs: Sequence[Run], scene: str, by: By, name: str) -> Order | None:
+    path = None if library.cache is None else library.cache / "orders" / name[:2] / f"{name}.npz"
+    kept = None if path is None else _read(path)
+    if kept is not None:
+        return kept
+    found = _cases(runs, scene)
+    if found is None:
+        return None
+    made = ordered(found, by)
+    at = made.order
+    labels = tuple(made.cases.words(str(k)) for k in made.keys[at[:LABELS]])
+    sure = None if made.confidence is None else made.confidence[:, at]
+    order = Order(made.keys[at], made.scores[:, at], sure, made.meant, labels)
+    if path is not None:
+        _write(path, order)
+    return order
+
+
+def _cases(runs: Sequence[Run], scene: str) -> list[Cases] | None:
+    try:
+        found = [cases_of(run, scene) for run in runs]
+    except StoreError:
+        return None  # records that are gone or damaged
+    known = [c for c in found if c is not None]
+    return known if len(known) == len(runs) else None
+
+
+def page_of(
+    library: Library, runs: Sequence[Run], scene: str, order: Order, start: int, count: int
+) -> list[CaseRow]:
+    """Lines of a page of an order."""
+    return [row(library, runs, scene, order, i) for i in range(start, min(start + count, len(order)))]
+
+
+def row(library: Library, runs: Sequence[Run], scene: str, order: Order, i: int) -> CaseRow:
+    """One line: key, words, and score and ratio of each method."""
+    key = str(order.keys[i])
+    if i < len(order.labels):
+        words = order.labels[i]
+    else:
+        cases = library.cases.get((runs[0].id, scene), lambda: cases_of(runs[0], scene))
+        words = key if cases is None else cases.words(key)
+    none = (None,) * len(runs)
+    sure = none if order.sure is None else _numbers(order.sure[:, i])
+    return CaseRow(key, words, _numbers(order.scores[:, i]), sure)
+
+
+def _numbers(values: Floats) -> tuple[float | None, ...]:
+    return tuple(float(v) if np.isfinite(v) else None for v in values)
+
+
+def _write(path: Path, order: Order) -> None:
+    """Keep an order; where nothing can be written it is made again the next time."""
+    sure = np.empty((0, 0)) if order.sure is None else order.sure
+    labels = np.frombuffer(json.dumps(order.labels).encode(), np.uint8)
+    with (
+        contextlib.suppress(TiepointError, OSError),
+        atomic_file(path) as temporary,
+        temporary.open("wb") as f,
+    ):
+        np.savez(
+            f, keys=order.keys, scores=order.scores, sure=sure, meant=np.int64(order.meant), labels=labels
+        )
+
+
+def _read(path: Path) -> Order | None:
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            keys, scores, sure = found["keys"], found["scores"], found["sure"]
+            labels = tuple(str(w) for w in json.loads(found["labels"].tobytes()))
+            meant = int(found["meant"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    if keys.ndim != 1 or scores.shape[1:] != keys.shape or (sure.size and sure.shape != scores.shape):
+        return None
+    return Order(keys, scores, sure if sure.size or not len(keys) else None, meant, labels)

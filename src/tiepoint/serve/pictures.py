@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures of a case, cut from its dataset when they are asked for, kept by hash outside the store."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from .._version import __version__
+from ..model.errors import TiepointError
+from ..model.hashing import hash_json
+from ..report.atlas.detail import CaseDetail, detail, picture
+from ..run.result import Run
+from ..store.atomic import atomic_file
+from . import asked
+from .library import Library
+from .pages import tagged
+
+Image = NDArray[np.uint8]
+SHOWN = 5
+"""Candidates of a query that are shown of each method."""
+RIGHT = 8
+"""Right answers of a query that are shown."""
+MOST_BYTES = 512 << 20
+"""Kept pictures; older ones give way when the server starts."""
+
+
+def case_of(library: Library, runs: Sequence[Run], scene: str, key: str) -> CaseDetail | None:
+    """A case made again; the last few stay in memory, for their pictures are asked for next."""
+    place = library.place(runs[0])
+    ids = tuple(r.id for r in runs)
+    return library.details.get((ids, scene, key), lambda: detail(runs, scene, key, data=place))
+
+
+def parts(case: CaseDetail) -> dict[str, Callable[[], Image | None]]:
+    """The pictures that a page of a case may show, by name; nothing else is ever read."""
+    found: dict[str, Callable[[], Image | None]] = {}
+
+    def named(part: str, reference: str) -> None:
+        if reference:
+            found[part] = lambda: picture(case, reference)
+
+    named("query", case.query)
+    for i, reference in enumerate(case.right[:RIGHT]):
+        named(f"right-{i}", reference)
+    if case.images is not None:
+        for i, image in enumerate(case.images):
+            found[f"image-{i}"] = lambda image=image: image  # type: ignore[misc]
+    for v, view in enumerate(case.views):
+        if view.answered is not None:
+            for i, answer in enumerate(view.answered.chosen[:SHOWN]):
+                named(f"chosen-{v}-{i}", answer.picture)
+        if view.matched is not None and case.images is None:
+            for i, shown in enumerate(view.matched.images):
+                if shown is not None:
+                    found.setdefault(f"image-{i}", lambda shown=shown: shown)  # type: ignore[misc]
+        if view.dense is not None:
+            for part in ("flow", "warped", "error", "true_flow"):
+                made = getattr(view.dense, part)
+                if made is not None:
+                    found[f"{part}-{v}"] = lambda made=made: made  # type: ignore[misc]
+    return found
+
+
+def picture_answer(library: Library, request: Request) -> Response:
+    """One picture of a case: ``key`` names the case, ``part`` the picture."""
+    runs = asked.runs_named(library, request, request.path_params["runs"])
+    scene, key, part = request.path_params["scene"], asked.text(request, "key"), asked.text(request, "part")
+    facts = [[r.id, r.manifest.dataset.hash] for r in runs]
+    name = hash_json(["picture", 1, __version__, facts, scene, key, part])
+    path = None if library.cache is None else library.cache / "pictures" / name[:2] / name
+    body = _kept(path)
+    if body is None:
+        case = case_of(library, runs, scene, key)
+        make = None if case is None else parts(case).get(part)
+        image = None if make is None else make()
+        if image is None:
+            raise HTTPException(404, "there is no such picture, or its dataset is not at hand")
+        body = encoded(image)
+        if path is not None:
+            with contextlib.suppress(TiepointError, OSError), atomic_file(path) as temporary:
+                temporary.write_bytes(body)
+    return tagged(request, body, "image/png" if body.startswith(b"\x89PNG") else "image/jpeg")
+
+
+def _kept(path: Path | None) -> bytes | None:
+    with contextlib.suppress(OSError):
+        return None if path is None else path.read_bytes()
+    return None
+
+
+def encoded(image: Image) -> bytes:
+    """A picture as a file: PNG where it is small or drawn, JPEG for photographs of some size."""
+    from PIL import Image as Pillow
+
+    made, buffer = Pillow.fromarray(np.ascontiguousarray(image)), io.BytesIO()
+    if image.size <= 1 << 18:
+        made.save(buffer, format="PNG", compress_level=3)
+    else:
+        made.convert("RGB").save(buffer, format="JPEG", quality=92)
+    return buffer.getvalue()
+
+
+def tidy(cache: Path, most: int = MOST_BYTES) -> None:
+    """Remove the oldest kept pictures and orders until they take no more than `most` bytes."""
+    found = []
+    for folder in ("pictures", "orders"):
+        for path in (cache / folder).glob("*/*"):
+            with contextlib.suppress(OSError):
+                facts = path.stat()
+                found.append((facts.st_mtime, facts.st_size, path))
+    total = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found):
+        if total <= most:
+            return
+        with contextlib.suppress(OSError):
+            path.unlink()
+            total -= size
