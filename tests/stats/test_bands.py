@@ -25,6 +25,15 @@ def test_few_scenes_have_no_band() -> None:
     assert scene_band(curves(5)) is None
 
 
+def test_a_mean_that_is_one_digit_above_one_has_a_band_that_is_cut() -> None:
+    c = curves(8)
+    y = np.where(c.x < 0.3, np.nextafter(1.0, 2.0), c.y)
+    y[0] = 0.5
+    band = scene_band(SceneCurves(c.group, c.curve, c.x, c.scenes, c.kinds, y, c.weights))
+    assert band is not None
+    assert band[1].max() == 1.0
+
+
 @pytest.mark.parametrize("n", [8, 30, 116])
 def test_a_band_is_as_wide_as_the_interval_of_a_point(n: int) -> None:
     c = curves(n)
