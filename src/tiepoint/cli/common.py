@@ -197,8 +197,8 @@ def console() -> Any:
     return Console() if sys.stdout.isatty() else Console(width=200)
 
 
-MOST_IDS = 40
-"""Runs whose ids are printed below the tables."""
+MOST_IDS = 24
+"""Runs up to which their ids are printed below the tables."""
 
 
 def print_tables(runs: Sequence[Any], warnings: Sequence[str]) -> None:
@@ -210,8 +210,8 @@ def print_tables(runs: Sequence[Any], warnings: Sequence[str]) -> None:
         notice(warning)
     for table in score_tables(runs):
         console().print(table)
-    named = list(zip(runs, distinct_names(runs), strict=True))
-    for run, name in named[:MOST_IDS]:
+    if len(runs) > MOST_IDS:
+        print(f"{len(runs)} runs; `tiepoint list runs` has their ids")
+        return
+    for run, name in zip(runs, distinct_names(runs), strict=True):
         console().print(f"run {run.id}: {name} on {run.task}", markup=False, highlight=False, soft_wrap=True)
-    if len(named) > MOST_IDS:
-        print(f"and {len(named) - MOST_IDS} more runs; `tiepoint list runs` has their ids")

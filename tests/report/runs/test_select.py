@@ -10,6 +10,7 @@ from report_world import make_patches
 
 import tiepoint as tp
 from tiepoint.model.errors import InputError, UnknownNameError
+from tiepoint.report.runs.names import distinct_names
 
 SCENES = ("i_a", "i_b", "v_c")
 
@@ -35,6 +36,18 @@ def test_a_name_means_the_newest_run_and_the_others_are_told(store: Path) -> Non
     assert all(r.id in str(told[0].message) for r in every if r.method == "pixels")
     assert tp.load("meanstd", store=store).method == "meanstd"
     assert tp.load(every[0].id[:8], store=store).id == every[0].id
+
+
+def test_names_that_lists_print_are_understood(store: Path) -> None:
+    every = tp.load(store=store)
+    assert isinstance(every, list)
+    both = [r for r in every if r.method == "pixels"]
+    labels = dict(zip(distinct_names(both), both, strict=True))
+    assert len(labels) == 2
+    for label, run in labels.items():
+        assert tp.load(label, store=store).id == run.id
+        found = tp.compare([label], task="hpatches-v1/matching", store=store)
+        assert [r.run for r in found.rows] == [run.id]
 
 
 def test_several_tasks_are_listed(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,14 @@ def test_best_second_and_not_separated_follow_the_comparison(report_runs: list[R
     assert "\N{DAGGER} not separated from the best" in table.caption
 
 
+def test_very_many_methods_are_marked_as_few_are(
+    report_runs: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (few,) = combined_tables(report_runs, Called())
+    monkeypatch.setattr("tiepoint.report.compare.methods.MANY", 2)
+    assert combined_tables(report_runs, Called()) == [few]
+
+
 def test_values_that_print_alike_share_their_mark(report_runs: list[Run]) -> None:
     runs = [r for r in report_runs if not is_canary(r)]
     values = (0.50001, 0.50002, 0.4, 0.3)

@@ -107,7 +107,7 @@ def _name(axes: Any, points: Sequence[tuple[str, float, float]], best: int) -> N
     pixels = axes.transData.transform([(x, y) for _, x, y in points])
     places = [(float(x), float(y)) for x, y in pixels]
     texts = [short(name, 22) for name, _, _ in points]
-    widths = [72 * text_width(t, LABEL_PT) + 2 for t in texts]
+    widths = [72 * 1.1 * text_width(t, LABEL_PT) + 2 for t in texts]
     box = axes.get_window_extent()
     area = (box.x0 + 1, box.y0 + 1, box.x1 + 6, box.y1 + 8)
     dashes = _along(places[:best])

@@ -18,8 +18,9 @@ def runs_of(
 ) -> list[Run]:
     """The finished runs of a store, of one task or of all: every one, or those named by method or run id.
 
-    Ids may be abbreviated. A run that two names fit is there once. Without `singles` their scores of single
-    scenes and pairs are read when they are looked at (`Run.singles`).
+    Ids may be abbreviated, and names may be those that tell runs of a method apart (``sift (split a)``). A
+    run that two names fit is there once. Without `singles` their scores of single scenes and pairs are read
+    when they are looked at (`Run.singles`).
     """
     ids: dict[str, None] | None = None
     if wanted:
@@ -29,6 +30,7 @@ def runs_of(
             match = [i for i, method in known if method == name] or [
                 i for i, _ in known if i.startswith(name)
             ]
+            match = match or _labelled(store, name, task)
             if not match:
                 raise UnknownNameError("method or run in the store", name, {method for _, method in known})
             ids.update(dict.fromkeys(match))
@@ -52,7 +54,7 @@ def one_run(store: Store, name: str, *, task: str | None = None) -> tuple[Stored
     done = [h for h in heads if h.status == "done"]
     own = [h for h in done if h.method == name]
     if not own and not any(h.id.startswith(name) for h in heads):
-        own = [h for h, label in zip(done, distinct_names(done), strict=True) if label == name]
+        own = [h for h in done if h.id in _labelled(store, name, task)]
         if not own:
             kind = "method or run in the store" if task is None else f"method or run of {task} in the store"
             raise UnknownNameError(kind, name, {h.method for h in heads})
@@ -65,6 +67,12 @@ def one_run(store: Store, name: str, *, task: str | None = None) -> tuple[Stored
             f"{name!r} has runs of {len(newest)} tasks; choose one with `task`, or a run by its id:\n{listed}"
         )
     return load_run(store, own[-1].id), _older(name, own)
+
+
+def _labelled(store: Store, name: str, task: str | None) -> list[str]:
+    """Ids of the finished runs that lists print under a name."""
+    done = [h for h in load_heads(store, task=task) if h.status == "done"]
+    return [h.id for h, label in zip(done, distinct_names(done), strict=True) if label == name]
 
 
 def _older(name: str, heads: Sequence[RunHead]) -> list[str]:
