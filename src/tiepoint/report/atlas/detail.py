@@ -7,16 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...kernels import first_two, pair_distances, value_table
 from ...model.errors import InputError, TiepointError
+from ...model.hashing import hash_json
 from ...run.explain import Reopened, reopened
 from ...run.result import Run
 from ...tasks.base import OpenTask
-from ...tasks.cases import Answered, Cases
+from ...tasks.cases import Answered, Cases, DenseCase
 from ...tasks.matched import MatchedPair
 from ..page.gallery import crop
 from .dense import DenseView, dense_view
@@ -25,8 +27,8 @@ from .orders import cases_of
 Image = NDArray[np.uint8]
 Kind = Literal["query", "pair", "dense", "unknown"]
 Made = TypeVar("Made")
-OPEN = 16
-"""Runs that stay open, with their datasets, for the next case."""
+OPEN, DATASETS = 32, 8
+"""Runs, and datasets bound to a task, that stay open for the next case."""
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,24 @@ def opened_run(run: Run, data: Path | None = None) -> Reopened:
     return _reopened(run.root, run.id, data, _Kept(run))
 
 
-class _Kept:
-    """Carries a run past the cache, which goes by store, id and place of the data."""
+def warm_up() -> None:
+    """Load what the first case would wait for, compiled code above all; a server does so when it starts.
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    Takes seconds, and where nothing is cached yet half a minute; nothing else waits for it.
+    """
+    rows = np.arange(8, dtype=np.float32).reshape(2, 4)
+    value_table(rows, rows, distance="l2")
+    pair_distances(rows, rows, [0], [1])
+    first_two(rows, rows)
+    image = np.zeros((4, 4, 3), np.uint8)
+    dense_view(DenseCase(image, image, np.zeros((4, 4, 2), np.float32)))
+
+
+class _Kept(Generic[Made]):
+    """Carries something past a cache, which goes by the other arguments alone."""
+
+    def __init__(self, value: Made) -> None:
+        self.value = value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Kept)
@@ -149,12 +164,23 @@ class _Kept:
 
 
 @lru_cache(maxsize=OPEN)
-def _reopened(root: Path, run_id: str, data: Path | None, kept: _Kept) -> Reopened:
-    stored = kept.run.stored
+def _reopened(root: Path, run_id: str, data: Path | None, kept: _Kept[Run]) -> Reopened:
+    stored = kept.value.stored
     if data is not None:
         dataset = stored.manifest.dataset.model_copy(update={"path": str(data)})
         stored = replace(stored, manifest=stored.manifest.model_copy(update={"dataset": dataset}))
-    return reopened(stored, root)
+    again = reopened(stored, root)
+    facts, opened = stored.manifest, again.context.opened
+    key = hash_json(
+        [facts.task, facts.dataset.hash, facts.dataset.path, facts.options, type(opened).__name__]
+    )
+    return replace(again, context=replace(again.context, opened=_shared(key, _Kept(opened))))
+
+
+@lru_cache(maxsize=DATASETS)
+def _shared(key: str, opened: _Kept[OpenTask]) -> OpenTask:
+    """The first of the open tasks that differ only by their method: lists are held once for all methods."""
+    return opened.value
 
 
 def _tried(make: Callable[[], Made]) -> tuple[Made | None, str]:

@@ -42,6 +42,7 @@ class OpenDense(OpenTask):
     ) -> None:
         self.options = options
         self._compare = compare
+        self._needs = needs
         broken: list[BrokenPair] = []
         self.pairs = [p for p in find_pairs(data, broken) if getattr(p, needs) is not None]
         kinds = sorted({p.kind for p in self.pairs} | {b.kind for b in broken})
@@ -103,9 +104,8 @@ class OpenDense(OpenTask):
         flow = None
         if features is not None:
             flow = oriented_flow(pair, PairResult.from_arrays(features.arrays(pair.item)), "skip")
-        truth = None if pair.flow is None else pair.flow()
-        if pair.points is None or truth is not None:
-            return DenseCase(*images, flow, truth)
+        if pair.points is None or self._needs != "points":
+            return DenseCase(*images, flow, None if pair.flow is None else pair.flow())
         points, true = pair.points()
         real = np.isfinite(points).all(axis=1) & np.isfinite(true).all(axis=1)
         found = None if flow is None else transfer(points[real], flow)

@@ -86,9 +86,10 @@ class Tss(DenseTask):
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Both directions of a pair with T5."""
-        table = pair_table([r for r in records if r.meta["scene"] == scene], "exact") if records else None
-        if table is None or not table.keys:
+        own = [r for r in records if r.meta["scene"] == scene]
+        if not own:
             return None
+        table = pair_table(own, "exact")
         both = zip(DIRECTIONS, table.accuracy[0, :, _T5], strict=True)
         shares = [(name, float(v)) for name, v in both if np.isfinite(v)]
         return pair_cases(shares, DIRECTIONS.__getitem__) if shares else None
