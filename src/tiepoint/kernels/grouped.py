@@ -210,7 +210,7 @@ def _direct(
 ) -> None:  # fmt: skip
     """Add what pairs with a group of several rows contribute."""
     from ._group_loops import count_groups
-    from .table import tiler
+    from .pairs import tiler
     from .threads import Team
 
     a, b, tile_of = tiler(queries, pool, distance)

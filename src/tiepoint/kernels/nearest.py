@@ -83,7 +83,7 @@ def _compiled_nearest(queries: Any, pool: Any, k: int, distance: str, left_out: 
         filled = np.zeros(len(queries), np.int64)
 
         def visit(tile: Any) -> int:
-            from ._select import select
+            from ._scan import select
 
             return int(select(scores.dtype, scores.row_dtype)(*tile, value, row, filled))
 
@@ -169,7 +169,7 @@ def _compiled_first_two(queries: Any, pool: Any, distance: str) -> tuple[Any, ..
         copies = np.zeros(0, np.int64) if found is None else np.diff(found.start)
 
         def visit(tile: Any) -> int:
-            from ._select import first_two as scan
+            from ._scan import first_two as scan
 
             return int(scan(scores.dtype, scores.row_dtype)(*tile, copies, d1, d2, row, ties))
 
@@ -193,7 +193,7 @@ def _expand(
     scores: Scores, value: Any, row: Any, left_out: NDArray[np.int64] | None, k: int, rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """From the best distinct rows to the best pool positions, without the excluded one."""
-    from ._select import expand
+    from ._scan import expand
 
     if scores.distinct is None:
         positions, start = np.arange(rows), np.arange(rows + 1)

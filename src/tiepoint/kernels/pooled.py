@@ -164,7 +164,7 @@ class PooledCounts:
         return pooled(*rows, at, stride, distance, self._value, self._at)
 
     def _compiled(self, queries: Any, pool: Any, at: Any, distance: str, stride: int) -> NDArray[np.int64]:
-        from .table import tiler
+        from .pairs import tiler
         from .threads import Team
 
         a, b, tile_of = tiler(queries, pool, distance)
