@@ -64,6 +64,12 @@ def test_what_names_no_device_is_refused():
     assert get_device() == "torch:cpu"
 
 
+def test_products_of_lower_precision_are_not_forced(monkeypatch):
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
+    with pytest.raises(InputError, match="NVIDIA_TF32_OVERRIDE"):
+        set_device("cuda")
+
+
 def test_a_device_without_float64_is_left_aside():
     with pytest.warns(UserWarning, match="mps has no float64"):
         set_device("mps")

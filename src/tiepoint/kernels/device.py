@@ -146,7 +146,8 @@ def bring(arrays: Sequence[NDArray[Any]]) -> bool:
 def _is_memory(error: BaseException) -> bool:
     import torch
 
-    return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
+    said = ("allocate memory", "ALLOC_FAILED", "out of memory")
+    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in said)
 
 
 def block_bytes() -> int:

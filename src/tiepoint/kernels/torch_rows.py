@@ -167,7 +167,8 @@ def send(values: Array) -> Tensor:
             return torch.from_numpy(x).to(torch_device())
     kind = torch.from_numpy(np.empty(0, x.dtype)).dtype
     flat = torch.empty((x.size, 1), dtype=kind, device=torch_device())
-    _stage([x.reshape(-1, 1)], flat)
+    with _lock:  # the pinned buffers are one set
+        _stage([x.reshape(-1, 1)], flat)
     return flat.view(x.shape)
 
 
@@ -204,7 +205,7 @@ def _stage(arrays: list[Array], flat: Tensor) -> None:
         pinned, _, event = stages[number]
         source = pinned[: count * row].view(flat.dtype).view(count, flat.shape[1])
         flat[start : start + count].copy_(source, non_blocking=True)
-        event.record()
+        event.record(torch.cuda.current_stream(flat.device))
 
     # Threads copy and do nothing else: each step of Python in one of them would hold up all others.
     for k, (start, pieces) in enumerate(jobs):
