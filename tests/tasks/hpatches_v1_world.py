@@ -27,6 +27,9 @@ class World:
     def item(self, key):
         return Item(key, f"content of {key}", self.counts[key.replace("/", ".")])
 
+    def items(self, keys):
+        return [self.item(key) for key in keys]
+
     def read(self, key):
         return np.zeros((self.counts[key.replace("/", ".")], 5, 5), np.uint8)
 

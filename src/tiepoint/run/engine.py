@@ -23,8 +23,9 @@ from ..store.features import FeatureCache
 from ..store.manifest import Manifest, MethodFacts
 from ..store.older import take_over_features
 from ..store.run_id import run_id
-from ..store.runs import StoredRun, load_runs
+from ..store.runs import load_runs
 from ..store.store import Store
+from ..store.stored_run import StoredRun
 from . import machine
 from .context import SHOWN, Context, FeatureSummary, Recipe, Writers, use_device
 from .efficiency import efficiency, sizes

@@ -13,8 +13,8 @@ from ..model.records import Records
 from ..model.scores import Score
 from ..store.manifest import Manifest
 from ..store.records import RecordStore
-from ..store.runs import StoredRun
 from ..store.store import Store
+from ..store.stored_run import StoredRun
 from ..store.values import Table, ValueStore
 from ..tasks import stored_task
 

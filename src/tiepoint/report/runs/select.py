@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 
 from ...model.errors import InputError, UnknownNameError
 from ...run.result import Run
-from ...store.runs import load_runs, names_of
+from ...store.run_heads import names_of
+from ...store.runs import load_runs
 from ...store.store import Store
 from .names import some
 from .stored import Kept, run_of
