@@ -87,9 +87,9 @@ def run(
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
     from ..run.engine import Shared
-    from ..run.foreign_results import FORMS, has_result_files, refuse_options_of_writing
     from ..run.machine import cores
     from ..run.prepare import Request, prepare_all
+    from ..run.result_files import FORMS, has_result_files, refuse_options_of_writing
     from ..store.store import store_root
 
     if cluster is not None:
@@ -156,7 +156,7 @@ def _evaluate(
 ) -> tuple[list[Run], int]:
     """Run what was made ready, one after the other; a failure is told at once and the rest goes on."""
     from ..run.engine import evaluate_prepared
-    from ..run.foreign_results import write_result_files
+    from ..run.result_files import write_result_files
 
     alone = len(prepared) == 1
     runs: list[Run] = []

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from ..model.records import Records
 from ..model.scores import Score
 from ..store.manifest import Manifest
+from ..store.packed_values import Table
 from ..store.records import RecordStore
 from ..store.store import Store
 from ..store.stored_run import StoredRun
-from ..store.values import Table, ValueStore
+from ..store.values import ValueStore
 from ..tasks import stored_task
 
 if TYPE_CHECKING:
