@@ -45,7 +45,7 @@ from tiepoint.methods.resolve import resolve
 from tiepoint.model import hashing
 from tiepoint.model.hashing import hash_json
 from tiepoint.run.context import Recipe, Writers
-from tiepoint.run.engine import Shared, context_of
+from tiepoint.run.engine import ON_A_CARD, Shared, context_of
 from tiepoint.run.feeding import make_features
 from tiepoint.run.machine import cores, machine
 from tiepoint.run.prepare import Request, prepare
@@ -295,9 +295,13 @@ def to_records(opened: Any, cache: FeatureCache, folder: Path) -> None:
     keys = [item.key for item in opened.items] if get_device().startswith("cuda") else []
     for i in range(0, len(keys), 256):
         bring([features.arrays(key)["values"] for key in keys[i : i + 256]])
-    with Writers(RecordStore(folder / str(time.time_ns()))) as writers:
-        for unit in opened.units:
+    at_once = ON_A_CARD if get_device() != "cpu" else 1
+    with Writers(RecordStore(folder / str(time.time_ns()))) as writers, ThreadPoolExecutor(at_once) as pool:
+
+        def one(unit: Any) -> None:
             writers.put(hash_json([unit.key]), opened.compare(unit, features, "reference"))
+
+        list(pool.map(one, opened.units))
 
 
 def product(cache: FeatureCache, device: str, every: bool) -> None:

@@ -216,6 +216,8 @@ class OpenV2(OpenTask):
     `content` is where its lists come from, None for matching, which has none.
     """
 
+    side_by_side = True
+
     def __init__(
         self,
         setting: Setting,
