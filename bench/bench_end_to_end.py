@@ -40,7 +40,7 @@ from tiepoint.datasets.hpatches.layout import STANDARD_IMAGES
 from tiepoint.datasets.hpatches.pack import pack_dataset
 from tiepoint.formats.hpatches.patch_strip import read_strip, write_strip
 from tiepoint.kernels import bring, get_device, set_device
-from tiepoint.kernels.torch_rows import forget
+from tiepoint.kernels.on_torch.rows import forget
 from tiepoint.methods.resolve import resolve
 from tiepoint.model import hashing
 from tiepoint.model.hashing import hash_json

@@ -33,11 +33,11 @@ def test_the_torch_path_leaves_the_same_store(family, request, tmp_path, monkeyp
     plain = bits(tmp_path / "plain", command)
     monkeypatch.setenv("TIEPOINT_KERNELS", "torch")
     used = []
-    from tiepoint.kernels import torch_scan
+    from tiepoint.kernels.on_torch import scan
 
-    made = torch_scan.Scores.__init__
+    made = scan.Scores.__init__
     monkeypatch.setattr(
-        torch_scan.Scores, "__init__", lambda self, *given: used.append(get_device()) or made(self, *given)
+        scan.Scores, "__init__", lambda self, *given: used.append(get_device()) or made(self, *given)
     )
     try:
         assert bits(tmp_path / "torch", command) == plain

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import tiles
 from .band import FLOAT32_UNIT, FLOAT64_UNIT
-from .device import served
 from .distinct import find_distinct
+from .on_torch.device import served
 from .ranks import RankCounts, rank_counts
 from .tiles import Scores, make_team
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
-from .device import served
+from .on_torch.device import served
 from .pairs import finish, pair_distances
 from .threads import Team, one_blas_thread
 from .tiles import Scores, make_team
@@ -70,7 +70,7 @@ def nearest(
 
 
 def _torch_nearest(queries: Any, pool: Any, k: int, distance: str, left_out: Any) -> tuple[Any, Any]:
-    from .torch_scan import nearest
+    from .on_torch.scan import nearest
 
     return nearest(queries, pool, k, distance, left_out)
 
@@ -154,7 +154,7 @@ def first_two_aligned(
 
 
 def _on_device(queries: Any, pools: Sequence[Any], distance: str, aligned: bool) -> list[tuple[Any, ...]]:
-    from .torch_scan import first_two
+    from .on_torch.scan import first_two
 
     return first_two(queries, pools, distance, aligned)
 

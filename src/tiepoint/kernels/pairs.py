@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
-from .device import served
+from .on_torch.device import served
 from .rows import BLOCK, check_shapes, first_bad_row, prepare
 from .threads import Team
 
@@ -49,7 +49,7 @@ def pair_distances(
     direct = _direct(a, b, distance)
 
     def on_device() -> NDArray[Any]:
-        from .torch_counts import listed
+        from .on_torch.counts import listed
 
         return listed(a, b, left, right, distance)
 
@@ -126,7 +126,7 @@ def pair_distances_across(
     l2 = distance == "l2"
 
     def on_device() -> None:
-        from .torch_counts import across as torch_across
+        from .on_torch.counts import across as torch_across
 
         torch_across(parts, checked, out, distance, steps)
 
@@ -266,6 +266,6 @@ def value_table(queries: NDArray[Any], pool: NDArray[Any], *, distance: str) -> 
 
 
 def _on_device(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> NDArray[np.float64]:
-    from .torch_counts import value_table
+    from .on_torch.counts import value_table
 
     return value_table(np.asarray(queries), np.asarray(pool), distance)

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .band import FLOAT32_UNIT, bound
+from ..band import FLOAT32_UNIT, bound
+from ..rows import check_shapes, prepare
 from .device import LeaveToCpu, block_bytes, get_device
-from .rows import check_shapes, prepare
-from .torch_rows import Tensor, checked, download, in_chunks, pairs, table, upload
+from .rows import Tensor, checked, download, in_chunks, pairs, table, upload
 
 GROUPS = 8
 MOST_CANDIDATES = 1 << 22

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.npy_map import file_of
+from ...formats.npy_map import file_of
+from ..rows import LARGEST, as_float
+from ..threads import get_threads
 from .device import LeaveToCpu, block_bytes, get_device, torch_device
-from .rows import LARGEST, as_float
-from .threads import get_threads
 
 Array = NDArray[Any]
 Tensor = Any
@@ -176,7 +176,7 @@ def _stage(arrays: list[Array], flat: Tensor) -> None:
     """Copy to the card through pinned buffers, several threads at a time."""
     import torch
 
-    from ._survey import copy_parts
+    from .._survey import copy_parts
 
     row = max(1, flat.shape[1] * flat.element_size())
     most = max(1, STAGE_BYTES // row)
