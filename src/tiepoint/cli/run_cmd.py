@@ -93,7 +93,7 @@ def run(
     from ..store.store import store_root
 
     if cluster is not None:
-        from ..run.executors.clusters import read_spec
+        from ..run.executors.cluster_file import read_spec
 
         without_effect(context, ("jobs",), "with --cluster: the cluster says how many workers there are")
         read_spec(cluster)  # a mistake in it is told before anything is opened
