@@ -295,7 +295,7 @@ def to_records(opened: Any, cache: FeatureCache, folder: Path) -> None:
     keys = [item.key for item in opened.items] if get_device().startswith("cuda") else []
     for i in range(0, len(keys), 256):
         bring([features.arrays(key)["values"] for key in keys[i : i + 256]])
-    at_once = ON_A_CARD if get_device() != "cpu" else 1
+    at_once = ON_A_CARD if get_device() != "cpu" and opened.side_by_side else 1
     with Writers(RecordStore(folder / str(time.time_ns()))) as writers, ThreadPoolExecutor(at_once) as pool:
 
         def one(unit: Any) -> None:

@@ -213,10 +213,9 @@ class HPatchesTask(Task):
 class OpenV2(OpenTask):
     """A v2 task bound to its data; `compare_one(unit, features)` makes the records of a unit.
 
-    `content` is where its lists come from, None for matching, which has none.
+    `content` is where its lists come from, None for matching, which has none. `side_by_side` only where
+    `compare_one` keeps no memory that its calls would share.
     """
-
-    side_by_side = True
 
     def __init__(
         self,
@@ -224,7 +223,10 @@ class OpenV2(OpenTask):
         units: Sequence[Unit],
         compare_one: Callable[[Unit, Features], Records],
         content: Any = None,
+        *,
+        side_by_side: bool = False,
     ) -> None:
+        self.side_by_side = side_by_side
         self.setting = setting
         self.content = content
         self._compare_one = compare_one
