@@ -43,12 +43,14 @@ from tiepoint.kernels import bring, get_device, set_device
 from tiepoint.kernels.on_torch.rows import forget
 from tiepoint.methods.resolve import resolve
 from tiepoint.model import hashing
+from tiepoint.model.kept import keep_in
 from tiepoint.model.hashing import hash_json
 from tiepoint.run.context import Recipe, Writers
 from tiepoint.run.engine import ON_A_CARD, Shared, context_of
 from tiepoint.run.feeding import make_features
 from tiepoint.run.machine import cores, machine
 from tiepoint.run.prepare import Request, prepare
+from tiepoint.store.atomic import atomic_file
 from tiepoint.store.features import FeatureCache
 from tiepoint.store.records import RecordStore
 from tiepoint.store.store import Store
@@ -265,6 +267,7 @@ def tasks_part(folder: Path, given: argparse.Namespace, every: bool = False) -> 
     names = ("retrieval",) if every else V2
     tasks = {n: TASKS.load(f"hpatches/{n}") for n in names}
     set_device(given.device)
+    keep_in(place / "lists", atomic_file)  # as a store does: drawn once, then read
     try:
         warm_up(folder / "warm-up", tasks)
         spent: dict[str, list[tuple[float, float]]] = {n: [] for n in names}
@@ -279,6 +282,7 @@ def tasks_part(folder: Path, given: argparse.Namespace, every: bool = False) -> 
                 spent[name].append((open_s, own))
     finally:
         set_device("cpu")
+        keep_in(None)
     sums = np.zeros(2)
     for name, rows in spent.items():
         open_s, own = np.median(np.array(rows), axis=0)
