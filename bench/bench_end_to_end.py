@@ -43,8 +43,8 @@ from tiepoint.kernels import bring, get_device, set_device
 from tiepoint.kernels.on_torch.rows import forget
 from tiepoint.methods.resolve import resolve
 from tiepoint.model import hashing
-from tiepoint.model.kept import keep_in
 from tiepoint.model.hashing import hash_json
+from tiepoint.model.kept import keep_in
 from tiepoint.run.context import Recipe, Writers
 from tiepoint.run.engine import ON_A_CARD, Shared, context_of
 from tiepoint.run.feeding import make_features
