@@ -40,15 +40,17 @@ from tiepoint.datasets.hpatches.layout import STANDARD_IMAGES
 from tiepoint.datasets.hpatches.pack import pack_dataset
 from tiepoint.formats.hpatches.patch_strip import read_strip, write_strip
 from tiepoint.kernels import bring, get_device, set_device
-from tiepoint.kernels.torch_rows import forget
+from tiepoint.kernels.on_torch.rows import forget
 from tiepoint.methods.resolve import resolve
 from tiepoint.model import hashing
 from tiepoint.model.hashing import hash_json
+from tiepoint.model.kept import keep_in
 from tiepoint.run.context import Recipe, Writers
-from tiepoint.run.engine import Shared, context_of
+from tiepoint.run.engine import ON_A_CARD, Shared, context_of
 from tiepoint.run.feeding import make_features
 from tiepoint.run.machine import cores, machine
 from tiepoint.run.prepare import Request, prepare
+from tiepoint.store.atomic import atomic_file
 from tiepoint.store.features import FeatureCache
 from tiepoint.store.records import RecordStore
 from tiepoint.store.store import Store
@@ -265,6 +267,7 @@ def tasks_part(folder: Path, given: argparse.Namespace, every: bool = False) -> 
     names = ("retrieval",) if every else V2
     tasks = {n: TASKS.load(f"hpatches/{n}") for n in names}
     set_device(given.device)
+    keep_in(place / "lists", atomic_file)  # as a store does: drawn once, then read
     try:
         warm_up(folder / "warm-up", tasks)
         spent: dict[str, list[tuple[float, float]]] = {n: [] for n in names}
@@ -279,6 +282,7 @@ def tasks_part(folder: Path, given: argparse.Namespace, every: bool = False) -> 
                 spent[name].append((open_s, own))
     finally:
         set_device("cpu")
+        keep_in(None)
     sums = np.zeros(2)
     for name, rows in spent.items():
         open_s, own = np.median(np.array(rows), axis=0)
@@ -295,9 +299,13 @@ def to_records(opened: Any, cache: FeatureCache, folder: Path) -> None:
     keys = [item.key for item in opened.items] if get_device().startswith("cuda") else []
     for i in range(0, len(keys), 256):
         bring([features.arrays(key)["values"] for key in keys[i : i + 256]])
-    with Writers(RecordStore(folder / str(time.time_ns()))) as writers:
-        for unit in opened.units:
+    at_once = ON_A_CARD if get_device() != "cpu" and opened.side_by_side else 1
+    with Writers(RecordStore(folder / str(time.time_ns()))) as writers, ThreadPoolExecutor(at_once) as pool:
+
+        def one(unit: Any) -> None:
             writers.put(hash_json([unit.key]), opened.compare(unit, features, "reference"))
+
+        list(pool.map(one, opened.units))
 
 
 def product(cache: FeatureCache, device: str, every: bool) -> None:

@@ -6,15 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiepoint.geometry.homography import (
-    as_homography,
-    compose,
-    corner_error,
-    denominator,
-    inverse,
-    local_affine,
-    project,
-)
+from tiepoint.geometry.corners import corner_error
+from tiepoint.geometry.homography import as_homography, compose, denominator, inverse, local_affine, project
 from tiepoint.model.errors import InputError
 
 MILD = np.array(

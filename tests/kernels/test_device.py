@@ -10,7 +10,6 @@ import pytest
 
 from tiepoint.formats.npy_map import file_of, map_npy
 from tiepoint.kernels import (
-    device,
     first_two,
     first_two_aligned,
     get_device,
@@ -20,6 +19,7 @@ from tiepoint.kernels import (
     rank_counts,
     set_device,
 )
+from tiepoint.kernels.on_torch import device
 from tiepoint.model.errors import InputError
 
 torch = pytest.importorskip("torch", reason="the kernels on a device need torch")
@@ -64,6 +64,12 @@ def test_what_names_no_device_is_refused():
     assert get_device() == "torch:cpu"
 
 
+def test_products_of_lower_precision_are_not_forced(monkeypatch):
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
+    with pytest.raises(InputError, match="NVIDIA_TF32_OVERRIDE"):
+        set_device("cuda")
+
+
 def test_a_device_without_float64_is_left_aside():
     with pytest.warns(UserWarning, match="mps has no float64"):
         set_device("mps")
@@ -89,7 +95,7 @@ def test_products_are_exact_inside_and_as_before_outside():
 
 
 def test_square_roots_are_correctly_rounded():
-    from tiepoint.kernels.torch_rows import root
+    from tiepoint.kernels.on_torch.rows import root
 
     x = np.random.default_rng(1).random(100_000) * 16
     assert np.array_equal(root(torch.from_numpy(x)).numpy(), np.sqrt(x))
@@ -97,7 +103,7 @@ def test_square_roots_are_correctly_rounded():
 
 @pytest.mark.parametrize("kind", ["normal", "ties", "bytes"])
 def test_counting_all_scores_is_counting_those_that_matter(monkeypatch, kind):
-    from tiepoint.kernels import torch_counts
+    from tiepoint.kernels.on_torch import counts as torch_counts
 
     queries, pool = rows()
     if kind == "ties":
@@ -115,7 +121,7 @@ def test_counting_all_scores_is_counting_those_that_matter(monkeypatch, kind):
 
 
 def test_a_band_that_holds_everything_is_left_to_the_compiled_code(monkeypatch):
-    from tiepoint.kernels import torch_scan
+    from tiepoint.kernels.on_torch import scan
 
     nearest_module = import_module("tiepoint.kernels.nearest")
     same = np.full((40, 16), 0.3, np.float32)
@@ -125,7 +131,7 @@ def test_a_band_that_holds_everything_is_left_to_the_compiled_code(monkeypatch):
     monkeypatch.setattr(
         nearest_module, "_compiled_first_two", lambda *given: asked.append(1) or plain(*given)
     )
-    monkeypatch.setattr(torch_scan, "MOST_CANDIDATES", 10)
+    monkeypatch.setattr(scan, "MOST_CANDIDATES", 10)
     for a, b in zip(first_two(same, same), here, strict=True):
         assert np.array_equal(a, b)
     assert asked
@@ -165,7 +171,7 @@ def test_other_errors_are_not_swallowed(monkeypatch):
 
 
 def test_mapped_rows_are_brought_once_and_anew_when_the_file_changes(tmp_path):
-    from tiepoint.kernels.torch_rows import forget, upload
+    from tiepoint.kernels.on_torch.rows import forget, upload
 
     values = rows()[1]
     np.save(tmp_path / "a.npy", values)
@@ -187,7 +193,7 @@ def test_mapped_rows_are_brought_once_and_anew_when_the_file_changes(tmp_path):
 
 
 def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
-    from tiepoint.kernels import torch_rows
+    from tiepoint.kernels.on_torch import rows as torch_rows
 
     torch_rows.forget()
     monkeypatch.setattr(torch_rows, "KEPT_HOST_BYTES", 3 * 300 * 16 * 4)
@@ -236,7 +242,8 @@ def test_rows_are_copied_from_their_addresses():
 
 
 def test_rows_are_brought_while_there_is_room(tmp_path, monkeypatch):
-    from tiepoint.kernels import bring, torch_rows
+    from tiepoint.kernels import bring
+    from tiepoint.kernels.on_torch import rows as torch_rows
 
     torch_rows.forget()
     np.save(tmp_path / "a.npy", rows()[1])

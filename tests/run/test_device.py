@@ -27,17 +27,17 @@ def bits(root: Path, command: list[str]) -> dict[str, bytes]:
 def test_the_torch_path_leaves_the_same_store(family, request, tmp_path, monkeypatch):
     pytest.importorskip("torch", reason="the kernels on a device need torch")
     data = request.getfixturevalue("patches" if family == "patches" else "sequences")
-    method, tasks = ("resize", PATCHES) if family == "patches" else ("orb,sift", KEYPOINTS)
+    method, tasks = ("resize,orb", PATCHES) if family == "patches" else ("orb,sift", KEYPOINTS)
     methods = method.split(",")
-    command = [*methods, "--task", tasks, "--data", str(data)]
+    command = [*methods, "--task", tasks, "--data", str(data), "--on-bad", "miss"]
     plain = bits(tmp_path / "plain", command)
     monkeypatch.setenv("TIEPOINT_KERNELS", "torch")
     used = []
-    from tiepoint.kernels import torch_scan
+    from tiepoint.kernels.on_torch import scan
 
-    made = torch_scan.Scores.__init__
+    made = scan.Scores.__init__
     monkeypatch.setattr(
-        torch_scan.Scores, "__init__", lambda self, *given: used.append(get_device()) or made(self, *given)
+        scan.Scores, "__init__", lambda self, *given: used.append(get_device()) or made(self, *given)
     )
     try:
         assert bits(tmp_path / "torch", command) == plain

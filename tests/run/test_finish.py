@@ -19,8 +19,10 @@ from tiepoint.run.engine import Request, evaluate, keep_failure
 from tiepoint.run.prepare import prepare
 from tiepoint.run.update import bring_up_to_date, is_current
 from tiepoint.store.run_id import run_id
-from tiepoint.store.runs import StoredRun, load_runs, save_run
+from tiepoint.store.runs import load_runs
+from tiepoint.store.saving import save_run
 from tiepoint.store.store import Store
+from tiepoint.store.stored_run import StoredRun
 
 MATCHING = "hpatches/matching"
 PROTOCOLS = ("exact", "hpatches-python", "hpatches-matlab")

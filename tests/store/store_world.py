@@ -15,8 +15,9 @@ from PIL import Image
 from tiepoint.store import schema
 from tiepoint.store.database import select
 from tiepoint.store.manifest import Manifest
-from tiepoint.store.runs import StoredRun, save_run
+from tiepoint.store.saving import save_run
 from tiepoint.store.store import Store
+from tiepoint.store.stored_run import StoredRun
 
 TASK = "hpatches-v1/matching"
 

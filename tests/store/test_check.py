@@ -15,8 +15,10 @@ from tiepoint.model.records import Records
 from tiepoint.model.scores import SceneValues, Score
 from tiepoint.store import schema
 from tiepoint.store.check import check_store, rebuild
-from tiepoint.store.runs import StoredRun, load_runs, save_run
+from tiepoint.store.runs import load_runs
+from tiepoint.store.saving import save_run
 from tiepoint.store.store import Store
+from tiepoint.store.stored_run import StoredRun
 
 
 def _count(store: Store) -> dict[str, int]:

@@ -26,8 +26,9 @@ from tiepoint.run.migrate import migrate_store
 from tiepoint.run.update import is_current
 from tiepoint.store import schema
 from tiepoint.store.check import rebuild
-from tiepoint.store.runs import StoredRun, load_run, load_runs
+from tiepoint.store.runs import load_run, load_runs
 from tiepoint.store.store import Store
+from tiepoint.store.stored_run import StoredRun
 
 
 @pytest.fixture(scope="module")

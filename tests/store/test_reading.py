@@ -24,7 +24,9 @@ from tiepoint.model.errors import StoreError
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.store import schema
 from tiepoint.store.database import select
-from tiepoint.store.runs import load_heads, load_run, load_runs, load_singles, save_run
+from tiepoint.store.run_heads import load_heads
+from tiepoint.store.runs import load_run, load_runs, load_singles
+from tiepoint.store.saving import save_run
 from tiepoint.store.store import Store
 
 COMMANDS = {

@@ -21,8 +21,10 @@ from tiepoint.store import schema
 from tiepoint.store.atomic import atomic_file, atomic_folder, remove_temporaries
 from tiepoint.store.check import rebuild
 from tiepoint.store.database import select
-from tiepoint.store.runs import Merge, StoredRun, load_run, load_runs, save_run
+from tiepoint.store.runs import load_run, load_runs
+from tiepoint.store.saving import Merge, save_run
 from tiepoint.store.store import Store, split_url, store_root
+from tiepoint.store.stored_run import StoredRun
 
 
 def test_a_run_comes_back_as_it_was_saved(tmp_path: Path) -> None:

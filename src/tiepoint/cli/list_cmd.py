@@ -121,7 +121,7 @@ def _datasets(store: str | None) -> list[dict[str, str | None]]:
 
 def _runs(store: str | None) -> list[dict[str, str | None]]:
     from ..report.runs.names import distinct_names
-    from ..store.runs import load_heads
+    from ..store.run_heads import load_heads
 
     with reading(store) as opened:
         found = load_heads(opened)

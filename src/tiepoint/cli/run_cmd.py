@@ -87,14 +87,14 @@ def run(
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
     from ..run.engine import Shared
-    from ..run.foreign_results import FORMS, has_result_files, refuse_options_of_writing
     from ..run.machine import cores
     from ..run.prepare import Request, prepare_all
+    from ..run.result_files import FORMS, has_result_files, refuse_options_of_writing
     from ..store.live import announced
     from ..store.store import store_root
 
     if cluster is not None:
-        from ..run.executors.clusters import read_spec
+        from ..run.executors.cluster_file import read_spec
 
         without_effect(context, ("jobs",), "with --cluster: the cluster says how many workers there are")
         read_spec(cluster)  # a mistake in it is told before anything is opened
@@ -163,7 +163,7 @@ def _evaluate(
 ) -> tuple[list[Run], int]:
     """Run what was made ready, one after the other; a failure is told at once and the rest goes on."""
     from ..run.engine import evaluate_prepared
-    from ..run.foreign_results import write_result_files
+    from ..run.result_files import write_result_files
 
     alone = len(prepared) == 1
     runs: list[Run] = []

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 from .._version import __version__
 from ..datasets.hpatches.layout import STANDARD_IMAGES
 from ..datasets.hpatches.release_2017 import official_splits
-from ..formats.hpatches.descriptor_table import find_descriptor_file, table_shape
+from ..formats.hpatches.descriptor_size import table_shape
+from ..formats.hpatches.descriptor_table import find_descriptor_file
 from ..formats.hpatches.splits import Split, read_splits, splits_file
 from ..methods.checks import KEEP_ZEROS
 from ..model.errors import FormatError, InputError, ProblemsError, TiepointError, UnknownNameError

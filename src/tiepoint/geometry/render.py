@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..model.compiled import cached_njit
 from ..model.errors import InputError
+from .corners import corners
 from .covisibility import Size
-from .homography import as_homography, corners, denominator, local_affine
+from .homography import as_homography, denominator, local_affine
 
 _MAX_SAMPLES = 16
 

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import tiles
 from .band import FLOAT32_UNIT, FLOAT64_UNIT
-from .device import served
 from .distinct import find_distinct
+from .on_torch.device import served
 from .ranks import RankCounts, rank_counts
 from .tiles import Scores, make_team
 
@@ -210,7 +210,7 @@ def _direct(
 ) -> None:  # fmt: skip
     """Add what pairs with a group of several rows contribute."""
     from ._group_loops import count_groups
-    from .table import tiler
+    from .pairs import tiler
     from .threads import Team
 
     a, b, tile_of = tiler(queries, pool, distance)

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Distances of listed pairs of rows."""
+"""Distances of listed pairs of rows, and tables of all pairs of two blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
-from .device import served
+from .on_torch.device import served
 from .rows import BLOCK, check_shapes, first_bad_row, prepare
 from .threads import Team
+
+Tiler = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]]
 
 
 def pair_distances(
@@ -47,7 +49,7 @@ def pair_distances(
     direct = _direct(a, b, distance)
 
     def on_device() -> NDArray[Any]:
-        from .torch_counts import listed
+        from .on_torch.counts import listed
 
         return listed(a, b, left, right, distance)
 
@@ -124,7 +126,7 @@ def pair_distances_across(
     l2 = distance == "l2"
 
     def on_device() -> None:
-        from .torch_counts import across as torch_across
+        from .on_torch.counts import across as torch_across
 
         torch_across(parts, checked, out, distance, steps)
 
@@ -219,3 +221,51 @@ def _run_gathered(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any
         if x.dtype != y.dtype:
             x, y = x.astype(np.float64), y.astype(np.float64)
         loop(x.dtype)(x, y, rows, rows, out[part])
+
+
+def tiler(
+    queries: NDArray[Any], pool: NDArray[Any], distance: str
+) -> tuple[NDArray[Any], NDArray[Any], Tiler]:
+    """Both sides ready for the loops, and the function that makes a tile of two blocks of them.
+
+    Values are what decides order and ties: squared sums for l2, the distance itself otherwise.
+    """
+    from ._loops import table_hamming, table_l1, table_l2
+
+    queries, pool = np.asarray(queries), np.asarray(pool)
+    check_shapes(queries, pool, distance, names=("queries", "pool rows"))
+    a, b = prepare(queries, distance, name="queries"), prepare(pool, distance, name="pool")
+    if a.dtype != b.dtype:
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    loop = {"hamming": table_hamming, "l2": table_l2, "cosine": table_l2}.get(distance, table_l1)(a.dtype)
+
+    def tile(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
+        out = np.empty((len(left), len(right)))
+        loop(left, right, out)
+        if distance == "cosine":
+            out *= 0.5
+        return out
+
+    return a, b, tile
+
+
+def value_table(queries: NDArray[Any], pool: NDArray[Any], *, distance: str) -> NDArray[np.float64]:
+    """Reference value of every query and pool row, float64 (q, p), the whole table at once.
+
+    Values are what decides order and ties: squared sums for l2, the distance itself otherwise.
+
+    >>> value_table(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [1.0, 0.0]]), distance="l2")
+    array([[25.,  1.]])
+    """
+
+    def compiled() -> NDArray[np.float64]:
+        a, b, tile = tiler(queries, pool, distance)
+        return tile(a, b)
+
+    return served(lambda: _on_device(queries, pool, distance), compiled)
+
+
+def _on_device(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> NDArray[np.float64]:
+    from .on_torch.counts import value_table
+
+    return value_table(np.asarray(queries), np.asarray(pool), distance)

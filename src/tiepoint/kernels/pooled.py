@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
-from .device import block_bytes, on_torch, served
+from .on_torch.device import block_bytes, on_torch, served
 from .ranks import Given, RankCounts, counts_on_device, given_targets, rank_counts
 
 _ROWS, _COLUMNS, _BUCKETS = 64, 4096, 1 << 16
@@ -158,13 +158,13 @@ class PooledCounts:
         )
 
     def _on_device(self, queries: Any, pool: Any, at: Any, distance: str, stride: int) -> NDArray[np.int64]:
-        from .torch_counts import pooled
+        from .on_torch.counts import pooled
 
         rows = np.asarray(queries), np.asarray(pool)
         return pooled(*rows, at, stride, distance, self._value, self._at)
 
     def _compiled(self, queries: Any, pool: Any, at: Any, distance: str, stride: int) -> NDArray[np.int64]:
-        from .table import tiler
+        from .pairs import tiler
         from .threads import Team
 
         a, b, tile_of = tiler(queries, pool, distance)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.errors import InputError
-from .device import served
 from .distinct import Members, Slots, numbered
+from .on_torch.device import served
 from .tiles import Scores, make_team
 
 
@@ -97,9 +97,9 @@ def counts_on_device(
 
     `order` says where each sorted target came from, `column` (q, s) where each sorted limit did.
     """
-    from .torch_counts import Targets
-    from .torch_counts import rank_counts as count
-    from .torch_scan import Scores as TorchScores
+    from .on_torch.counts import Targets
+    from .on_torch.counts import rank_counts as count
+    from .on_torch.scan import Scores as TorchScores
 
     rows = sum(len(p) for p in pool)
     groups = None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.hpatches.descriptor_table import BadRows, find_bad_rows
+from ..formats.hpatches.bad_rows import BadRows, find_bad_rows
 from ..model.edges import DISTANCES
 from ..model.errors import InputError
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from ..model.errors import InputError, UnknownNameError
 from ..run.result import Run
-from .compare.table import latex_text, markdown_text
+from .compare.latex import latex_text
+from .compare.table import markdown_text
 from .figures.figure import anchor, short, to_csv
 from .runs.names import Called, distinct_names
 from .runs.sections import Section, sections

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from ..methods.base import Method
@@ -63,14 +64,16 @@ class Writers:
         self._store = store
         self._pool = ThreadPoolExecutor(min(16, cores()), "records")
         self._pending: deque[tuple[int, Future[None]]] = deque()
+        self._lock = Lock()
 
     def put(self, key: str, records: Records) -> None:
         """Write records under a key, some time."""
-        self._pending.append((records.size_bytes, self._pool.submit(self._store.put, key, records)))
-        while self._pending and (
-            self._pending[0][1].done() or sum(size for size, _ in self._pending) > self.MOST_BYTES
-        ):
-            self._pending.popleft()[1].result()
+        with self._lock:
+            self._pending.append((records.size_bytes, self._pool.submit(self._store.put, key, records)))
+            while self._pending and (
+                self._pending[0][1].done() or sum(size for size, _ in self._pending) > self.MOST_BYTES
+            ):
+                self._pending.popleft()[1].result()
 
     def __enter__(self) -> Writers:
         """Return itself."""

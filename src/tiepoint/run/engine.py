@@ -23,8 +23,9 @@ from ..store.features import FeatureCache
 from ..store.manifest import Manifest, MethodFacts
 from ..store.older import take_over_features
 from ..store.run_id import run_id
-from ..store.runs import StoredRun, load_runs
+from ..store.runs import load_runs
 from ..store.store import Store
+from ..store.stored_run import StoredRun
 from . import machine
 from .context import SHOWN, Context, FeatureSummary, Recipe, Writers, use_device
 from .efficiency import efficiency, sizes
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from .matrix import Made, Matrix
 
 __all__ = ["Request", "Shared", "evaluate", "evaluate_prepared", "load_task"]
+
+ON_A_CARD = 4
+"""Units compared at once where a card does the work: one prepares its steps while another waits for it."""
 
 PARALLEL_WORTH_S = 8.0
 """Starting a worker process costs two or three seconds; below this estimate work stays in the process."""
@@ -306,14 +310,15 @@ def _adaptive(
     def step() -> None:
         progress(label, next(done), total)
 
-    here = InProcess(context)
     rest = dict(arguments)
     first = next(iter(rest))
     started = time.perf_counter()
-    results, failures = here.run(job, {first: rest.pop(first)}, None, step, 1)
+    results, failures = InProcess(context).run(job, {first: rest.pop(first)}, None, step, 1)
     raise_input(context, failures, patience)
     estimate = (time.perf_counter() - started) * len(rest)
     apart = recipe is not None and estimate > PARALLEL_WORTH_S and len(rest) > 1
+    at_once = ON_A_CARD if get_device() != "cpu" and context.opened.side_by_side else 1
+    here = InProcess(context, at_once)
     more, failed = (pool if apart else here).run(job, rest, recipe, step, patience)
     failures += failed
     raise_input(context, failures)

@@ -13,8 +13,8 @@ from ..model.records import Records
 from ..model.units import Arrays, Features
 from ..store.features import FeatureCache
 from ..store.records import RecordStore
-from ..store.runs import StoredRun
 from ..store.store import Store
+from ..store.stored_run import StoredRun
 from .context import Context
 from .prepare import Progress, Request, prepare, silent
 

@@ -11,8 +11,9 @@ from ..model.hashing import hash_json
 from ..model.scores import Score
 from ..store.manifest import DatasetFacts, Manifest
 from ..store.run_id import run_id
-from ..store.runs import StoredRun, save_run
+from ..store.saving import save_run
 from ..store.store import Store
+from ..store.stored_run import StoredRun
 from ..tasks.base import OpenTask
 from . import machine
 from .prepare import load_task, plain_options

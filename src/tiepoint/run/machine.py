@@ -14,7 +14,7 @@ from typing import Any
 from .._version import __version__
 from ..model.cores import cores
 
-__all__ = ["cores", "machine", "now", "versions", "visible_gpus"]
+__all__ = ["cores", "has_dashboard", "machine", "now", "versions", "visible_gpus"]
 
 _LIBRARIES = (
     "numpy",
@@ -74,3 +74,10 @@ def visible_gpus() -> list[str]:
 def now() -> str:
     """UTC time to the second, ISO 8601."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def has_dashboard() -> bool:
+    """Whether Dask can show its dashboard here."""
+    from importlib.util import find_spec
+
+    return find_spec("bokeh") is not None

@@ -9,8 +9,9 @@ from typing import Any
 
 from ..store import schema
 from ..store.older import is_older, made_again
-from ..store.runs import StoredRun, load_runs
+from ..store.runs import load_runs
 from ..store.store import Store
+from ..store.stored_run import StoredRun
 from .prepare import Progress, silent
 from .update import bring_up_to_date, is_current
 

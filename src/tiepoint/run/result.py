@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from ..model.records import Records
 from ..model.scores import Score
 from ..store.manifest import Manifest
+from ..store.packed_values import Table
 from ..store.records import RecordStore
-from ..store.runs import StoredRun
 from ..store.store import Store
-from ..store.values import Table, ValueStore
+from ..store.stored_run import StoredRun
+from ..store.values import ValueStore
 from ..tasks import stored_task
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from dataclasses import replace
 from .._version import __version__
 from ..model.errors import InputError, StoreError, UnknownNameError
 from ..model.scores import Score
-from ..store.runs import StoredRun, save_run
+from ..store.saving import save_run
 from ..store.store import Store
+from ..store.stored_run import StoredRun
 from ..tasks.base import Task
 from .prepare import load_task
 from .scoring import SCORING, UnitRecords, rows_of, scores_under

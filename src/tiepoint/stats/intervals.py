@@ -9,7 +9,7 @@ import numpy as np
 
 from ..model.errors import InputError
 from ..model.scores import PooledBins, SceneValues
-from .duplicates import merge_duplicates
+from .merged_scenes import merge_duplicates
 from .pooled import PooledMemo, pooled_influence, pooled_resampled, pooled_statistic
 from .resample import RESAMPLES, resample, strata_of
 from .sample import BOOTSTRAP_FROM, STUDENT_FROM, Sample, sample_of_scenes, seed_for

@@ -11,9 +11,12 @@ import sqlalchemy as sa
 from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
 from ..model.errors import InputError, StoreError
 from .older import combined, is_older, renewed
-from .runs import StoredRun, insert_run, load_runs, read_run, run_file, upsert, write_run_file
+from .run_files import read_run, run_file, write_run_file
+from .runs import load_runs
+from .saving import insert_run, upsert
 from .schema import datasets, keypoint_sets, methods, runs, scores
 from .store import Store
+from .stored_run import StoredRun
 
 
 def check_store(store: Store) -> tuple[list[str], int]:

@@ -13,7 +13,8 @@ from ..model.errors import StoreError
 from . import schema
 from .atomic import atomic_file
 from .check import follow_files, renew
-from .runs import load_rows, read_run, run_file
+from .run_files import read_run, run_file
+from .run_rows import load_rows
 from .store import Store
 
 

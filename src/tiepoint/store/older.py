@@ -20,7 +20,7 @@ from ..model.hashing import hash_json
 from ..model.units import Item
 from .features import FeatureCache
 from .run_id import run_id
-from .runs import StoredRun
+from .stored_run import StoredRun
 
 Config = Mapping[str, Any]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The id of a run: one function for every way a run comes into being."""
+"""The ids of a run and of its method: one function each for every way a run comes into being."""
 
 from __future__ import annotations
 
@@ -19,3 +19,9 @@ def run_id(manifest: Manifest) -> str:
     method = manifest.method
     made_by = [method.config, method.distance] if manifest.content is None else manifest.content
     return hash_json([method.name, made_by, manifest.task, manifest.dataset.hash, manifest.lists])[:12]
+
+
+def method_id(manifest: Manifest) -> str:
+    """Identity of a method: name and everything that determines its output."""
+    m = manifest.method
+    return hash_json([m.name, m.family, m.config])

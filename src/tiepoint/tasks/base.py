@@ -52,6 +52,9 @@ class OpenTask:
     warnings: Sequence[str] = ()
     """What the user should know about this data."""
 
+    side_by_side: bool = False
+    """Whether several threads may compare units at once."""
+
     split: str | None = None
     """Name of the split in use, also where none was asked for; None for tasks without splits."""
 

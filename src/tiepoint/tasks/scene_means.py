@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..metrics.ranking.curves import precision_at_recall
+from ..metrics.ranking.recall_grid import precision_at_recall
 from ..model.curves import SceneCurves
 from ..model.records import Records
 from ..model.scores import SceneValues, Score, group_name

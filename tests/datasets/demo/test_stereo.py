@@ -13,8 +13,9 @@ from tiepoint.datasets.demo.stereo import BASELINE_M, FOCAL_PX, LEFT, RIGHT, TUR
 from tiepoint.datasets.pairs.pair import PairSet
 from tiepoint.datasets.pairs.read import read_pairs
 from tiepoint.formats.image.read import read_image, to_grey
+from tiepoint.geometry.corners import corners
 from tiepoint.geometry.covisibility import centre
-from tiepoint.geometry.homography import corners, project
+from tiepoint.geometry.homography import project
 from tiepoint.geometry.two_view.epipolar import pixel_distances
 
 pytest.importorskip("skimage", reason="the photographs lie in scikit-image")

@@ -10,9 +10,11 @@ from tiepoint.datasets.hpatches.draws_2016 import PatchSpace, draw_pairs
 from tiepoint.datasets.hpatches.strips import HPatchesDataset
 from tiepoint.datasets.hpatches.task_files_2016 import V1Sizes, contrasty, write_v1_tasks
 from tiepoint.formats.hbench import benchmark as benchmarks
-from tiepoint.formats.hbench import labels
 from tiepoint.formats.hbench.benchmark import find_benchmarks
+from tiepoint.formats.hbench.classification_labels import load_classification
+from tiepoint.formats.hbench.matching_labels import matching_truth
 from tiepoint.formats.hbench.pairs import read_pairs, same_patch
+from tiepoint.formats.hbench.retrieval_labels import retrieval_truth
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.model.errors import InputError, ProblemsError
 
@@ -61,14 +63,14 @@ def test_all_files_are_there_and_valid(tmp_path):
     }  # fmt: skip
     total = sum(data.lengths.values())
     for path in find_benchmarks(tmp_path, "classification"):
-        loaded = labels.load_classification(path, data.counts)
+        loaded = load_classification(path, data.counts)
         assert loaded.sizes == (3 * total, 15 * total)
         assert np.array_equal(loaded.labels, same_patch(loaded.pairs))
         assert report.rows[f"classification/{path.name}"] == 18 * total
     for path in find_benchmarks(tmp_path, "matching"):
         benchmark = benchmarks.read_matching(path, data.counts)
         assert len(benchmark.pairs) == 5 * (4 if "illum" in path.stem else 3)
-        labels.matching_truth(benchmark, data.counts, path.with_suffix(".labels"))
+        matching_truth(benchmark, data.counts, path.with_suffix(".labels"))
     for path in find_benchmarks(tmp_path, "retrieval"):
         benchmark = benchmarks.read_retrieval(path, data.counts)
         letter = path.stem.split("_")[1][0]
@@ -77,7 +79,7 @@ def test_all_files_are_there_and_valid(tmp_path):
             *(f"{letter}{k}" for k in range(1, 6)),
         }
         assert all(".ref." in q for q in benchmark.queries.ids())
-        truth = labels.retrieval_truth(benchmark, path.with_suffix(".labels"))
+        truth = retrieval_truth(benchmark, path.with_suffix(".labels"))
         assert (np.diff(truth.offsets) == 5).all()
     assert any("not filtered by contrast" in note for note in report.notes)
     easy, hard = (read_pairs(tmp_path / "classification" / f"all_{z}_pos.pairs") for z in ("easy", "hard"))

@@ -12,13 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiepoint.datasets.hpatches.draws_2017 import (
-    LegacyStream,
-    draw_clean,
-    draw_retrieval_lists,
-    draw_verification,
-    list_facts,
-)
+from tiepoint.datasets.hpatches.clean_lists import draw_clean, list_facts
+from tiepoint.datasets.hpatches.draws_2017 import draw_retrieval_lists, draw_verification
+from tiepoint.datasets.hpatches.legacy_stream import LegacyStream
 from tiepoint.datasets.hpatches.release_2017 import (
     git_blob_sha1,
     official_lengths,

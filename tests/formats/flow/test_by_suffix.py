@@ -19,7 +19,7 @@ from tiepoint.formats.flow.array import read_flow_array, write_flow_array
 from tiepoint.formats.flow.by_suffix import read_flow, write_flow
 from tiepoint.formats.flow.flo import read_flo, read_flo_size, write_flo
 from tiepoint.formats.flow.kitti import read_kitti_flow, write_kitti_flow
-from tiepoint.formats.image.png import read_png_rgb16, write_png_rgb16
+from tiepoint.formats.image.png_rgb16 import read_png_rgb16, write_png_rgb16
 from tiepoint.model.errors import FormatError, InputError
 
 shapes = st.tuples(st.integers(1, 6), st.integers(1, 6), st.just(2))

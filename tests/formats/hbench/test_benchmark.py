@@ -4,10 +4,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.formats.hbench import benchmark, labels
+from tiepoint.formats.hbench import benchmark
 from tiepoint.formats.hbench.benchmark import find_benchmarks, result_folders
+from tiepoint.formats.hbench.classification_labels import load_classification, read_classification_labels
 from tiepoint.formats.hbench.ids import split_image
+from tiepoint.formats.hbench.matching_labels import matching_truth, write_matching_labels
 from tiepoint.formats.hbench.pairs import concatenate, read_pairs, same_patch, write_pairs
+from tiepoint.formats.hbench.retrieval_labels import check_relevant, retrieval_truth, write_retrieval_labels
 from tiepoint.model.errors import FormatError, InputError
 
 COUNTS = {f"{s}.{m}": n for s, n in (("i_a", 10), ("v_b", 20)) for m in ("ref", "e1", "e2")}
@@ -70,28 +73,28 @@ def test_bad_pairs(tmp_path, text, line, words):
 
 def test_classification_truth_from_file_column_or_identifiers(tmp_path):
     put(tmp_path, x__benchmark="p.pairs\nn.pairs", p__pairs=POS, n__pairs=NEG)
-    by_id = labels.load_classification(tmp_path / "x.benchmark", COUNTS)
+    by_id = load_classification(tmp_path / "x.benchmark", COUNTS)
     assert by_id.labels.tolist() == [True, True, False, False, False]
     assert (by_id.sizes, by_id.parts) == ((2, 3), ("p", "n"))
     put(tmp_path, x__labels="")  # the empty placeholder of the first published state
-    assert labels.load_classification(tmp_path / "x.benchmark").labels.sum() == 2
+    assert load_classification(tmp_path / "x.benchmark").labels.sum() == 2
     put(tmp_path, x__labels="1\n0\n0\n0\n1")
-    assert labels.load_classification(tmp_path / "x.benchmark").labels.tolist() == [1, 0, 0, 0, 1]
+    assert load_classification(tmp_path / "x.benchmark").labels.tolist() == [1, 0, 0, 0, 1]
     put(tmp_path, p__pairs=labelled(POS, 1), n__pairs=labelled(NEG, 0))
     with pytest.raises(FormatError, match="differs from the label") as e:
-        labels.load_classification(tmp_path / "x.benchmark")
+        load_classification(tmp_path / "x.benchmark")
     assert e.value.line == 2
     (tmp_path / "x.labels").unlink()
-    assert labels.load_classification(tmp_path / "x.benchmark").labels.tolist() == [1, 1, 0, 0, 0]
+    assert load_classification(tmp_path / "x.benchmark").labels.tolist() == [1, 1, 0, 0, 0]
 
 
 def test_classification_is_refused_without_negatives_or_positives(tmp_path):
     put(tmp_path, x__benchmark="p.pairs\nq.pairs\n", p__pairs=POS, q__pairs=POS)
     with pytest.raises(FormatError, match="no negative pair among 4"):
-        labels.load_classification(tmp_path / "x.benchmark")
+        load_classification(tmp_path / "x.benchmark")
     put(tmp_path, p__pairs=NEG, q__pairs=NEG)
     with pytest.raises(FormatError, match="no positive pair among 6"):
-        labels.load_classification(tmp_path / "x.benchmark")
+        load_classification(tmp_path / "x.benchmark")
 
 
 def test_bad_classification_files(tmp_path):
@@ -109,7 +112,7 @@ def test_bad_classification_files(tmp_path):
         benchmark.read_classification(tmp_path / "x.benchmark")
     put(tmp_path, x__labels="1\n0\n")
     with pytest.raises(FormatError, match="expected 5 labels"):
-        labels.read_classification_labels(tmp_path / "x.labels", 5)
+        read_classification_labels(tmp_path / "x.labels", 5)
 
 
 def test_matching_files(tmp_path):
@@ -119,10 +122,10 @@ def test_matching_files(tmp_path):
     benchmark.write_matching(tmp_path / "n.benchmark", b.pairs)
     assert (tmp_path / "n.benchmark").read_text() == "i_a.ref,i_a.e1\nv_b.ref,v_b.e2\n"
     truth = [np.arange(10)[::-1], np.arange(20)]
-    labels.write_matching_labels(tmp_path / "m.labels", b, truth)
-    again = labels.matching_truth(b, COUNTS, tmp_path / "m.labels")
+    write_matching_labels(tmp_path / "m.labels", b, truth)
+    again = matching_truth(b, COUNTS, tmp_path / "m.labels")
     assert all(np.array_equal(x, y) for x, y in zip(truth, again, strict=True))
-    assert labels.matching_truth(b, COUNTS)[0].tolist() == list(range(10))
+    assert matching_truth(b, COUNTS)[0].tolist() == list(range(10))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +161,7 @@ def test_bad_matching_labels(tmp_path, lines, words):
     put(tmp_path, m__benchmark="i_a.ref,i_a.e1\n", m__labels="\n".join(lines))
     b = benchmark.read_matching(tmp_path / "m.benchmark")
     with pytest.raises(FormatError, match=words):
-        labels.matching_truth(b, COUNTS, tmp_path / "m.labels")
+        matching_truth(b, COUNTS, tmp_path / "m.labels")
 
 
 def test_retrieval_files(tmp_path):
@@ -169,17 +172,17 @@ def test_retrieval_files(tmp_path):
     assert b.queries.image.tolist() == [2, 0]
     benchmark.write_retrieval(tmp_path / "s.benchmark", b)
     assert (tmp_path / "s.benchmark").read_text() == text
-    truth = labels.retrieval_truth(b)
+    truth = retrieval_truth(b)
     assert truth.patches.ids() == ["v_b.e1.7", "v_b.e2.7", "i_a.e1.0"]
     assert truth.offsets.tolist() == [0, 2, 3]
-    labels.write_retrieval_labels(tmp_path / "r.labels", b, truth)
+    write_retrieval_labels(tmp_path / "r.labels", b, truth)
     assert (tmp_path / "r.labels").read_text().splitlines()[1] == "v_b.ref.7,v_b.e1.7,v_b.e2.7"
-    again = labels.retrieval_truth(b, tmp_path / "r.labels")
+    again = retrieval_truth(b, tmp_path / "r.labels")
     assert again.patches.ids() == truth.patches.ids()
     assert again.offsets.tolist() == truth.offsets.tolist()
-    labels.check_relevant(tmp_path / "r.labels", again, COUNTS)
+    check_relevant(tmp_path / "r.labels", again, COUNTS)
     with pytest.raises(FormatError, match="line 3"):
-        labels.check_relevant(tmp_path / "r.labels", again, COUNTS | {"i_a.e1": 0})
+        check_relevant(tmp_path / "r.labels", again, COUNTS | {"i_a.e1": 0})
 
 
 @pytest.mark.parametrize(
@@ -216,7 +219,7 @@ def test_bad_retrieval_labels(tmp_path, text, words):
     put(tmp_path, r__benchmark="i_a.ref,i_a.e1\ni_a.ref.1\n", r__labels=text)
     b = benchmark.read_retrieval(tmp_path / "r.benchmark")
     with pytest.raises(FormatError, match=words):
-        labels.retrieval_truth(b, tmp_path / "r.labels")
+        retrieval_truth(b, tmp_path / "r.labels")
 
 
 def test_find_benchmarks(tmp_path):
@@ -264,7 +267,7 @@ def test_comments_leave_the_numbers_of_lines(tmp_path):
     with pytest.raises(FormatError, match=r"p\.pairs, line 3"):
         read_pairs(tmp_path / "p.pairs")
     put(tmp_path, x__labels="1 # right\n# wrong:\n0\n")
-    assert labels.read_classification_labels(tmp_path / "x.labels", 2).tolist() == [True, False]
+    assert read_classification_labels(tmp_path / "x.labels", 2).tolist() == [True, False]
 
 
 def test_lists_with_and_without_labels_together(tmp_path):
@@ -275,11 +278,11 @@ def test_lists_with_and_without_labels_together(tmp_path):
         mixed__pairs="i_a.ref.0,i_a.e1.0,0\ni_a.ref.0,i_a.e1.1,1\n",
         plain__pairs="i_a.ref.2,i_a.e1.2\ni_a.ref.2,i_a.e1.3\n",
     )
-    found = labels.load_classification(tmp_path / "x.benchmark")
+    found = load_classification(tmp_path / "x.benchmark")
     assert found.labels.tolist() == [False, True, True, False]
     assert found.slices() == {"mixed": slice(0, 2), "plain": slice(2, 4)}
     put(tmp_path, x__labels="0\n1\n0\n1\n")
-    assert labels.load_classification(tmp_path / "x.benchmark").labels.tolist() == [False, True, False, True]
+    assert load_classification(tmp_path / "x.benchmark").labels.tolist() == [False, True, False, True]
     put(tmp_path, x__labels="0\n0\n0\n1\n")
     with pytest.raises(FormatError, match=r"x.labels, line 2: differs"):
-        labels.load_classification(tmp_path / "x.benchmark")
+        load_classification(tmp_path / "x.benchmark")

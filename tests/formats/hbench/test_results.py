@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from tiepoint.formats.hbench.benchmark import MatchingBenchmark, read_retrieval
+from tiepoint.formats.hbench.classification_labels import LabelledPairs, load_classification
 from tiepoint.formats.hbench.classification_results import (
     read_classification_results,
     read_distances,
     write_classification_results,
 )
-from tiepoint.formats.hbench.labels import LabelledPairs, load_classification
 from tiepoint.formats.hbench.matching_results import (
     Neighbours,
     iter_matching_results,

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from tiepoint.formats.hpatches.bad_rows import find_bad_rows
+from tiepoint.formats.hpatches.descriptor_size import count_rows
 from tiepoint.formats.hpatches.descriptor_table import (
-    count_rows,
-    find_bad_rows,
     find_descriptor_file,
     parsed_copy,
     read_descriptors,

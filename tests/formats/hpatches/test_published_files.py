@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tiepoint.formats.hbench import benchmark, labels
+from tiepoint.formats.hbench import benchmark
 from tiepoint.formats.hbench.benchmark import find_benchmarks
+from tiepoint.formats.hbench.classification_labels import (
+    load_classification,
+    read_classification_labels,
+    write_classification_labels,
+)
+from tiepoint.formats.hbench.matching_labels import matching_truth, write_matching_labels
 from tiepoint.formats.hbench.pairs import read_pairs, same_patch, write_pairs
+from tiepoint.formats.hbench.retrieval_labels import retrieval_truth, write_retrieval_labels
 from tiepoint.formats.hpatches.patch_strip import read_strip
 from tiepoint.formats.hpatches.splits import read_splits, write_splits
 from tiepoint.formats.hpatches.task_csv import patches_csv_chunks, read_patches_csv
@@ -40,12 +47,12 @@ def test_pairs(tmp_path, name):
 
 def test_classification_example_and_labels(tmp_path):
     path = V1 / "classification" / "train_example.benchmark"
-    loaded = labels.load_classification(path)
+    loaded = load_classification(path)
     assert (loaded.sizes, int(loaded.labels.sum())) == ((1000, 2000), 1000)
     assert (same_patch(loaded.pairs) == loaded.labels).all()
-    labels.write_classification_labels(tmp_path / "x", loaded.labels)
+    write_classification_labels(tmp_path / "x", loaded.labels)
     assert same(tmp_path / "x", path.with_suffix(".labels"))
-    full = labels.read_classification_labels(V1 / "classification" / "train_diffseq_easy.labels", 1_200_000)
+    full = read_classification_labels(V1 / "classification" / "train_diffseq_easy.labels", 1_200_000)
     assert full[:200_000].all()
     assert not full[200_000:].any()
     with pytest.raises(FormatError, match="is not in"):
@@ -60,8 +67,8 @@ def test_matching(tmp_path):
         if path.with_suffix(".labels").is_file():
             lines = path.with_suffix(".labels").read_bytes().splitlines()
             counts = {im: lines[3 * i + 1].count(b",") + 1 for i, pair in enumerate(b.pairs) for im in pair}
-            truth = labels.matching_truth(b, counts, path.with_suffix(".labels"))
-            labels.write_matching_labels(tmp_path / "y", b, truth)
+            truth = matching_truth(b, counts, path.with_suffix(".labels"))
+            write_matching_labels(tmp_path / "y", b, truth)
             assert same(tmp_path / "y", path.with_suffix(".labels"))
 
 
@@ -71,9 +78,9 @@ def test_retrieval(tmp_path):
         benchmark.write_retrieval(tmp_path / "x", b)
         assert same(tmp_path / "x", path)
         if path.with_suffix(".labels").is_file():
-            truth = labels.retrieval_truth(b, path.with_suffix(".labels"))
-            assert truth.patches.ids() == labels.retrieval_truth(b).patches.ids()
-            labels.write_retrieval_labels(tmp_path / "y", b, truth)
+            truth = retrieval_truth(b, path.with_suffix(".labels"))
+            assert truth.patches.ids() == retrieval_truth(b).patches.ids()
+            write_retrieval_labels(tmp_path / "y", b, truth)
             assert same(tmp_path / "y", path.with_suffix(".labels"))
 
 

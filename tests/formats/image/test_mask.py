@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 
 from tiepoint.formats.image.mask import read_mask, read_mask_size, write_mask
-from tiepoint.formats.image.png import png_gamma, write_png_rgb16
+from tiepoint.formats.image.png_header import png_gamma
+from tiepoint.formats.image.png_rgb16 import write_png_rgb16
 from tiepoint.model.errors import FormatError, InputError
 
 RNG = np.random.default_rng(3)

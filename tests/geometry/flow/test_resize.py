@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiepoint.geometry.flow.interpolation import imresize, resize_u8
+from tiepoint.geometry.flow.interpolation import resize_u8
+from tiepoint.geometry.flow.matlab import imresize
 from tiepoint.geometry.flow.resize import resize_flow_pair, resize_mask
 from tiepoint.tasks.dense.tss_compare import RULES
 

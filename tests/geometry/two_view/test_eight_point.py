@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from tiepoint.geometry.two_view.eight_point import eight_point
-from tiepoint.geometry.two_view.epipolar import fundamental, line_distances
+from tiepoint.geometry.two_view.epipolar import line_distances
+from tiepoint.geometry.two_view.matrices import fundamental
 from tiepoint.model.errors import InputError
 
 K = np.array([[700.0, 0, 320], [0, 710, 240], [0, 0, 1]])

@@ -13,13 +13,9 @@ from two_view_world import K0, K1, T, seen
 from tiepoint.geometry.two_view import libraries
 from tiepoint.geometry.two_view.angles import pose_errors
 from tiepoint.geometry.two_view.canonical import canonical_order
-from tiepoint.geometry.two_view.estimators import (
-    Estimator,
-    estimate,
-    estimator_versions,
-    shuffles,
-)
-from tiepoint.geometry.two_view.scaling import in_frame, long_side
+from tiepoint.geometry.two_view.estimators import Estimator, estimate, estimator_versions, shuffles
+from tiepoint.geometry.two_view.resizes import long_side
+from tiepoint.geometry.two_view.scaling import in_frame
 from tiepoint.model.errors import InputError
 
 cv2 = pytest.importorskip("cv2")

@@ -8,16 +8,12 @@ import numpy as np
 import pytest
 
 from pose_golden import assert_close, golden, matches, needs_golden, numbers, same_versions
-from tiepoint.geometry.two_view import angles, scaling
+from tiepoint.geometry.two_view import angles, resizes, scaling
 from tiepoint.geometry.two_view.angles import pose_errors
 from tiepoint.geometry.two_view.canonical import canonical_order
-from tiepoint.geometry.two_view.epipolar import essential, mean_distances, normalised, squared_distances
-from tiepoint.geometry.two_view.estimators import (
-    Estimator,
-    estimate,
-    estimator_versions,
-    shuffles,
-)
+from tiepoint.geometry.two_view.epipolar import mean_distances, squared_distances
+from tiepoint.geometry.two_view.estimators import Estimator, estimate, estimator_versions, shuffles
+from tiepoint.geometry.two_view.matrices import essential, normalised
 
 pytest.importorskip("cv2")
 pytest.importorskip("poselib")
@@ -93,12 +89,12 @@ def frame(name: str, case: dict[str, Any]) -> list[scaling.Resize]:
     """The resize of both images, as the protocols that depend on the dataset choose it."""
     scannet = case["dataset"] == "scannet"
     rules = {
-        "original": scaling.unchanged,
-        "vga": (lambda s: scaling.exactly(s, 640, 480)) if scannet else scaling.unchanged,
-        "sides": (lambda s: scaling.short_side(s, 480))
+        "original": resizes.unchanged,
+        "vga": (lambda s: resizes.exactly(s, 640, 480)) if scannet else resizes.unchanged,
+        "sides": (lambda s: resizes.short_side(s, 480))
         if scannet
-        else (lambda s: scaling.long_side(s, 1200)),
-        "1000": lambda s: scaling.long_side(s, 1000),
+        else (lambda s: resizes.long_side(s, 1200)),
+        "1000": lambda s: resizes.long_side(s, 1000),
     }
     return [rules[name](tuple(case[size])) for size in ("size0", "size1")]
 

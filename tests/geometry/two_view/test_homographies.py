@@ -18,7 +18,7 @@ from tiepoint.geometry.two_view.homography_errors import (
     scaled_homography,
     transfer_distances,
 )
-from tiepoint.geometry.two_view.scaling import short_side
+from tiepoint.geometry.two_view.resizes import short_side
 from tiepoint.model.errors import InputError
 
 pytest.importorskip("cv2")

@@ -20,7 +20,8 @@ from tiepoint.geometry.two_view.homography_errors import (
     scaled_homography,
     transfer_distances,
 )
-from tiepoint.geometry.two_view.scaling import Resize, short_side, unchanged
+from tiepoint.geometry.two_view.resizes import short_side, unchanged
+from tiepoint.geometry.two_view.scaling import Resize
 from tiepoint.metrics.error_curves import auc_rounded, auc_trapezoid
 
 pytest.importorskip("cv2")

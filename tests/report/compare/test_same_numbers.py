@@ -17,7 +17,8 @@ import tiepoint as tp
 from tiepoint.cli.main import run as command
 from tiepoint.report.runs.select import runs_of
 from tiepoint.run.engine import load_task
-from tiepoint.store.runs import load_runs, save_run
+from tiepoint.store.runs import load_runs
+from tiepoint.store.saving import save_run
 from tiepoint.store.store import Store
 
 TASK = "hpatches-v1/matching"

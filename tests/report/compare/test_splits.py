@@ -47,7 +47,9 @@ def test_the_split_that_all_have_is_taken_and_said(store: Path, capsys: pytest.C
     out = capsys.readouterr().out
     assert "8 scenes" in out
     assert "of sift, orb the runs on split full are taken, the only split that all methods have" in out
-    assert [line.split()[0] for line in out.splitlines()[4:7]] == ["net", "orb", "sift"]
+    lines = out.splitlines()
+    table = lines.index(next(line for line in lines if line.startswith("---")))
+    assert [line.split()[0] for line in lines[table + 1 : table + 4]] == ["net", "orb", "sift"]
 
 
 def test_a_split_can_be_named(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,8 @@ from PIL import Image
 
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.mask import write_mask
-from tiepoint.report.page.gallery import pair_gallery
 from tiepoint.report.page.html import render
+from tiepoint.report.page.pair_gallery import pair_gallery
 from tiepoint.report.runs.sections import sections
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.result import Run

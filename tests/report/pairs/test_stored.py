@@ -14,9 +14,9 @@ from PIL import Image
 
 from tiepoint.cli.main import run as command
 from tiepoint.model.errors import InputError
-from tiepoint.report.page.gallery import pair_gallery
 from tiepoint.report.page.html import render
 from tiepoint.report.page.match_gallery import match_gallery
+from tiepoint.report.page.pair_gallery import pair_gallery
 from tiepoint.report.pairs.stored import RunPairs
 from tiepoint.report.runs.sections import sections
 from tiepoint.run.engine import Request, evaluate

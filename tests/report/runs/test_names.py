@@ -14,7 +14,7 @@ from tiepoint.cli.main import run as command
 from tiepoint.report.runs.names import distinct_names
 from tiepoint.run.result import Run
 from tiepoint.store.manifest import DatasetFacts, Manifest, MethodFacts
-from tiepoint.store.runs import StoredRun
+from tiepoint.store.stored_run import StoredRun
 
 TASK = "hpatches-v1/matching"
 KP = "keypoints/geometry"

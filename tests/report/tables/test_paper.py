@@ -17,8 +17,8 @@ from report_world import HOSTILE
 import tiepoint as tp
 from tiepoint.cli.main import run as command
 from tiepoint.model.errors import InputError
+from tiepoint.report.compare.latex import latex_text
 from tiepoint.report.compare.runs import compare_runs
-from tiepoint.report.compare.table import latex_text
 from tiepoint.report.export import NEEDED, text
 from tiepoint.report.runs.names import Called, parse_names
 from tiepoint.report.runs.sections import is_canary

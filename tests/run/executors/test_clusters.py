@@ -14,8 +14,9 @@ import yaml
 
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.model.errors import FormatError, InputError
-from tiepoint.run.executors import clusters
-from tiepoint.run.executors.clusters import known_arguments, queue_cluster, read_spec
+from tiepoint.run.executors import clusters, queues
+from tiepoint.run.executors.cluster_file import ClusterFile, read_spec
+from tiepoint.run.executors.queues import known_arguments, queue_cluster
 from tiepoint.run.machine import cores
 
 pytest.importorskip("distributed", reason="clusters are Dask's")
@@ -25,7 +26,7 @@ if find_spec("dask_jobqueue") is None:
 JOB: dict[str, Any] = {"cores": 8, "memory": "32GB", "walltime": "04:00:00", "queue": "normal"}
 
 
-def of(text: dict[str, Any], tmp_path: Path) -> clusters.ClusterFile:
+def of(text: dict[str, Any], tmp_path: Path) -> ClusterFile:
     path = tmp_path / "lab.yaml"
     path.write_text(yaml.safe_dump(text))
     return read_spec(str(path))[0]
@@ -116,7 +117,7 @@ def test_a_job_with_a_gpu_is_one_worker_that_offers_it(tmp_path: Path) -> None:
     assert "--resources GPU=1" in script
     assert "--local-directory /tmp" in script
     assert "--nworkers" not in script
-    assert clusters._shape(wanted) == (1, 8)
+    assert queues.shape(wanted) == (1, 8)
 
 
 class Queue:
@@ -143,14 +144,14 @@ def test_jobs_whose_workers_came_and_went_are_replaced(
     more: dict[str, Any], called: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted, made, met = of({"slurm": JOB} | more, tmp_path), Queue(), dict[Any, float]()
-    clusters._kept(made, wanted, met, [])  # they still wait in the queue
-    clusters._kept(made, wanted, met, ["Q-1-0", "Q-1-1"])
-    clusters._kept(made, wanted, met, ["Q-11-0"])  # a moment of absence is none
+    queues.keep_jobs(made, wanted, met, [])  # they still wait in the queue
+    queues.keep_jobs(made, wanted, met, ["Q-1-0", "Q-1-1"])
+    queues.keep_jobs(made, wanted, met, ["Q-11-0"])  # a moment of absence is none
     assert made.calls == []
-    monkeypatch.setattr(clusters, "GONE_S", 0.0)
-    clusters._kept(made, wanted, met, ["Q-11-1"])
+    monkeypatch.setattr(queues, "GONE_S", 0.0)
+    queues.keep_jobs(made, wanted, met, ["Q-11-1"])
     assert made.calls == called
-    clusters._kept(made, wanted, met, ["Q-11-1"])  # the next job of that name has not come yet
+    queues.keep_jobs(made, wanted, met, ["Q-11-1"])  # the next job of that name has not come yet
     assert made.calls == called
 
 
@@ -169,7 +170,7 @@ def test_security_goes_to_the_scheduler_and_the_jobs(tmp_path: Path) -> None:
     made = clusters._security(keys, "lab.yaml", distributed)
     assert made.require_encryption
     assert made.get_tls_config_for_role("worker")["cert"] == "w.pem"
-    script = clusters._job_queues().slurm.SLURMJob("tls://h:1", name="a", security=made, **JOB).job_script()
+    script = queues._job_queues().slurm.SLURMJob("tls://h:1", name="a", security=made, **JOB).job_script()
     assert "--tls-cert w.pem" in script
 
 
@@ -177,7 +178,7 @@ def test_job_queues_leave_our_signals_alone(monkeypatch: pytest.MonkeyPatch) -> 
     for name in [n for n in sys.modules if n.startswith("dask_jobqueue")]:
         monkeypatch.delitem(sys.modules, name)
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    clusters._job_queues()
+    queues._job_queues()
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 

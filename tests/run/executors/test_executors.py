@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -82,16 +83,35 @@ def test_workers_keep_their_context_and_their_share_of_the_threads(recipe: Recip
 
 def test_executors_agree(recipe: Recipe) -> None:
     pool = ProcessPool(2)
-    executors: list[Executor] = [InProcess(recipe.build()), pool]
+    context = recipe.build()
+    executors: list[Executor] = [InProcess(context), InProcess(context, threads=3), pool]
     done: list[int] = []
     try:
         found = [e.run(_about, ARGUMENTS, recipe, lambda: done.append(1), None) for e in executors]
     finally:
         pool.close()
-    assert len(done) == 2 * len(ARGUMENTS)
+    assert len(done) == 3 * len(ARGUMENTS)
     for results, failures in found:
         assert {name: r[3] for name, r in results.items()} == {"0": 0, "1": 1, "2": 4, "4": 16, "5": 25}
         assert [(f.name, f.error) for f in failures] == [("3", "three is wrong")]
+
+
+def test_threads_stop_when_enough_is_wrong(recipe: Recipe) -> None:
+    started: list[int] = []
+
+    def job(_: Context, argument: int) -> int:
+        started.append(argument)
+        if argument == 0:
+            raise InputError("the first is wrong")
+        time.sleep(0.05)
+        return argument
+
+    found = InProcess(recipe.build(), threads=2).run(
+        job, {str(i): i for i in range(40)}, None, lambda: None, 1
+    )
+    assert found[0] == {}
+    assert [f.name for f in found[1]] == ["0"]
+    assert len(started) < 40
 
 
 class Recording:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ...geometry.corners import corners
 from ...geometry.covisibility import Size, centre, in_view
-from ...geometry.homography import corners, denominator, project
+from ...geometry.homography import denominator, project
 
 Image = NDArray[np.float32]
 _TRIES_PER_STEP = 40

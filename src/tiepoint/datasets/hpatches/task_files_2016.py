@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formats.hbench import benchmark as benchmarks
-from ...formats.hbench import labels
+from ...formats.hbench.classification_labels import write_classification_labels
+from ...formats.hbench.matching_labels import matching_truth, write_matching_labels
 from ...formats.hbench.pairs import write_pairs
+from ...formats.hbench.retrieval_labels import retrieval_truth, write_retrieval_labels
 from ...formats.text_file import read_lines
 from ...model.errors import InputError, ProblemsError
 from ...model.hashing import hash_json, named_generator
@@ -166,7 +168,7 @@ class _Drawn:
                 path = folder / f"{self.name}_{kind}_{noise}.benchmark"
                 benchmarks.write_classification(path, f"{self.name}_{noise}_pos.pairs", f"{file}.pairs")
                 truth = np.repeat([True, False], [n_pos, n_neg])
-                labels.write_classification_labels(path.with_suffix(".labels"), truth)
+                write_classification_labels(path.with_suffix(".labels"), truth)
                 self.report.rows[f"classification/{path.name}"] = n_pos + n_neg
         if n_pos < self.sizes.positives:
             self.report.notes.append(
@@ -185,8 +187,8 @@ class _Drawn:
                 path = self.root / "matching" / f"{self.name}_{noise}_{word}.benchmark"
                 benchmarks.write_matching(path, pairs)
                 benchmark = benchmarks.MatchingBenchmark(path.stem, pairs)
-                truth = labels.matching_truth(benchmark, self.data.counts)
-                labels.write_matching_labels(path.with_suffix(".labels"), benchmark, truth)
+                truth = matching_truth(benchmark, self.data.counts)
+                write_matching_labels(path.with_suffix(".labels"), benchmark, truth)
                 self.report.rows[f"matching/{path.name}"] = len(pairs)
 
     def retrieval(self, usable: Mapping[str, NDArray[np.int64]]) -> None:
@@ -212,6 +214,6 @@ class _Drawn:
                     benchmark = benchmarks.RetrievalBenchmark(file, pool, queries)
                     path = self.root / "retrieval" / f"{file}.benchmark"
                     benchmarks.write_retrieval(path, benchmark)
-                    truth = labels.retrieval_truth(benchmark)
-                    labels.write_retrieval_labels(path.with_suffix(".labels"), benchmark, truth)
+                    truth = retrieval_truth(benchmark)
+                    write_retrieval_labels(path.with_suffix(".labels"), benchmark, truth)
                     self.report.rows[f"retrieval/{path.name}"] = len(queries)

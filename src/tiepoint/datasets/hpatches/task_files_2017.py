@@ -21,25 +21,10 @@ from ...formats.hpatches.splits import Split, write_splits
 from ...formats.hpatches.task_csv import RefPatches, pairs_csv_chunks, patches_csv_chunks, read_patches_csv
 from ...formats.text_file import write_bytes
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
-from .draws_2017 import (
-    OFFICIAL_IMAGES,
-    OFFICIAL_ROWS,
-    Verification,
-    draw_clean,
-    draw_retrieval_lists,
-    draw_verification,
-    list_facts,
-)
+from .clean_lists import draw_clean, list_facts
+from .draws_2017 import OFFICIAL_IMAGES, OFFICIAL_ROWS, Verification, draw_retrieval_lists, draw_verification
 from .release_2017 import git_blob_sha1, official_sha1, official_splits
-from .splits import (
-    WHOLE,
-    known_splits,
-    left_out,
-    named_split,
-    scene_groups,
-    shares_release,
-    split_problems,
-)
+from .splits import WHOLE, known_splits, left_out, named_split, scene_groups, shares_release, split_problems
 from .strips import HPatchesDataset
 from .task_files_2016 import contrasty
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError, InputError
-from ..image.png import MAX_DEFLATE_RATIO
+from ..image.png_header import MAX_DEFLATE_RATIO
 from ..npy_map import array_in, map_npy
 from ..text_file import reading
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import InputError
-from ..image.png import read_png_rgb16, write_png_rgb16
+from ..image.png_rgb16 import read_png_rgb16, write_png_rgb16
 from .flo import UNKNOWN
 
 _ZERO = 2**15

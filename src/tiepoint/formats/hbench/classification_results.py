@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...model.errors import FormatError
 from ..text.number_table import parse_table
 from ..text_file import read_bytes, write_bytes
-from .labels import LabelledPairs
+from .classification_labels import LabelledPairs
 
 _CHUNK = 1 << 16
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError, InputError
-from ..image.png import COLOURS, GREY8, SIGNATURE, allow_large_images, decode_plain, png_header
+from ..image.png import allow_large_images, decode_plain
+from ..image.png_header import COLOURS, GREY8, SIGNATURE, png_header
 from ..text_file import read_bytes, reading, write_bytes
 
 _END = b"IEND\xaeB`\x82"

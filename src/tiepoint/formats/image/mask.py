@@ -15,7 +15,8 @@ from ...model.errors import FormatError, InputError
 from ...model.workspace import Workspace
 from ..text_file import reading
 from .luma import luma8, luma16
-from .png import GREY8, RGB16, RGBA16, decode_plain, is_plain, png_gamma, png_header
+from .png import decode_plain
+from .png_header import GREY8, RGB16, RGBA16, is_plain, png_gamma, png_header
 
 
 def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "mask") -> NDArray[np.uint8]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plain PNG files, read strictly and fast, and 16-bit RGB written: Pillow reduces 16 bits to 8."""
+"""Plain PNG files, read strictly and fast."""
 
 from __future__ import annotations
 
@@ -8,68 +8,16 @@ import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError
 from ...model.workspace import thread_workspace
-from ..text_file import read_bytes
-
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
-MAX_DEFLATE_RATIO = 1040
-"""Deflate cannot expand a byte to more than about 1032 bytes, so a file bounds its own content."""
+from .png_header import COLOURS, SIGNATURE, PngKind, png_header
 
 _STEP = 1 << 17
 """Compressed bytes that are inflated at a time."""
-
-
-class PngKind(NamedTuple):
-    """A kind of PNG: bits a sample, colour type, samples a pixel."""
-
-    depth: int
-    colour: int
-    channels: int
-
-    @property
-    def pixel_bytes(self) -> int:
-        """Bytes of a pixel."""
-        return self.depth * self.channels // 8
-
-
-GREY8 = PngKind(8, 0, 1)
-RGB16 = PngKind(16, 2, 3)
-RGBA16 = PngKind(16, 6, 4)
-_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
-COLOURS = {0: "grey", 2: "RGB", 3: "palette", 4: "grey with alpha", 6: "RGBA"}
-
-
-class PngHeader(NamedTuple):
-    """What the first chunk of a PNG says."""
-
-    width: int
-    height: int
-    depth: int
-    colour: int
-    interlaced: bool
-
-
-def png_header(path: str | Path, head: bytes, file_bytes: int) -> PngHeader:
-    """The header in the first bytes of a PNG of any kind, held against its `file_bytes`.
-
-    Raises:
-        FormatError: if it is no PNG, or the file is too short for so many pixels.
-    """
-    if not head.startswith(SIGNATURE) or head[8:16] != b"\0\0\0\rIHDR" or len(head) < 33:
-        raise FormatError(path, "not a PNG file")
-    width, height, depth, colour, _, _, interlace = struct.unpack_from(">IIBBBBB", head, 16)
-    if colour not in _CHANNELS:
-        raise FormatError(path, f"damaged PNG: unknown colour type {colour}")
-    row_bytes = (width * depth * _CHANNELS[colour] + 7) // 8
-    if not width or not height or height * row_bytes > MAX_DEFLATE_RATIO * file_bytes:
-        raise FormatError(path, f"{width} x {height} pixels cannot come from {file_bytes} bytes")
-    return PngHeader(int(width), int(height), int(depth), int(colour), bool(interlace))
 
 
 def allow_large_images() -> None:
@@ -80,30 +28,6 @@ def allow_large_images() -> None:
     from PIL import Image
 
     warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
-
-
-def png_gamma(data: bytes) -> int:
-    """The gamma a PNG states before its palette and data, times 100,000; 0 if it states none.
-
-    An ``sRGB`` chunk stands for 45455 and overrules ``gAMA``. Checksums are the business of the decoder.
-    """
-    found, at = 0, len(SIGNATURE)
-    while at + 12 <= len(data):
-        length, name = struct.unpack_from(">I4s", data, at)
-        body, end = data[at + 8 : at + 8 + length], at + 12 + length
-        if name in (b"PLTE", b"IDAT", b"IEND") or end > len(data):
-            break
-        if name == b"sRGB" and length == 1:
-            return 45_455
-        if name == b"gAMA" and length == 4 and not found:
-            found = struct.unpack(">I", body)[0]
-        at = end
-    return found if found < 2**31 else 0
-
-
-def is_plain(header: PngHeader, kind: PngKind) -> bool:
-    """Whether the header announces this kind, not interlaced."""
-    return (header.depth, header.colour) == (kind.depth, kind.colour) and not header.interlaced
 
 
 def decode_plain(
@@ -183,38 +107,3 @@ def _inflate(path: str | Path, packed: NDArray[np.uint8], size: int) -> NDArray[
     if at != size or not unpacker.eof:
         raise FormatError(path, f"PNG data do not end after the expected {size} bytes")
     return raw
-
-
-def read_png_rgb16(path: str | Path) -> NDArray[np.uint16]:
-    """Samples of a 16-bit RGB PNG, uint16 (height, width, 3); any other PNG is a `FormatError`.
-
-    As strict as `decode_plain`.
-
-    >>> import tempfile
-    >>> name = Path(tempfile.mkdtemp()) / "a.png"
-    >>> write_png_rgb16(name, np.array([[[1, 2, 65535]]], np.uint16))
-    >>> read_png_rgb16(name).tolist()
-    [[[1, 2, 65535]]]
-    """
-    samples = decode_plain(path, read_bytes(path), RGB16)
-    return samples.reshape(len(samples), -1, 3, 2).view(">u2")[..., 0].astype(np.uint16)
-
-
-def write_png_rgb16(path: str | Path, samples: NDArray[np.uint16]) -> None:
-    """Write uint16 (height, width, 3) as a 16-bit RGB PNG (filter `up`, no date, no gamma)."""
-    height, width, _ = samples.shape
-    raw = np.ascontiguousarray(samples, ">u2").view(np.uint8).reshape(height, 6 * width)
-    rows = np.empty((height, 1 + 6 * width), np.uint8)
-    rows[:, 0] = 2
-    rows[0, 1:] = raw[0]
-    rows[1:, 1:] = raw[1:] - raw[:-1]
-    header = struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0)
-    with Path(path).open("wb") as f:
-        f.write(SIGNATURE)
-        for kind, body in (
-            (b"IHDR", header),
-            (b"IDAT", zlib.compress(rows.tobytes(), 6)),
-            (b"IEND", b""),
-        ):
-            f.write(struct.pack(">I", len(body)) + kind + body)
-            f.write(struct.pack(">I", zlib.crc32(body, zlib.crc32(kind))))

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from ...model.errors import FormatError, InputError
-from .png import allow_large_images, png_header
+from .png import allow_large_images
+from .png_header import png_header
 
 SUFFIXES = (".ppm", ".png", ".jpg", ".jpeg", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
 """File name endings that count as images."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .interpolation import interp2_cubic
+from .matlab import interp2_cubic
 from .rules import SOUND, UNKNOWN, FlowRule, known, loop_ready
 
 Flow = NDArray[Any]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .interpolation import imresize, resize_u8, taps
+from .interpolation import resize_u8, taps
+from .matlab import imresize
 from .rules import LIMIT, SOUND, UNKNOWN, FlowRule, known, loop_ready
 
 Size = tuple[int, int]

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...model.errors import InputError
-from .epipolar import intrinsics
 from .essential_pose import opencv_e, usac_e
 from .estimator import LIBRARIES, SEEDED, Estimate, Estimator, Floats, matched, none, pose, rounded
 from .fundamentals import pose_by_fundamental
 from .libraries import library, library_versions
+from .matrices import intrinsics
 from .poselib_options import camera, ransac_options
 
 __all__ = [

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Errors of homographies under the rules of the matching papers.
 
-These rules divide by the third coordinate whatever its sign; `geometry.homography.corner_error` is the one
+These rules divide by the third coordinate whatever its sign; `geometry.corners.corner_error` is the one
 that knows what lies behind the camera.
 """
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...formats.image.read import to_grey
 from ...geometry.flow.consistency import consistency_masks
-from ...geometry.flow.interpolation import imresize
+from ...geometry.flow.matlab import imresize
 from ...geometry.flow.resize import resize_flow_pair
 from ...model.errors import InputError
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from ...model.errors import InputError
 from ...model.keypoints import Keypoints
 from ..networks.batches import checked_file
-from ..networks.onnx import session, weight_hashes
+from ..networks.onnx import session
+from ..networks.onnx_file import weight_hashes
 from ..transforms import l2_normalised
 from .detect.order import MAX_FEATURES, limited
 

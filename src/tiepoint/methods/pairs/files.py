@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...formats.matches.layout import KNOWN, recognise, words_about
 from ...formats.matches.naming import Wanted, find
 from ...formats.matches.source import Source
-from ...geometry.two_view.scaling import superglue_size
+from ...geometry.two_view.resizes import superglue_size
 from ...model.errors import InputError, ProblemsError
 from ...model.hashing import hash_file, hash_json
 from ...model.units import Arrays, Item

@@ -11,13 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.hpatches.descriptor_table import (
-    SUFFIXES,
-    DescriptorTable,
-    find_descriptor_file,
-    read_descriptors,
-    table_shape,
-)
+from ...formats.hpatches.descriptor_array import DescriptorTable
+from ...formats.hpatches.descriptor_size import table_shape
+from ...formats.hpatches.descriptor_table import SUFFIXES, find_descriptor_file, read_descriptors
 from ...formats.hpatches.descriptor_table import write_descriptors as write_table
 from ...model.edges import DISTANCES
 from ...model.errors import FormatError, InputError, ProblemsError, joined

@@ -20,7 +20,7 @@ from ...run.result import Run
 from ...tasks.base import OpenTask
 from ...tasks.cases import Answered, Cases, DenseCase
 from ...tasks.matched import MatchedPair
-from ..page.gallery import crop
+from ..page.album import crop
 from .dense import DenseView, dense_view
 from .orders import cases_of
 

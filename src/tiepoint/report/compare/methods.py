@@ -11,7 +11,8 @@ import numpy as np
 
 from ...model.errors import InputError, UnknownNameError
 from ...model.scores import PooledBins, SceneValues
-from ...stats.duplicates import duplicate_scenes, identical_methods, merge_scenes
+from ...stats.duplicates import duplicate_scenes, identical_methods
+from ...stats.merged_scenes import merge_scenes
 from ...stats.paired import MANY, against, all_pairs, paired, paired_widely
 from ...stats.resample import RESAMPLES, seed_of
 from ...stats.sample import Sample, sample_of_pooled, sample_of_scenes

@@ -164,19 +164,19 @@ class Comparison:
 
     def to_frame(self) -> Any:
         """One row a method, as a pandas DataFrame; values as they are, not in percent."""
-        from .table import frame
+        from .frames import frame
 
         return frame(self)
 
     def pairs_frame(self) -> Any:
         """One row a pair of distinct methods, as a pandas DataFrame."""
-        from .table import pairs_frame
+        from .frames import pairs_frame
 
         return pairs_frame(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        from .table import as_dict
+        from .frames import as_dict
 
         return as_dict(self)
 
@@ -188,7 +188,7 @@ class Comparison:
 
     def to_latex(self) -> str:
         """A LaTeX table that needs no package: best in bold, groups, intervals, notes below."""
-        from .table import latex
+        from .latex import latex
 
         return latex(self)
 
@@ -199,6 +199,6 @@ class Comparison:
 
     def save(self, path: str | Path) -> Path:
         """Write the table; the suffix says how: .txt .md .tex .csv .json .parquet."""
-        from .table import save
+        from .frames import save
 
         return save(self, Path(path))

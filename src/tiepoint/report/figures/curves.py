@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ import numpy as np
 from ...model.scores import PooledBins
 from ...run.result import Run
 from ...stats.bands import pooled_band, scene_band
-from ..runs.sections import Row, Section
-from .figure import Figure, axis_label
+from ..runs.sections import Section
+from .figure import Figure
+from .group_curves import group_curve, numeric_groups
 from .lines import MOST_SERIES, Array, Line, lines_figure
 
 MOST_FIGURES = 12
@@ -136,94 +137,3 @@ def _figure(section: Section, group: str, curve: str, lines: Sequence[Line], mea
         kind=curve.replace("_", "-"),
         group=group,
     )
-
-
-AXES = {
-    "pool": ("distractors in the pool", True),
-    "tau_px": ("threshold (px)", False),
-    "threshold": ("threshold (% of the larger side)", False),
-    "gallery": ("gallery size", True),
-    "alpha": ("alpha", False),
-    "rank": ("rank of the right answer", False),
-}
-"""Group keys whose values are numbers: axis label, and whether the axis is logarithmic."""
-
-
-def numeric_groups(section: Section) -> list[tuple[str, str]]:
-    """(metric, key) of the scores along a numeric group key and no other key, headline metric first."""
-    seen: dict[tuple[str, str], int] = {}
-    for metric, group in section.columns:
-        key, _, value = group.partition("=")
-        if key in AXES and "," not in group and _number(value) is not None:
-            seen[(metric, key)] = seen.get((metric, key), 0) + 1
-    found = [name for name, count in seen.items() if count > 1 and name[0] != "rank_histogram"]
-    return sorted(found, key=lambda name: name[0] != section.metric)
-
-
-def group_curve(section: Section, metric: str, key: str) -> Figure:
-    """A metric along a numeric group, a line a method, with chance and oracle beside them."""
-    label, logarithmic = AXES[key]
-    info = section.definition.metric(metric)
-    lines = [_line(section, run, metric, key) for run in section.methods]
-    guides = []
-    chance = _chance(section, metric, key)
-    if len(chance):
-        guides.append(("chance", *chance.T))
-    if section.oracle is not None:
-        top = _line(section, section.oracle, metric, key)
-        if len(top.x):
-            guides.append(("oracle", top.x, top.y))
-    return lines_figure(
-        section,
-        [line for line in lines if len(line.x)],
-        name=f"{metric} along {key} {section.title}",
-        title=f"{metric} over {label.split(' (')[0]}",
-        caption="",
-        x_label=label,
-        y_label=axis_label(section.called.metric(metric), info),
-        factor=info.scale[0],
-        logarithmic=logarithmic,
-        guides=guides,
-        kind=f"{metric}-by-{key}".replace("_", "-"),
-    )
-
-
-def _points(section: Section, run: Run, metric: str, key: str) -> list[tuple[float, Row]]:
-    found = []
-    for (name, group), s in section.rows(run).items():
-        k, _, value = group.partition("=")
-        x = _number(value)
-        if name == metric and k == key and x is not None and s["value"] is not None:
-            found.append((x, s))
-    return sorted(found, key=lambda p: p[0])
-
-
-def _line(section: Section, run: Run, metric: str, key: str) -> Line:
-    points = _points(section, run, metric, key)
-    x = np.array([p[0] for p in points])
-    y = np.array([p[1]["value"] for p in points])
-    bounds = [_numbers(p[1]) for p in points]
-    if not bounds or not all(np.isfinite(b).all() for b in bounds):
-        return Line(section.names[run.id], x, y)
-    low, high = np.array(bounds).T
-    return Line(section.names[run.id], x, y, low, high)
-
-
-def _numbers(score: Mapping[str, object]) -> Array:
-    return np.array([np.nan if score[k] is None else score[k] for k in ("low", "high")], np.float64)
-
-
-def _chance(section: Section, metric: str, key: str) -> Array:
-    levels: dict[float, float] = {}
-    for run in section.runs:
-        for x, s in _points(section, run, metric, key):
-            if s["chance"] is not None:
-                levels.setdefault(x, float(s["chance"]))
-    return np.array(sorted(levels.items()))
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -18,8 +18,9 @@ from ..runs.names import distinct_names
 from ..runs.sections import Section, sections
 from ..tables.conventions import conventions
 from ..tables.leaderboard import Leaderboard, cell, heading, leaderboard
-from .gallery import gallery, pair_gallery
+from .gallery import gallery
 from .match_gallery import match_gallery
+from .pair_gallery import pair_gallery
 
 Progress = Callable[[str, int, int], None]
 SHOWN_FIGURES = 6

@@ -12,7 +12,8 @@ from ..pairs.picture import pair_panels
 from ..pairs.stored import RunPairs
 from ..runs.sections import Section
 from ..runs.stored import records_of
-from .gallery import data_uri, worst_pairs
+from .album import data_uri
+from .pair_gallery import worst_pairs
 
 PAIRS_SHOWN, METHODS_SHOWN = 4, 3
 SIDE_PX, MATCHES = 440, 150

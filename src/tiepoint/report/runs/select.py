@@ -7,8 +7,10 @@ from collections.abc import Collection, Sequence
 
 from ...model.errors import InputError, UnknownNameError
 from ...run.result import Run
-from ...store.runs import RunHead, StoredRun, load_heads, load_run, load_runs, names_of
+from ...store.run_heads import RunHead, load_heads, names_of
+from ...store.runs import load_run, load_runs
 from ...store.store import Store
+from ...store.stored_run import StoredRun
 from .names import distinct_names, some
 from .stored import Kept, run_of
 

@@ -15,8 +15,9 @@ from ...run.result import Run, StoredTables, Tables
 from ...run.scoring import SCORING
 from ...run.update import marked
 from ...store.records import RecordStore
-from ...store.runs import StoredRun, load_singles
+from ...store.runs import load_singles
 from ...store.store import Store
+from ...store.stored_run import StoredRun
 from ...store.values import ValueStore
 from ...tasks import stored_task
 from ...tasks.base import OpenTask, Task

@@ -13,7 +13,7 @@ from ...model.errors import InputError
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo
-from ..figures.curves import AXES
+from ..figures.group_curves import AXES
 from ..figures.heat_map import scene_values
 from ..runs.card import card_rows
 from ..runs.sections import sections

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from ...methods.user_code import last_lines
@@ -69,9 +71,13 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class InProcess:
-    """One job after the other in this process, with a context that is here already."""
+    """One job after the other in this process, with a context that is here already.
+
+    With several `threads` a job prepares its work while another waits for a card.
+    """
 
     context: Context
+    threads: int = 1
 
     def run(
         self, job: Job, arguments: Mapping[str, Any], recipe: Recipe | None, done: Done, patience: int | None
@@ -79,15 +85,29 @@ class InProcess:
         """Apply `job` to every argument; the recipe is not needed."""
         results: dict[str, Any] = {}
         failures: list[Failure] = []
-        for name, argument in arguments.items():
+        for name, outcome in self._outcomes(job, arguments):
             try:
-                results[name] = job(self.context, argument)
+                results[name] = outcome()
             except Exception as e:
                 failures.append(Failure.of(name, e))
                 if enough(failures, patience):
                     break
             done()
         return results, failures
+
+    def _outcomes(self, job: Job, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
+        """By name and in order, what gives the result of a job or raises its error."""
+        if self.threads < 2 or len(arguments) < 2:
+            for name, argument in arguments.items():
+                yield name, partial(job, self.context, argument)
+            return
+        pool = ThreadPoolExecutor(self.threads, "units")
+        try:
+            under_way = {name: pool.submit(job, self.context, a) for name, a in arguments.items()}
+            for name, future in under_way.items():
+                yield name, future.result
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def enough(failures: Sequence[Failure], patience: int | None) -> bool:

@@ -1,48 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which Dask cluster to use: the address of a scheduler, processes of this machine, or a YAML file.
-
-What a file may say::
-
-    slurm:                                   # or pbs, lsf, sge: arguments of dask-jobqueue's class
-      queue: normal
-      cores: 8
-      memory: 32GB
-      walltime: "04:00:00"
-    jobs: 10                                 # keep so many jobs; or adapt: {minimum: 0, maximum: 40}
-    lifetime: 3h50m                          # end workers before the queue does
-    lifetime_stagger: 8m
-    resources: {GPU: 1}                      # of every worker
-    security: {tls_ca_file: ca.pem, ...}     # arguments of distributed.Security
-
-    scheduler: tls://host:8786               # one that runs already, or the path of its scheduler file
-    local: 4                                 # processes of this machine
-"""
+"""The Dask cluster of a command: connected to, or started here and ended with it."""
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import logging
-import re
-import shlex
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from ...model.errors import FormatError, InputError, UnknownNameError
-from ..machine import cores, visible_gpus
+from ...model.errors import InputError, UnknownNameError
+from ..machine import cores, has_dashboard, visible_gpus
+from .cluster_file import ADDRESS, ClusterFile, read_spec
 from .pool import THREAD_VARIABLES, interrupts_are_ours
-
-QUEUES = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "lsf": "LSFCluster", "sge": "SGECluster"}
-"""Classes of dask-jobqueue by their section of the file."""
+from .queues import keep_jobs, queue_cluster, shape
 
 SETTINGS = {
     # A task that was on a worker when it died is counted against it, though it may only have waited there.
@@ -53,44 +27,6 @@ SETTINGS = {
 
 CONNECT_S = 30.0
 """A scheduler that does not answer so long is not there."""
-GONE_S = 20.0
-"""A job is over when its workers are away for so long; one that was killed comes back sooner."""
-
-_ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://\S+")
-_LOCAL = re.compile(r"local(?::(?P<workers>\d+))?")
-Count = Annotated[int, Field(ge=1)]
-
-
-class Adapt(BaseModel):
-    """``adapt:`` as many jobs as there is work for, between these."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    minimum: Annotated[int, Field(ge=0)] = 0
-    maximum: Count
-
-
-class ClusterFile(BaseModel):
-    """A whole file; one of the first six says what kind of cluster it is."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    slurm: dict[str, Any] | None = None
-    pbs: dict[str, Any] | None = None
-    lsf: dict[str, Any] | None = None
-    sge: dict[str, Any] | None = None
-    scheduler: str | None = None
-    local: Count | None = None
-    jobs: Count | None = None
-    adapt: Adapt | None = None
-    lifetime: str | None = None
-    lifetime_stagger: str | None = None
-    resources: dict[str, float] = {}
-    security: dict[str, Any] | bool | None = None
-    threads: Count | None = None
-    """Of the kernels in a worker; by default its share of the cores."""
-
-
-KINDS = ("slurm", "pbs", "lsf", "sge", "scheduler", "local")
-OF_QUEUES = ("jobs", "adapt", "lifetime", "lifetime_stagger")
 
 
 @dataclass(frozen=True)
@@ -133,74 +69,6 @@ def library() -> Any:
     return distributed
 
 
-def read_spec(spec: Any) -> tuple[ClusterFile, str]:
-    """What is asked for, and what to call it.
-
-    >>> read_spec("local:2")[0].local, read_spec("tcp://host:8786")[0].scheduler
-    (2, 'tcp://host:8786')
-    >>> read_spec({"slrum": {}})
-    Traceback (most recent call last):
-    tiepoint.model.errors.UnknownNameError: unknown key of `cluster` 'slrum'; did you mean 'slurm'? ...
-    """
-    if isinstance(spec, Mapping):
-        return _checked(dict(spec), "`cluster`"), "`cluster`"
-    text = str(spec)
-    if _ADDRESS.fullmatch(text):
-        return ClusterFile(scheduler=text), text
-    if local := _LOCAL.fullmatch(text):
-        return _checked({"local": int(local["workers"] or cores())}, text), text
-    path = Path(text)
-    if path.suffix not in (".yaml", ".yml"):
-        raise InputError(
-            "`cluster` is the address of a scheduler (tcp://host:8786), local:NUMBER or a YAML file, found "
-            f"{text!r}"
-        )
-    return _checked(_read(path), text), text
-
-
-def _read(path: Path) -> dict[str, Any]:
-    import yaml
-
-    try:
-        found = yaml.safe_load(path.read_text())
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {e.strerror or e}") from e
-    except yaml.YAMLError as e:
-        mark = getattr(e, "problem_mark", None)
-        line = None if mark is None else mark.line + 1
-        raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}", line=line) from e
-    if not isinstance(found, dict):
-        raise FormatError(path, f"a cluster file has one of the sections {', '.join(KINDS)}")
-    return {str(key): value for key, value in found.items()}
-
-
-def _checked(found: dict[str, Any], where: str) -> ClusterFile:
-    for key in found:
-        if key not in ClusterFile.model_fields:
-            raise UnknownNameError(f"key of {where}", key, ClusterFile.model_fields)
-    kinds = [kind for kind in KINDS if found.get(kind) is not None]
-    if len(kinds) != 1:
-        said = f"has {' and '.join(kinds)}" if kinds else "has none"
-        raise InputError(f"{where}: one of {', '.join(KINDS)} says what kind of cluster it is; it {said}")
-    try:
-        made = ClusterFile.model_validate(found)
-    except ValidationError as e:
-        first = e.errors()[0]
-        place = ".".join(str(p) for p in first["loc"])
-        raise InputError(f"{where}: {place}: {first['msg']}, found {first.get('input')!r}") from e
-    idle = [key for key in OF_QUEUES if found.get(key) is not None and kinds[0] not in QUEUES]
-    if idle:
-        raise InputError(f"{where}: {', '.join(idle)} is for {', '.join(QUEUES)}; leave it out")
-    if kinds[0] == "scheduler" and made.resources:
-        raise InputError(
-            f"{where}: resources is for workers that are started here; start those of the scheduler with "
-            "--resources"
-        )
-    if made.jobs is not None and made.adapt is not None:
-        raise InputError(f"{where}: say jobs or adapt, not both")
-    return made
-
-
 def _opened(
     wanted: ClusterFile, where: str, device: str, stack: contextlib.ExitStack, distributed: Any
 ) -> Connected:
@@ -221,12 +89,12 @@ def _opened(
             made = stack.enter_context(_local(wanted, device, security, threads))
         else:
             made = stack.enter_context(queue_cluster(wanted, where, security))
-            processes, threads = _shape(wanted)
+            processes, threads = shape(wanted)
             if wanted.adapt is not None:
                 made.adapt(minimum_jobs=wanted.adapt.minimum, maximum_jobs=wanted.adapt.maximum)
             else:
                 made.scale(jobs=wanted.jobs or 1)
-            keep = partial(_kept, made, wanted, {})
+            keep = partial(keep_jobs, made, wanted, {})
             most = processes * (wanted.adapt.maximum if wanted.adapt else wanted.jobs or 1)
         client = stack.enter_context(distributed.Client(made, timeout=CONNECT_S))
     return Connected(client, threads, most, keep)
@@ -248,7 +116,7 @@ def _security(given: dict[str, Any] | bool | None, where: str, distributed: Any)
 @contextlib.contextmanager
 def _client(address: str, security: Any, distributed: Any) -> Iterator[Any]:
     """A client of a scheduler that runs already."""
-    own = {} if _ADDRESS.fullmatch(address) else {"scheduler_file": address}
+    own = {} if ADDRESS.fullmatch(address) else {"scheduler_file": address}
     if own and not Path(address).is_file():
         raise InputError(f"the scheduler file {address} does not exist; `dask scheduler` writes it")
     try:
@@ -296,104 +164,3 @@ def _local(wanted: ClusterFile, device: str, security: Any, threads: int) -> Any
         security=security,
         silence_logs="error",
     )
-
-
-def has_dashboard() -> bool:
-    """Whether Dask can show its dashboard here."""
-    from importlib.util import find_spec
-
-    return find_spec("bokeh") is not None
-
-
-def _kept(made: Any, wanted: ClusterFile, met_s: dict[Any, float], workers: Iterable[str]) -> None:
-    """Replace jobs whose workers, all but those named in `workers`, have come and gone.
-
-    `met_s` has, by job, when its workers were seen last.
-    """
-    now = time.monotonic()
-    there = {f"{worker}-" for worker in workers}  # a job of several workers adds -0, -1 … to its name
-    met_s |= {job: now for job in made.worker_spec if any(w.startswith(f"{job}-") for w in there)}
-    gone = [job for job in made.worker_spec if now - met_s.get(job, now) > GONE_S]
-    if gone:
-        made.sync(made.scale_down, gone)
-        for job in gone:
-            del met_s[job]  # another may get its name
-        if wanted.adapt is None:
-            made.scale(jobs=wanted.jobs or 1)
-
-
-def _shape(wanted: ClusterFile) -> tuple[int, int]:
-    """Workers of a job, and threads of the kernels in each."""
-    kind = next(k for k in QUEUES if getattr(wanted, k) is not None)
-    arguments = getattr(wanted, kind)
-    total = int(arguments.get("cores") or 1)
-    processes = int(arguments.get("processes") or (1 if wanted.resources.get("GPU") else total))
-    return processes, wanted.threads or max(1, total // processes)
-
-
-def queue_cluster(wanted: ClusterFile, where: str, security: Any = None) -> Any:
-    """The cluster object of dask-jobqueue; no job is submitted yet.
-
-    A job is cut into one worker a core, or one worker where it has a GPU; every worker takes one piece of
-    work at a time.
-    """
-    dask_jobqueue = _job_queues()
-    kind = next(k for k in QUEUES if getattr(wanted, k) is not None)
-    arguments = dict(getattr(wanted, kind))
-    cls = getattr(dask_jobqueue, QUEUES[kind])
-    known = known_arguments(cls)
-    for key in arguments:
-        if key not in known:
-            raise UnknownNameError(f"key of {kind} in {where}", key, known)
-    for key in ("cores", "memory"):
-        if key not in arguments:
-            raise InputError(f"{where}: {kind} needs {key}, of one job")
-    processes, _ = _shape(wanted)
-    # Mapped features count as memory of a worker though they are not; the queue has its own limit.
-    extra = ["--nthreads", "1", "--memory-limit", "0"]
-    extra += ["--lifetime", wanted.lifetime] if wanted.lifetime else []
-    extra += ["--lifetime-stagger", wanted.lifetime_stagger] if wanted.lifetime_stagger else []
-    if wanted.resources:
-        extra += ["--resources", ",".join(f"{k}={v:g}" for k, v in wanted.resources.items())]
-    arguments["processes"] = processes
-    arguments["worker_extra_args"] = [*(arguments.get("worker_extra_args") or ()), *map(shlex.quote, extra)]
-    if security is not None:
-        arguments["security"] = security
-    board = {"dashboard_address": ":0", "dashboard": has_dashboard()}  # a port is taken even without one
-    arguments["scheduler_options"] = {**board, **(arguments.get("scheduler_options") or {})}
-    try:
-        return cls(**arguments)
-    except (TypeError, ValueError) as e:
-        raise InputError(f"{where}: {kind}: {e}") from e
-
-
-def _job_queues() -> Any:
-    """The module `dask_jobqueue`; what it does to signals when it is imported is undone."""
-    ours = threading.current_thread() is threading.main_thread()
-    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)} if ours else {}
-    try:
-        import dask_jobqueue
-    except ImportError as e:
-        raise InputError("job queues need dask-jobqueue: pip install 'tiepoint[cluster]'") from e
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    return dask_jobqueue
-
-
-def known_arguments(cls: Any) -> set[str]:
-    """Names of the arguments that a class of dask-jobqueue takes, those of its jobs included."""
-    makers: list[Callable[..., Any]] = [
-        c.__init__ for c in (*cls.__mro__, *cls.job_cls.__mro__) if c is not object
-    ]
-    names = {n for m in makers for n in inspect.signature(m).parameters}
-    return names - {
-        "self",
-        "args",
-        "kwargs",
-        "job_kwargs",
-        "base_class_kwargs",
-        "loop",
-        "asynchronous",
-        "job_cls",
-    }

@@ -23,8 +23,9 @@ from typing import Any
 
 from ...model.errors import ClusterError, InputError, Together
 from ..context import Recipe
+from ..machine import has_dashboard
 from . import Done, Failure, Job, Outcome, enough
-from .clusters import Connected, connected, has_dashboard
+from .clusters import Connected, connected
 from .dask_worker import (
     SHARED_S,
     Expected,

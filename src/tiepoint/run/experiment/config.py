@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from ...model.errors import FormatError, InputError, UnknownNameError
+from ...formats.yaml_file import read_mapping
+from ...model.errors import InputError, UnknownNameError
 
 _NEVER = "had no effect in DescriptorWorkbench and has none here; remove it"
 DEAD_KEYS = {
@@ -220,18 +221,7 @@ def read_experiment(path: Path, performance: Mapping[str, Any] | None = None) ->
 
     Values of `performance` take the place of those in the file.
     """
-    import yaml
-
-    try:
-        found = yaml.safe_load(path.read_text())
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {e.strerror or e}") from e
-    except yaml.YAMLError as e:
-        mark = getattr(e, "problem_mark", None)
-        line = None if mark is None else mark.line + 1
-        raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}", line=line) from e
-    if not isinstance(found, dict):
-        raise FormatError(path, "an experiment file has the sections experiment, dataset, descriptors …")
+    found = read_mapping(path, "an experiment file has the sections experiment, dataset, descriptors …")
     if performance:
         found = found | {"performance": {**(found.get("performance") or {}), **performance}}
     return parse_experiment(found, str(path))

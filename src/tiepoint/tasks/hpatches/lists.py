@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...datasets.hpatches.draws_2017 import OFFICIAL_IMAGES, Verification, draw_clean, draw_verification
+from ...datasets.hpatches.clean_lists import draw_clean
+from ...datasets.hpatches.draws_2017 import OFFICIAL_IMAGES, Verification, draw_verification
 from ...datasets.hpatches.splits import scene_groups
 from ...datasets.hpatches.task_files_2017 import VERIFICATION_FILES, retrieval_lists, verification_rows
 from ...formats.hpatches.task_csv import PairTable, RefPatches, read_pairs_csv, read_patches_csv

@@ -182,7 +182,8 @@ class Matching(HPatchesTask):
         def compare_one(unit: Unit, features: Features) -> Records:
             return compare(setting, unit.key, features)
 
-        return OpenV2(setting, units, compare_one, answer=partial(matching_answer, setting))
+        answer = partial(matching_answer, setting)
+        return OpenV2(setting, units, compare_one, answer=answer, side_by_side=True)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol; imported results under the one they were made under."""

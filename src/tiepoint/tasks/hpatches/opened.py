@@ -219,6 +219,7 @@ class OpenV2(OpenTask):
     """A v2 task bound to its data; `compare_one(unit, features)` makes the records of a unit.
 
     `content` is where its lists come from, None for matching, which has none; `answer` makes a case again.
+    `side_by_side` only where `compare_one` keeps no memory that its calls would share.
     """
 
     def __init__(
@@ -228,7 +229,10 @@ class OpenV2(OpenTask):
         compare_one: Callable[[Unit, Features], Records],
         content: Any = None,
         answer: Answer | None = None,
+        *,
+        side_by_side: bool = False,
     ) -> None:
+        self.side_by_side = side_by_side
         self.setting = setting
         self._answer = answer
         self.content = content

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.hbench.labels import LabelledPairs
+from ...formats.hbench.classification_labels import LabelledPairs
 from ...metrics.ranking.average_precision import average_precision
 from ...model.records import Records
 from ...model.units import Features

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ...datasets.hpatches.strips import HPatchesDataset
+from ...formats.hbench.classification_labels import LabelledPairs, load_classification
 from ...formats.hbench.classification_results import (
     missing_results,
     read_classification_results,
     write_classification_results,
 )
 from ...formats.hbench.ids import sequence_codes
-from ...formats.hbench.labels import LabelledPairs, load_classification
 from ...kernels import pair_distances
 from ...model.records import Records
 from ...model.units import Features

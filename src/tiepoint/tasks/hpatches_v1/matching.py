@@ -11,7 +11,7 @@ import numpy as np
 
 from ...datasets.hpatches.strips import HPatchesDataset
 from ...formats.hbench.benchmark import MatchingBenchmark, read_matching, without_comments
-from ...formats.hbench.labels import matching_truth
+from ...formats.hbench.matching_labels import matching_truth
 from ...formats.hbench.matching_results import read_matching_results
 from ...formats.text_file import lines_of
 from ...model.curves import SceneCurves

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formats.hbench.classification_labels import LabelledPairs
 from ...formats.hbench.classification_results import write_classification_results
-from ...formats.hbench.labels import LabelledPairs
 from ...formats.hbench.matching_results import Neighbours, write_matching_results
 from ...model.errors import InputError
 from ...model.records import Records

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...datasets.hpatches.strips import HPatchesDataset
 from ...formats.hbench.benchmark import read_retrieval
-from ...formats.hbench.labels import check_relevant, retrieval_truth
+from ...formats.hbench.retrieval_labels import check_relevant, retrieval_truth
 from ...formats.hbench.retrieval_results import Rankings, read_retrieval_results, write_retrieval_results
 from ...model.curves import SceneCurves
 from ...model.errors import InputError

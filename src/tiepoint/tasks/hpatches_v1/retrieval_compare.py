@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...formats.hbench.benchmark import RetrievalBenchmark
 from ...formats.hbench.ids import PatchList, sequence_codes
-from ...formats.hbench.labels import Relevant
+from ...formats.hbench.retrieval_labels import Relevant
 from ...formats.hbench.retrieval_results import NEIGHBOURS, Rankings
 from ...kernels import nearest, pair_distances, rank_counts
 from ...model.records import Records

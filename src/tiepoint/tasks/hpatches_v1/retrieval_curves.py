@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...metrics.ranking.curves import Steps
 from ...metrics.ranking.expected_ties import expected_precision_sums, places_left
+from ...metrics.ranking.recall_grid import Steps
 from ...model.curves import SceneCurves
 from ...model.records import Records
 from ...model.scores import group_name

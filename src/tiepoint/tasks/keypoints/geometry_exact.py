@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...geometry.corners import corner_error
 from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ...geometry.covisibility import centre, covisible
-from ...geometry.homography import corner_error, inverse, project
+from ...geometry.homography import inverse, project
 from ...geometry.two_view.homography_errors import corner_distance
 from ...metrics.repeatability import matching_accuracy
 from ...model.errors import InputError

@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ...geometry.two_view.scaling import Resize, exactly, long_side, short_side, unchanged
+from ...geometry.two_view.resizes import exactly, long_side, short_side, unchanged
+from ...geometry.two_view.scaling import Resize
 from ...model.errors import InputError
 
 Size = tuple[int, int]

@@ -11,7 +11,8 @@ from ...formats.image.read import read_image
 from ...geometry.homography import project
 from ...geometry.two_view.angles import has_baseline
 from ...geometry.two_view.eight_point import FEWEST, eight_point
-from ...geometry.two_view.epipolar import fundamental, line_distances
+from ...geometry.two_view.epipolar import line_distances
+from ...geometry.two_view.matrices import fundamental
 from ..matched import MatchedPair
 
 Floats = NDArray[np.float64]

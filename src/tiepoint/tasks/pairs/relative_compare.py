@@ -12,14 +12,9 @@ from numpy.typing import NDArray
 from ...datasets.pairs.pair import ImagePair
 from ...geometry.two_view.angles import STABLE, has_baseline, pose_errors
 from ...geometry.two_view.canonical import canonical_order
-from ...geometry.two_view.epipolar import (
-    essential,
-    mean_distances,
-    normalised,
-    pixel_distances,
-    squared_distances,
-)
+from ...geometry.two_view.epipolar import mean_distances, pixel_distances, squared_distances
 from ...geometry.two_view.estimators import Estimate, estimate, shuffles
+from ...geometry.two_view.matrices import essential, normalised
 from ...geometry.two_view.scaling import in_frame
 from ...model.errors import InputError
 from ...model.records import Records

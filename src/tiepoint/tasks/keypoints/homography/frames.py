@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....geometry.two_view.scaling import Resize, long_side, short_side, unchanged
+from ....geometry.two_view.resizes import long_side, short_side, unchanged
+from ....geometry.two_view.scaling import Resize
 from ....model.errors import InputError
 
 Size = tuple[int, int]

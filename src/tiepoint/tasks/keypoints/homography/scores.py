@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....geometry.homography import corner_error
+from ....geometry.corners import corner_error
 from ....geometry.two_view.homography_errors import COLLAPSED, corner_distance, scaled_homography
 from ....metrics.error_curves import accuracy, auc_exact, auc_rounded, auc_trapezoid
 from ....model.records import Records

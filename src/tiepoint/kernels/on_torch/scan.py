@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .band import FLOAT32_UNIT, bound
+from ..band import FLOAT32_UNIT, bound
+from ..rows import check_shapes, prepare
 from .device import LeaveToCpu, block_bytes, get_device
-from .rows import check_shapes, prepare
-from .torch_rows import Tensor, checked, download, in_chunks, pairs, table, upload
+from .rows import Tensor, checked, download, in_chunks, pairs, table, upload
 
 GROUPS = 8
 MOST_CANDIDATES = 1 << 22
@@ -176,8 +176,18 @@ class Scores:
             error = error if self.exact else error.repeat_interleave(self.pools)
         return Tile(scores, beta, error, i, u)
 
-    def values(self, tile: Tile, row: Tensor, column: Tensor, score: Tensor) -> Tensor:
-        """Reference values of entries of a tile: read off an exact score, or summed in the fixed order."""
+    def values(
+        self,
+        tile: Tile,
+        row: Tensor,
+        column: Tensor,
+        score: Tensor,
+        more: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
+        """Reference values of entries of a tile: read off an exact score, or summed in the fixed order.
+
+        `more` queries and places are looked at in the same steps; their values follow, if not exact.
+        """
         import torch
 
         if self.exact:
@@ -186,6 +196,8 @@ class Scores:
         place = column + tile.u
         if self.pools > 1:
             place = place + (row % self.pools) * self.n
+        if more is not None:
+            query, place = (torch.cat(x) for x in zip((query, place), more, strict=True))
         return pairs(self.a, self.b, query, place, "l2")
 
     def block(self, i: int, j: int, u: int, v: int) -> Tensor:
@@ -226,18 +238,16 @@ def _signs(packed: Tensor) -> Tensor:
 
 
 def above(x: Tensor, like: Tensor) -> Tensor:
-    """Smallest finite number >= x, or the largest one, in the format of the scores."""
+    """A finite number >= x, at most two steps above it, or the largest one, in the format of the scores."""
     import torch
 
     if like.dtype == torch.float64:
         return x.clamp(-np.finfo(np.float64).max, np.finfo(np.float64).max)
-    x = x.clamp(-_TOP, _TOP)
-    y = x.to(torch.float32)
-    return torch.where(y.to(torch.float64) < x, torch.nextafter(y, torch.full_like(y, torch.inf)), y)
+    return torch.nextafter(x.to(torch.float32), like.new_full((), torch.inf)).clamp_(-_TOP, _TOP)
 
 
 def below(x: Tensor, like: Tensor) -> Tensor:
-    """Largest finite number <= x, or the lowest one."""
+    """A finite number <= x, at most two steps below it, or the lowest one."""
     return -above(-x, like)
 
 
@@ -252,13 +262,20 @@ def first_two(
 
     scores = Scores(queries, [[p] for p in pools], distance)
     count, device = scores.q * scores.pools, scores.a.device
-    state = None
+    state = own = more = None
+    if aligned:
+        query = torch.arange(scores.q, device=device)
+        place = query[:, None] + scores.n * torch.arange(scores.pools, device=device)
+        more = query.repeat_interleave(scores.pools), place.view(-1)
     parts: list[tuple[Tensor, ...]] = []
     for tile in scores.tiles():
         least = tile.scores.view(len(tile.scores), -1, GROUPS).amin(dim=1)
         second = torch.topk(least, 2, dim=1, largest=False).values[:, 1].to(torch.float64)
         row, column = scores.within(tile, above(second + 2.0 * tile.error, tile.scores))
-        value = scores.values(tile, row, column, tile.scores[row, column])
+        asked = None if scores.exact else more
+        value = scores.values(tile, row, column, tile.scores[row, column], asked)
+        if asked is not None:
+            value, own, more = value[: len(row)], value[len(row) :], None
         size = len(tile.scores)
         d1 = torch.full((size,), torch.inf, dtype=torch.float64, device=device)
         d1.scatter_reduce_(0, row, value, "amin")
@@ -276,10 +293,10 @@ def first_two(
             state, parts = new if state is None else _merged(state, new), []
     d1, d2, index, ties = state or parts[0]
     found = [index.to(torch.float64), d1, ties.to(torch.float64), d2]
-    if aligned:
-        query = torch.arange(scores.q, device=device)
-        place = query[:, None] + scores.n * torch.arange(scores.pools, device=device)
-        found.append(scores.listed(query.repeat_interleave(scores.pools), place.view(-1)))
+    if more is not None:
+        own = scores.listed(*more)
+    if own is not None:
+        found.append(own)
     shape = (len(found), scores.q, scores.pools)
     values = download(torch.stack(found).view(shape).permute(2, 0, 1).contiguous())
     whole = values[:, 0::2].astype(np.int64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts and listed pairs on a torch device; see `torch_scan` for how scores decide."""
+"""Counts and listed pairs on a torch device; see `scan` for how scores decide."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import torch_scan
+from . import scan
 from .device import LeaveToCpu, block_bytes, get_device
-from .torch_rows import Tensor, difference, download, in_chunks, pairs, reference, root, send, upload
-from .torch_scan import MOST_CANDIDATES, Scores, Tile, above, below
+from .rows import Tensor, difference, download, in_chunks, pairs, reference, root, send, upload
+from .scan import MOST_CANDIDATES, Scores, Tile, above, below
 
 SPARSE = 24
 """Where fewer than one score in so many can matter to any target, those are looked at one by one."""
@@ -241,7 +241,7 @@ def value_table(queries: Array, pool: Array, distance: str) -> Array:
 
 
 def _few(count: int, width: int) -> bool:
-    return get_device() != "torch:cpu" and count * width < torch_scan.SMALL // 8
+    return get_device() != "torch:cpu" and count * width < scan.SMALL // 8
 
 
 def listed(a: Array, b: Array, left: Ints, right: Ints, distance: str) -> Array:

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.npy_map import file_of
+from ...formats.npy_map import file_of
+from ..rows import LARGEST, as_float
+from ..threads import get_threads
 from .device import LeaveToCpu, block_bytes, get_device, torch_device
-from .rows import LARGEST, as_float
-from .threads import get_threads
 
 Array = NDArray[Any]
 Tensor = Any
@@ -167,7 +167,8 @@ def send(values: Array) -> Tensor:
             return torch.from_numpy(x).to(torch_device())
     kind = torch.from_numpy(np.empty(0, x.dtype)).dtype
     flat = torch.empty((x.size, 1), dtype=kind, device=torch_device())
-    _stage([x.reshape(-1, 1)], flat)
+    with _lock:  # the pinned buffers are one set
+        _stage([x.reshape(-1, 1)], flat)
     return flat.view(x.shape)
 
 
@@ -175,7 +176,7 @@ def _stage(arrays: list[Array], flat: Tensor) -> None:
     """Copy to the card through pinned buffers, several threads at a time."""
     import torch
 
-    from ._survey import copy_parts
+    from .._survey import copy_parts
 
     row = max(1, flat.shape[1] * flat.element_size())
     most = max(1, STAGE_BYTES // row)
@@ -204,7 +205,7 @@ def _stage(arrays: list[Array], flat: Tensor) -> None:
         pinned, _, event = stages[number]
         source = pinned[: count * row].view(flat.dtype).view(count, flat.shape[1])
         flat[start : start + count].copy_(source, non_blocking=True)
-        event.record()
+        event.record(torch.cuda.current_stream(flat.device))
 
     # Threads copy and do nothing else: each step of Python in one of them would hold up all others.
     for k, (start, pieces) in enumerate(jobs):

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from ..model.errors import InputError
+from ...model.errors import InputError
 
 T = TypeVar("T")
 _NAMES = re.compile(r"cpu|mps|torch:cpu|cuda(:\d+)?")
@@ -107,7 +107,7 @@ def served(work: Callable[[], T], instead: Callable[[], T]) -> T:
         return instead()
     import torch
 
-    from .torch_rows import forget
+    from .rows import forget
 
     while True:
         try:
@@ -136,7 +136,7 @@ def bring(arrays: Sequence[NDArray[Any]]) -> bool:
     """
 
     def ahead() -> bool:
-        from .torch_rows import bring
+        from .rows import bring
 
         return bring(arrays)
 
@@ -146,7 +146,8 @@ def bring(arrays: Sequence[NDArray[Any]]) -> bool:
 def _is_memory(error: BaseException) -> bool:
     import torch
 
-    return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
+    said = ("allocate memory", "ALLOC_FAILED", "out of memory")
+    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in said)
 
 
 def block_bytes() -> int:

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The file of a run, which holds everything the database says about it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from ..model.errors import StoreError
+from .atomic import atomic_file
+from .manifest import Manifest
+from .store import Store
+from .stored_run import SCORE_COLUMNS, StoredRun
+
+
+def finite(value: Any) -> Any:
+    """The value; None for a number that is not finite, which JSON and columns do not have."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_run_file(store: Store, run: StoredRun) -> None:
+    """Write the file of a run."""
+    plain = {
+        "id": run.id,
+        "task": run.task,
+        "status": run.status,
+        "manifest": run.manifest.plain(),
+        "scores": [{c: finite(s.get(c)) for c in SCORE_COLUMNS} for s in run.scores],
+        "error": run.error,
+        "created_at": run.created_at,
+        "time_s": run.time_s,
+        "keypoint_set": None if run.keypoint_set is None else dict(run.keypoint_set),
+    }
+    with atomic_file(run_file(store, run.id)) as temporary:
+        temporary.write_text(json.dumps(plain, indent=1, default=str))
+
+
+def run_file(store: Store, run_id: str) -> Path:
+    """The file of a run; it holds everything the database says about it."""
+    return store.root / "runs" / f"{run_id}.json"
+
+
+def read_run(path: Path) -> StoredRun:
+    """A run from its file; one that is not a run file is a `StoreError`."""
+    try:
+        plain = json.loads(path.read_text())
+        return StoredRun(**plain | {"manifest": Manifest.read(plain["manifest"])})
+    except (OSError, ValueError, TypeError, KeyError) as e:
+        raise StoreError(f"{path} is not a run file: {e}; remove it and make the run again") from e
