@@ -11,7 +11,7 @@ from ...model.errors import InputError
 from ...model.scores import caution_of
 from ...run.result import Run
 from ...tasks.base import Column
-from ...tasks.titles import FAMILIES, short_title
+from ...tasks.titles import FAMILIES
 from ..compare.runs import compare_runs
 from ..runs.names import Called, distinct_names
 from ..runs.sections import Section, sections
@@ -157,7 +157,7 @@ def _metric(section: Section, column: Column, called: Called) -> str:
     metric, group = column
     info = section.definition.metric(metric)
     short = info.short if group == "all" and info.short else ""
-    name = called.metrics.get(metric) or " ".join(x for x in (short_title(metric), short) if x)
+    name = called.metrics.get(metric) or " ".join(x for x in (called.metric(metric), short) if x)
     unit = info.scale[1]
     return f"{name} ({unit})" if unit else name
 
