@@ -68,7 +68,7 @@ def image_cases(records: Sequence[Records], scene: str) -> Cases | None:
         return None
     right = np.asarray(r["right"], bool)
     names = [str(key).rpartition("/")[2] for key, own in zip(r.meta["images"], right, strict=True) if own]
-    return _images(names, side_shares(-r["score"][right], -r["score"][~right], nearer=True))
+    return _images(names, side_shares(-r["score"][right], np.sort(-r["score"][~right]), nearer=True))
 
 
 def drawn_cases(records: Sequence[Records], scene: str) -> Cases | None:
