@@ -11,6 +11,7 @@ import numpy as np
 from ...model.scores import PooledBins
 from ...run.result import Run
 from ...stats.bands import pooled_band, scene_band
+from ...tasks.titles import group_title, metric_title
 from ..runs.sections import Row, Section
 from .figure import Figure, axis_label
 from .lines import MOST_SERIES, Array, Line, lines_figure
@@ -127,7 +128,7 @@ def _figure(section: Section, group: str, curve: str, lines: Sequence[Line], mea
         section,
         sorted(lines, key=lambda line: order[line.name]),
         name=f"{curve} {group} {section.title}",
-        title=title if group == "all" else f"{title}, {group}",
+        title=title if group == "all" else f"{title}, {group_title(group)}",
         caption=caption,
         x_label=x_label,
         y_label=y_label,
@@ -164,6 +165,7 @@ def group_curve(section: Section, metric: str, key: str) -> Figure:
     """A metric along a numeric group, a line a method, with chance and oracle beside them."""
     label, logarithmic = AXES[key]
     info = section.definition.metric(metric)
+    words = section.called.metrics.get(metric) or info.title or metric_title(metric)
     lines = [_line(section, run, metric, key) for run in section.methods]
     guides = []
     chance = _chance(section, metric, key)
@@ -177,10 +179,10 @@ def group_curve(section: Section, metric: str, key: str) -> Figure:
         section,
         [line for line in lines if len(line.x)],
         name=f"{metric} along {key} {section.title}",
-        title=f"{metric} over {label.split(' (')[0]}",
+        title=f"{words[0].upper()}{words[1:]} over {label.split(' (')[0]}",
         caption="",
         x_label=label,
-        y_label=axis_label(section.called.metric(metric), info),
+        y_label=axis_label(words, info),
         factor=info.scale[0],
         logarithmic=logarithmic,
         guides=guides,
