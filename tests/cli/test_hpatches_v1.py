@@ -350,8 +350,15 @@ def test_an_imbalanced_roc_area_is_marked_in_every_report(
     out(capsys, "run", "pixels", *task, "--protocol", "hbench-2016", *store)
     for form, mark in (("md", r" \***"), ("latex", " *}"), ("html", " *<span")):
         path = tmp_path / f"report.{form}"
-        out(capsys, "report", "--out", path, "--format", form, *store)
+        whole = () if form == "html" else ("--table", "scores")
+        out(capsys, "report", "--out", path, "--format", form, *whole, *store)
         text = path.read_text()
         assert mark in text
         assert "auc balance=balanced" in text
+        assert "* ROC area (auc) of an imbalanced list" in text
+    for form, mark in (("md", r" \* |"), ("latex", " * ")):
+        out(capsys, "report", "--out", path, "--format", form, *store)
+        text = path.read_text()
+        assert mark in text
+        assert "AUC (" in text.partition("balance balanced")[0]
         assert "* ROC area (auc) of an imbalanced list" in text

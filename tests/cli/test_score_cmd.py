@@ -150,9 +150,12 @@ def test_pck_says_what_it_is(world: Path, call: Says) -> None:
     assert "alpha=0.1,per=pair,scale=box" in table
     for form in ("md", "html", "latex"):
         call("report", "--store", "s", "--out", f"report.{form}", "--format", form)
-        assert "scale=box" in Path(f"report.{form}").read_text().replace("\\", "").split("all 3")[0]
+        words = Path(f"report.{form}").read_text().replace("\\", "").replace("scale=", "scale ")
+        assert "scale box" in words.split("all 3")[0]
     call("run", "zero", "--task", "tss,dense/flow", "--data", "data", "--store", "t")
     call("report", "--store", "t", "--out", "report.md", "--format", "md")
+    assert "flow accuracy T5 (%)" in Path("report.md").read_text()
+    call("report", "--store", "t", "--out", "report.md", "--format", "md", "--table", "scores")
     words = Path("report.md").read_text().replace("\\", "")
     assert "flow_accuracy T5" in words
     assert "flow_accuracy 5 px" in words

@@ -17,6 +17,7 @@ from tiepoint.formats.image.read import write_image
 from tiepoint.model.units import Features
 from tiepoint.report.atlas.dense import dense_view
 from tiepoint.tasks import TASKS
+from tiepoint.tasks.keypoints.retrieval import query_aps
 
 KEYPOINTS = ("ranking", "matching", "geometry", "images", "retrieval", "verification")
 BY_SCENE = {"ranking": "true_map_micro", "geometry": "mma", "verification": "ap"}
@@ -66,6 +67,31 @@ def test_first_neighbours_made_again_are_as_right_as_the_records_say(tmp_path: P
     assert opened.pair_of_case("i_one", "1") is None
     assert opened.pair_of_case("i_one", "99") is None
     assert not opened.matched_pairs()
+
+
+@pytest.mark.parametrize("name", ["retrieval", "verification"])
+def test_the_worst_query_of_a_draw(name: str, tmp_path: Path) -> None:
+    task, root = TASKS.load(f"keypoints/{name}"), keypoint_world.make_scenes(tmp_path)
+    opened = task.open(root, {"tau_px": 9, "iterations": 2})
+    features = keypoint_world.make_features(opened, style="real", fail=0.1)
+    for unit in opened.units:
+        record = opened.compare(unit, features, "exact")
+        for iteration in np.unique(record["iteration"]).tolist():
+            made = opened.answered(unit.key, str(iteration), features)
+            rows = record["iteration"] == iteration
+            for answer in (*made.chosen, *made.right):
+                same = np.isclose(record["distance"][rows], answer.distance)
+                assert (record["right"][rows][same] == answer.right).any()
+            if name == "retrieval":
+                values, rounds, _ = query_aps(record, "expected")
+                assert made.score == pytest.approx(values[rounds == iteration].min())
+            assert made.query.startswith(f"{unit.key}/1@")
+            xy = np.array(made.query.partition("@")[2].split(","), float)
+            places = features.arrays(f"{unit.key}/1")["keypoints"][:, :2]
+            assert np.abs(places - xy).max(axis=1).min() <= 0.06
+        assert opened.answered(unit.key, "0", None) is None
+    whole = task.open(root, {"distractors": "every"}) if name == "retrieval" else None
+    assert whole is None or whole.answered("i_one", "0", features) is None
 
 
 def test_a_border_holds_for_the_matches_made_again(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,18 @@ from .context import Context
 
 UNIT = {"patches": "patch", "keypoints": "image", "dense": "pair", "pairs": "pair"}
 SAMPLE, STREAM_SAMPLE = 256, 4096
+LEAST = 3
+"""Repeats without which nothing is said about a spread."""
+
 BUDGET_S = 0.6
+TURNS_S = 0.6
+"""Seconds for the repeats of a method, and for those in turns with each of at most three others."""
 
 
-def repeated(call: Callable[[], Any], *, budget_s: float = BUDGET_S, least: int = 3) -> list[float]:
+def repeated(call: Callable[[], Any], *, budget_s: float = BUDGET_S, least: int = LEAST) -> list[float]:
     """Seconds of repeated calls after one warm-up: until the budget is spent, at least `least`.
 
+    Where the quartiles of the repeats are more than a quarter apart, as much again is spent on more of them.
     A call that takes longer than the budget is repeated once only; the number of repeats is kept.
     """
     started = time.perf_counter()
@@ -34,11 +42,65 @@ def repeated(call: Callable[[], Any], *, budget_s: float = BUDGET_S, least: int 
     if time.perf_counter() - started > budget_s:
         least = 1
     seconds: list[float] = []
-    while len(seconds) < least or sum(seconds) < budget_s:
-        started = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - started)
+    spent = 0.0
+    while len(seconds) < least or spent < budget_s or (spent < 2 * budget_s and not _agree(seconds)):
+        seconds.append(timed(call))
+        spent += seconds[-1]
     return seconds
+
+
+def timed(call: Callable[[], Any]) -> float:
+    """Seconds of one call."""
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def _agree(seconds: list[float]) -> bool:
+    low, high = np.percentile(seconds, [25, 75])
+    return bool(high <= 1.25 * low)
+
+
+def meet(first: Sequence[float], second: Sequence[float]) -> bool:
+    """Whether the quartiles of two lists of seconds meet: then nothing says which is faster.
+
+    >>> meet([1.0, 1.1, 1.2], [1.1, 1.3, 1.4]), meet([1.0, 1.1, 1.2], [2.0, 2.1, 2.2])
+    (True, False)
+    """
+    one, two = (np.percentile(s, [25, 75]) for s in (first, second))
+    return bool(one[0] <= two[1] and two[0] <= one[1])
+
+
+def in_turns(
+    first: Callable[[], Any], second: Callable[[], Any], *, budget_s: float
+) -> tuple[list[float], list[float]]:
+    """Seconds of two calls, one after the other in turns, so that what disturbs one disturbs both.
+
+    Until their quartiles no longer meet, looked at after every five turns, or the budget is spent.
+    """
+    one: list[float] = []
+    two: list[float] = []
+    while not one or sum(one) + sum(two) < budget_s:
+        one.append(timed(first))
+        two.append(timed(second))
+        if len(one) % 5 == 0 and not meet(one, two):
+            break
+    return one, two
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """A method that was measured in this process: on what, how to call it, and seconds an item."""
+
+    key: str
+    on: str
+    call: Callable[[], Any]
+    count: int
+    seconds: tuple[float, ...]
+
+
+_EARLIER: deque[_Timed] = deque(maxlen=3)
+"""The last methods measured here. Networks and methods that cannot be identified are not kept."""
 
 
 def peak_memory_bytes(call: Callable[[], Any]) -> int | None:
@@ -67,8 +129,9 @@ def efficiency(context: Context, root: Path) -> dict[str, Any]:
 def costs(context: Context, root: Path) -> dict[str, Any]:
     """Median and quartiles of the time per patch, image or pair, measured once a method and machine.
 
-    One thread of the caller's process, a warm-up, repeats until 0.6 s. Methods that only look features up
-    have no times.
+    One thread of the caller's process, a warm-up, repeats until 0.6 s, or 1.2 s where they do not agree. A
+    method whose quartiles meet those of one measured before in this process is measured again in turns with
+    it (`in_turns`), until they separate or 0.6 s are spent. Methods that only look features up have no times.
     """
     if not context.opened.items or not context.method.reads_payload:
         return {}
@@ -80,7 +143,7 @@ def costs(context: Context, root: Path) -> dict[str, Any]:
         if path.exists():
             found: dict[str, Any] = json.loads(path.read_text())
             return found
-    measured = _measure(context, item)
+    measured = _measure(context, item, None if context.unkept else hash_json(own)[:24])
     with atomic_file(paths[0]) as temporary:
         temporary.write_text(json.dumps(measured))
     return measured
@@ -97,12 +160,12 @@ def sizes(context: Context) -> dict[str, Any]:
     return {"bytes_per_descriptor": int(values.nbytes // len(values)), "dimension": int(values.shape[1])}
 
 
-def _measure(context: Context, item: Item) -> dict[str, Any]:
-    payload = context.opened.read(item.key)
+def _measure(context: Context, item: Item, key: str | None) -> dict[str, Any]:
+    method, payload = context.method, context.opened.read(item.key)
     count = 1
-    if context.method.family == "patches":
+    if method.family == "patches":
         payload = payload[:SAMPLE]
-        if context.method.stream is not None and len(payload):  # its batches have one size, filled up or not
+        if method.stream is not None and len(payload):  # its batches have one size, filled up or not
             payload = np.resize(payload, (STREAM_SAMPLE, *payload.shape[1:]))
         count = len(payload)
         item = Item(item.key, item.content, count)
@@ -110,14 +173,19 @@ def _measure(context: Context, item: Item) -> dict[str, Any]:
         return {}
 
     def call() -> object:
-        return context.method.extract(item, payload)
+        return method.extract(item, payload)
 
     with MEMO.paused():
-        seconds = np.array(repeated(call)) / count
+        seconds = [s / count for s in repeated(call)]
+        turns: list[dict[str, Any]] = []
+        if key is not None and method.stream is None and len(seconds) >= LEAST:
+            mine = _Timed(key, f"{method.family} {item.content} {count}", call, count, tuple(seconds))
+            turns = _beside(mine, seconds)
+            _EARLIER.append(mine)
         peak = peak_memory_bytes(call)
     low, median, high = np.percentile(seconds, [25, 50, 75])
-    return {
-        "per": UNIT[context.method.family],
+    found: dict[str, Any] = {
+        "per": UNIT[method.family],
         "time_s": float(median),
         "time_quartiles_s": [float(low), float(high)],
         "repeats": len(seconds),
@@ -125,3 +193,28 @@ def _measure(context: Context, item: Item) -> dict[str, Any]:
         "peak_memory_bytes": peak,
         "machine": about.machine(),
     }
+    return found if key is None else found | {"key": key, "in_turns": turns}
+
+
+def _beside(mine: _Timed, seconds: list[float]) -> list[dict[str, Any]]:
+    """Measure again in turns with methods whose quartiles meet; `seconds` grow by what that took."""
+    found = []
+    for other in [e for e in _EARLIER if e.on == mine.on and e.key != mine.key]:
+        if not meet(other.seconds, mine.seconds):
+            continue
+        theirs, own = in_turns(other.call, mine.call, budget_s=TURNS_S)
+        if len(own) < LEAST:
+            continue
+        seconds += [s / mine.count for s in own]
+        found.append(
+            {
+                "key": other.key,
+                "other_s": _quartiles(theirs, other.count),
+                "own_s": _quartiles(own, mine.count),
+            }
+        )
+    return found
+
+
+def _quartiles(seconds: Sequence[float], count: int) -> list[float]:
+    return [float(q) / count for q in np.percentile(seconds, [25, 75])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def serve(
         from .app import application
     except ModuleNotFoundError as e:
         raise InputError(f"serving pages needs the package {e.name!r}: pip install 'tiepoint[serve]'") from e
+    from ..report.atlas.detail import warm_up
     from .library import Library
     from .pictures import tidy
 
@@ -61,6 +63,8 @@ def serve(
         application(library, door), log_level="warning", access_log=False, server_header=False,
         timeout_graceful_shutdown=2, proxy_headers=False, lifespan="off",
     )  # fmt: skip
+    # The first case would wait seconds for compiled code; nobody waits for it here.
+    threading.Thread(target=warm_up, daemon=True).start()
     with listening:
         uvicorn.Server(config).run(sockets=[listening])
 

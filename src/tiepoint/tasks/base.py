@@ -119,7 +119,8 @@ class OpenTask:
     def answered(self, scene: str, key: str, features: Features | None) -> Answered | None:
         """The query that a key of `Task.cases` names, made again; None where cases are no queries.
 
-        Without features it names the pictures of the query and its right answers alone.
+        Without features it names the pictures of the query and its right answers alone, or is None where
+        these are the method's own.
         """
         return None
 

@@ -54,14 +54,23 @@ class Cases:
         return self.words(str(self.keys[i]))
 
     def find(self, key: str) -> int | None:
-        """Row of a key, None where there is none: keys of addresses may be anything."""
-        if self.keys.dtype.kind in "iu":
-            if not (key.isascii() and key.isdigit() and len(key) < 19):
-                return None
-            rows = np.flatnonzero(self.keys == int(key))
-        else:
-            rows = np.flatnonzero(self.keys == key)
-        return int(rows[0]) if len(rows) else None
+        """Row of a key, None where there is none."""
+        return row_of(self.keys, key)
+
+
+def row_of(keys: Keys, key: str) -> int | None:
+    """Where keys have one, None where they do not: a key of an address may be any text.
+
+    >>> row_of(np.array([5, 7]), "7"), row_of(np.array([5, 7]), "x"), row_of(np.array(["x"]), "x")
+    (1, None, 0)
+    """
+    if keys.dtype.kind not in "iu":
+        rows = np.flatnonzero(keys == key)
+    elif key.isascii() and key.isdigit() and len(key) < 19:
+        rows = np.flatnonzero(keys == int(key))
+    else:
+        return None
+    return int(rows[0]) if len(rows) else None
 
 
 @dataclass(frozen=True)
@@ -140,7 +149,7 @@ def ratio_of(d1: NDArray[Any], d2: NDArray[Any], *, squared: bool) -> Floats:
 
 
 def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Floats:
-    """Share of `others` (m,) on the right side of each of `own` (n,); half of those at the same distance.
+    """Share of `others` (m,), ascending, on the right side of each of `own` (n,); half of those equally far.
 
     Same patches should lie nearer than different ones (`nearer`), different ones farther. An infinite
     distance, which is a failed descriptor, is wrong for the same and right for different ones.
@@ -148,9 +157,12 @@ def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Flo
     >>> side_shares(np.array([1.0, 3.0, np.inf]), np.array([1.0, 2.0]), nearer=True).tolist()
     [0.75, 0.0, 0.0]
     """
-    ascending, values = np.sort(np.asarray(others, np.float64)), np.asarray(own, np.float64)
-    low, high = (np.searchsorted(ascending, values, side) for side in ("left", "right"))
-    below = (low + high) / (2.0 * max(len(ascending), 1))
+    values = np.asarray(own, np.float64)
+    order = np.argsort(values)
+    low, high = np.empty(len(values)), np.empty(len(values))
+    low[order] = np.searchsorted(others, values[order], "left")
+    high[order] = np.searchsorted(others, values[order], "right")
+    below = (low + high) / (2.0 * max(len(others), 1))
     return np.where(np.isinf(values), 0.0, 1.0 - below) if nearer else np.where(np.isinf(values), 1.0, below)
 
 

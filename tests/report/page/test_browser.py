@@ -16,6 +16,9 @@ from tiepoint.report.page.html import render
 from tiepoint.run.result import Run
 
 TABLE = "#hpatches-v1-matching table.leaderboard"
+OPEN = "document.querySelectorAll('details').forEach(d => d.open = true)"
+HEIGHT = "document.documentElement.scrollHeight"
+FITS = "document.documentElement.scrollWidth <= innerWidth + 1"
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +55,45 @@ def page(request: pytest.FixtureRequest, browser: Any, report_file: Path) -> Any
 
 def test_every_section_shows_and_nothing_overflows(page: Any) -> None:
     assert page.title() == "tiepoint report"
-    for section in ("hpatches-v1-matching", "conventions", "failures", "runs", "cite"):
-        assert page.locator(f"#{section}").is_visible(), section
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth + 1")
+    for section in ("#answers", "#family-patches", "#hpatches-v1-matching", "#runs", "#cite"):
+        assert page.locator(section).is_visible(), section
+    assert not page.locator(TABLE).is_visible()
+    assert page.evaluate(FITS)
+    closed = page.evaluate(HEIGHT)
+    page.evaluate(OPEN)
+    for part in (TABLE, ".conventions table", ".failures"):
+        assert page.locator(part).first.is_visible(), part
+    assert page.evaluate(FITS)
+    assert closed <= page.evaluate(HEIGHT) / 3
+
+
+def test_the_first_screen_has_the_answer(page: Any) -> None:
+    row = page.locator("#answers tbody tr").first
+    box = row.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 900
+    said = row.inner_text()
+    assert "points" in said
+    assert row.locator(".sure").inner_text() in ("yes", "no", "not tested")
+    assert page.locator("#hpatches-v1-matching .finding").is_visible()
+    assert page.locator("#best-hpatches-v1-matching svg").is_visible()
+
+
+def test_figures_and_tables_stay_inside_their_cards(page: Any) -> None:
+    page.evaluate(OPEN)
+    outside = """() => [...document.querySelectorAll('.card figure, .card table')].filter(e => {
+      if (e.closest('.scroll, .picture')) return false;
+      const card = e.closest('.card').getBoundingClientRect(), own = e.getBoundingClientRect();
+      return own.width > 0 && (own.right > card.right + 1 || own.left < card.left - 1);
+    }).map(e => e.id || e.className)"""
+    assert page.evaluate(outside) == []
+    drawn = """() => [...document.querySelectorAll('figure:not(.wide) .picture')]
+      .filter(e => e.scrollWidth > e.clientWidth + 1).length"""
+    assert page.evaluate(drawn) == 0
 
 
 def test_sorting_follows_numbers_and_filters_hide_methods(page: Any) -> None:
+    page.evaluate(OPEN)
     rows = page.locator(f"{TABLE} tbody tr")
 
     def methods() -> list[str]:
@@ -67,7 +103,7 @@ def test_sorting_follows_numbers_and_filters_hide_methods(page: Any) -> None:
     assert HOSTILE in before
     heads = page.locator(f"{TABLE} thead th")
     names = [h.inner_text() for h in heads.all()]
-    column = names.index("success_rate")
+    column = names.index("first answer correct")
     cells = f"r => Number(r.cells[{column}].dataset.value)"
     values = f"[...document.querySelectorAll('{TABLE} tbody tr')].map({cells})"
     heads.nth(column).click()
@@ -103,7 +139,7 @@ def test_dark_and_light_are_both_readable(page: Any) -> None:
 
 
 def test_pictures_are_not_empty(page: Any) -> None:
-    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.evaluate(OPEN)
     figures = page.locator("figure.figure svg").all()
     assert len(figures) >= 5
     for picture in figures:
@@ -112,7 +148,7 @@ def test_pictures_are_not_empty(page: Any) -> None:
         assert box["width"] > 200
         assert box["height"] > 60
         assert picture.evaluate("s => s.querySelectorAll('path, use, image').length") > 5
-    patches = page.locator("#failures img").all()
+    patches = page.locator(".failures img").all()
     assert len(patches) >= 3
     for picture in patches:
         assert picture.evaluate("i => i.complete && i.naturalWidth > 0")
@@ -128,6 +164,7 @@ def test_figures_and_their_data_can_be_saved(page: Any) -> None:
 
 
 def test_the_scene_map_says_what_is_under_the_pointer(page: Any) -> None:
+    page.evaluate(OPEN)
     figure = page.locator("figure[data-heat]").first
     box = figure.locator("svg").bounding_box()
     x0, y0, x1, y1 = map(float, figure.get_attribute("data-heat").split())

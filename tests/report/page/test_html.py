@@ -14,6 +14,8 @@ from report_world import HOSTILE, SCENE
 
 from tiepoint.cli.main import run as command
 from tiepoint.model.errors import InputError
+from tiepoint.report.compare.findings import found_in
+from tiepoint.report.compare.words import finding
 from tiepoint.report.page.html import render
 from tiepoint.report.runs.sections import sections
 from tiepoint.report.runs.select import runs_of
@@ -79,12 +81,14 @@ def test_ids_are_unique(page: str) -> None:
 
 
 def test_every_part_is_there(page: str) -> None:
-    for part in ("hpatches-v1-matching", "conventions", "failures", "runs", "cite"):
+    for part in ("answers", "family-patches", "hpatches-v1-matching", "runs", "cite"):
         assert f'<section id="{part}"' in page
+    assert 'class="fold conventions"' in page
+    assert 'class="failures"' in page
     assert "@inproceedings{balntas2017hpatches" in page
     assert "not separated by these 7 scenes" in page
     assert ">chance<" in page
-    for figure in ("leaderboard", "scenes", "cost-time-s", "pr-benchmark-all"):
+    for figure in ("best", "scenes", "cost-time-s", "pr-benchmark-all"):
         assert f'id="{figure}-hpatches-v1-matching"' in page
     assert page.count('data-get="csv"') == page.count('data-get="svg"') == page.count("<svg ")
 
@@ -92,7 +96,7 @@ def test_every_part_is_there(page: str) -> None:
 def test_every_score_says_what_it_is(report_runs: list[Run], page: str) -> None:
     (section,) = sections(report_runs)
     text = html.unescape(page)
-    assert f"sorted by <b>ap</b>: {section.info.sentence()}." in text
+    assert f"Average precision: {section.info.sentence()}." in text
     for metric in {metric for metric, _ in section.columns}:
         words = section.definition.metric(metric).sentence()
         assert words.endswith(("higher is better", "lower is better"))
@@ -132,6 +136,17 @@ def test_the_words_of_a_score_hold_its_thresholds(
     for part in parts:
         assert part in words
     assert "{" not in words
+
+
+def test_the_first_screen_says_what_compare_says(report_runs: list[Run], page: str) -> None:
+    (section,) = sections(report_runs)
+    text = html.unescape(page)
+    assert finding(section) in re.sub(r"</?strong>", "", text)
+    found = found_in(section)
+    assert found is not None
+    assert f"<b>{found.first}</b>" in text
+    assert found.lead in text
+    assert f"<small>{found.why}</small>" in text
 
 
 def test_imported_results_have_a_section_beside_runs_of_another_protocol(tmp_path: Path) -> None:

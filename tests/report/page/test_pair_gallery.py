@@ -83,7 +83,7 @@ def test_a_pair_nobody_misses_is_left_out(tmp_path: Path) -> None:
 
 def test_the_page_shows_them(runs: list[Run]) -> None:
     page = render(runs, title="t")
-    assert 'id="failures"' in page
+    assert 'class="failures"' in page
     assert "S/far: right 0.0 %" in page
     assert page == render(runs, title="t")
 

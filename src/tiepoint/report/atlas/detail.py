@@ -48,9 +48,9 @@ class MethodView:
 class CaseDetail:
     """A case as each run has it.
 
-    `query` and `right` are references to pictures (``SEQUENCE/IMAGE#INDEX``, ``SCENE/IMAGE@x,y``) that
-    `picture` reads; `images` are both images of a pair. `missing` says why pictures are not at hand: the
-    dataset is gone, was moved or has changed.
+    `query` (empty where methods have queries of their own) and `right` are references to pictures
+    (``SEQUENCE/IMAGE#INDEX``, ``SCENE/IMAGE@x,y``) that `picture` reads; `images` are both images of a pair.
+    `missing` says why pictures are not at hand: the dataset is gone, was moved or has changed.
     """
 
     task: str
@@ -93,6 +93,9 @@ def detail(runs: Sequence[Run], scene: str, key: str, *, data: Path | None = Non
         _view(run, _numbers(cases, row), scene, key, kind, data)
         for run, cases, row in zip(runs, found, rows, strict=True)
     )
+    own = {v.answered.query for v in views if v.answered is not None}
+    if kind == "unknown" and own:
+        kind = "query"
     return CaseDetail(
         runs[0].task,
         scene,
@@ -100,7 +103,7 @@ def detail(runs: Sequence[Run], scene: str, key: str, *, data: Path | None = Non
         known[0].words(key),
         kind,
         views,
-        "" if asked is None else asked.query,
+        asked.query if asked is not None else next(iter(own)) if len(own) == 1 else "",
         () if asked is None else tuple(a.picture for a in asked.right),
         images or _matched_images(views),
         opened,
@@ -240,7 +243,9 @@ def _made(view: MethodView, again: Reopened, scene: str, key: str, kind: Kind) -
         dense = None if found is None else dense_view(found)
         return replace(view, dense=dense, missing="" if dense else "the method gave no flow for this pair")
     pair = opened.pair_of_case(scene, key)
-    return view if pair is None else replace(view, matched=opened.matched(pair, features))
+    if pair is None:  # a query that only the features of a method can name
+        return replace(view, answered=opened.answered(scene, key, features))
+    return replace(view, matched=opened.matched(pair, features))
 
 
 def _numbers(cases: Cases | None, row: int | None) -> tuple[float | None, float | None] | None:

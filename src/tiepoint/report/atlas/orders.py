@@ -13,7 +13,7 @@ from ...model.errors import InputError, UnknownNameError
 from ...model.scores import SceneValues
 from ...run.result import Run
 from ...tasks import stored_task
-from ...tasks.cases import WRONG_BELOW, Cases, Floats, Keys
+from ...tasks.cases import WRONG_BELOW, Cases, Floats, Keys, row_of
 from ..runs.stored import tables_of
 
 By = Literal["disagreement", "wrong", "confident"]
@@ -74,8 +74,8 @@ class Ordered:
 
     def place(self, key: str) -> int | None:
         """Where a key stands in the order, None where it is not in it."""
-        rows = np.flatnonzero(self.keys[self.order].astype(str) == key)
-        return int(rows[0]) if len(rows) else None
+        row = row_of(self.keys, key)
+        return None if row is None else int(np.flatnonzero(self.order == row)[0])
 
     def beside(self, key: str) -> tuple[str | None, str | None]:
         """The keys before and after one in the order."""
@@ -188,7 +188,10 @@ def shared(found: list[Cases]) -> tuple[Keys, list[Ints]]:
     >>> keys, rows = shared([a, b]); keys.tolist(), [r.tolist() for r in rows]
     ([2], [[0], [1]])
     """
-    keys: Keys = np.unique(found[0].keys)
+    first = found[0].keys
+    if (first[1:] > first[:-1]).all() and all(np.array_equal(c.keys, first) for c in found[1:]):
+        return first, [np.arange(len(first))] * len(found)
+    keys: Keys = np.unique(first)
     for c in found[1:]:
         same = (c.keys.dtype.kind == "U") == (keys.dtype.kind == "U")
         keys = np.intersect1d(keys, c.keys) if same else keys[:0]

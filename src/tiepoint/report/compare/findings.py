@@ -47,11 +47,16 @@ def compared(section: Section) -> tuple[Comparison | None, list[str]]:
     return found, list(found.notes)
 
 
-def found_in(of: Section | Comparison) -> Finding | None:
-    """The finding of a section, by its headline score, or of a comparison."""
+def found_in(
+    of: Section | Comparison, made: tuple[Comparison | None, Sequence[str]] | None = None
+) -> Finding | None:
+    """The finding of a section, by its headline score, or of a comparison.
+
+    `made` is what `compared` gave for the section, where it is known already.
+    """
     if isinstance(of, Comparison):
         return find(of)
-    comparison, why = compared(of)
+    comparison, why = compared(of) if made is None else made
     canaries = [of.names[r.id] for r in of.runs if is_canary(r)]
     if comparison is not None:
         return find(comparison, canaries)

@@ -11,6 +11,7 @@ import numpy as np
 from ...model.scores import PooledBins
 from ...run.result import Run
 from ...stats.bands import pooled_band, scene_band
+from ...tasks.titles import group_title
 from ..runs.sections import Section
 from .figure import Figure
 from .group_curves import group_curve, numeric_groups
@@ -128,7 +129,7 @@ def _figure(section: Section, group: str, curve: str, lines: Sequence[Line], mea
         section,
         sorted(lines, key=lambda line: order[line.name]),
         name=f"{curve} {group} {section.title}",
-        title=title if group == "all" else f"{title}, {group}",
+        title=title if group == "all" else f"{title}, {group_title(group)}",
         caption=caption,
         x_label=x_label,
         y_label=y_label,

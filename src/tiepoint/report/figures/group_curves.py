@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...run.result import Run
+from ...tasks.titles import metric_title
 from ..runs.sections import Row, Section
 from .figure import Figure, axis_label
 from .lines import Array, Line, lines_figure
@@ -38,6 +39,7 @@ def group_curve(section: Section, metric: str, key: str) -> Figure:
     """A metric along a numeric group, a line a method, with chance and oracle beside them."""
     label, logarithmic = AXES[key]
     info = section.definition.metric(metric)
+    words = section.called.metrics.get(metric) or info.title or metric_title(metric)
     lines = [_line(section, run, metric, key) for run in section.methods]
     guides = []
     chance = _chance(section, metric, key)
@@ -51,10 +53,10 @@ def group_curve(section: Section, metric: str, key: str) -> Figure:
         section,
         [line for line in lines if len(line.x)],
         name=f"{metric} along {key} {section.title}",
-        title=f"{metric} over {label.split(' (')[0]}",
+        title=f"{words[0].upper()}{words[1:]} over {label.split(' (')[0]}",
         caption="",
         x_label=label,
-        y_label=axis_label(section.called.metric(metric), info),
+        y_label=axis_label(words, info),
         factor=info.scale[0],
         logarithmic=logarithmic,
         guides=guides,

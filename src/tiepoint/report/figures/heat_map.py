@@ -55,7 +55,7 @@ def heat_map(section: Section) -> Figure | None:
     marks = [short(s, 20) for s in scenes]
     left = 0.2 + max(text_width(n) for n in labels)
     below = 0.25 + max(text_width(m, 7) for m in marks)
-    width = min(WIDTH, max(6.4, left + 1.1 + 0.32 * len(scenes)))
+    width = min(WIDTH, max(5.2, left + 1.1 + 0.32 * len(scenes)))
     height = 0.25 + below + 0.24 * max(2, len(names))
 
     def draw(axes: Any) -> None:
@@ -70,13 +70,13 @@ def heat_map(section: Section) -> Figure | None:
         axes.set_xticks(ticks + 0.5, [shown(marks[i]) for i in ticks], rotation=90, fontsize=7)
         axes.tick_params(length=2)
         side = axes.inset_axes((1.01, 0.0, 0.12 * 72 / room, 1.0))
-        said = axis_label(section.called.metric(section.metric), section.info)
+        said = axis_label(section.score_words, section.info)
         axes.figure.colorbar(picture, cax=side, label=said if len(names) > 5 else section.info.scale[1])
 
     name = f"scenes {section.title}"
     picture = Drawing(
         draw,
-        label=f"{section.metric} by method and scene",
+        label=f"{section.score_words} by method and scene",
         width=width,
         height=height,
         left=left,
@@ -89,7 +89,7 @@ def heat_map(section: Section) -> Figure | None:
     rows = [[n, *row] for n, row in zip(names, values.tolist(), strict=True)]
     return Figure(
         name,
-        f"{section.metric} by scene",
+        f"{section.score_words[0].upper()}{section.score_words[1:]} by scene.",
         f"{len(scenes)} scenes, grouped by kind, easy ones first; brighter is better."
         + only_best(len(section.looked_into), len(methods), data=False),
         picture,

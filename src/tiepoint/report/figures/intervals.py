@@ -16,11 +16,12 @@ from ..tables.leaderboard import chance_of
 from .figure import Figure, axis_label, only_best, short, shown, to_csv
 from .svg import INK, PALETTE, Drawing, text_width
 
-NAME_MOST = 30
+NAME_MOST = 28
+WIDTH, RIGHT = 5.2, 0.2
 
 
-def intervals_figure(section: Section) -> Figure | None:
-    """Headline score of each method, with its interval; None where no method has a value."""
+def intervals_figure(section: Section, *, most: int | None = None) -> Figure | None:
+    """Headline score of each method, or of the best `most`, with its interval; None without any value."""
     factor, unit = section.info.scale
     rows = []
     for run in section.methods:
@@ -34,52 +35,69 @@ def intervals_figure(section: Section) -> Figure | None:
         "chance": chance_of(section, section.metric, section.group),
         "oracle": None if top is None else top["value"],
     }
-    drawn = rows[: drawable(len(rows))]
+    drawn = rows[: min(drawable(len(rows)), most or len(rows))]
     names = [short(r[0], NAME_MOST) for r in drawn]
+    left = 0.2 + max(text_width(n) for n in names)
 
     def draw(axes: Any) -> None:
         for y, (_, value, low, high, _) in enumerate(drawn):
             if low is not None and high is not None:
                 axes.plot([factor * low, factor * high], [y, y], color=PALETTE[0], linewidth=1.8)
             axes.plot([factor * value], [y], "o", color=PALETTE[0], markersize=5)
-        for name, x in lines.items():
-            if x is not None:
-                axes.axvline(factor * x, color=INK, linewidth=0.8, linestyle=(0, (3, 3)))
-                place = (factor * x, 1)
-                axes.annotate(
-                    name, place, xycoords=("data", "axes fraction"), fontsize=8, ha="center", va="bottom"
-                )
         axes.set_yticks(range(len(drawn)), [shown(n) for n in names])
         axes.set_ylim(len(drawn) - 0.5, -0.6)
         axes.grid(axis="x")
         if unit == "%":
             axes.set_xlim(-2, 102)
-        axes.set_xlabel(axis_label(section.called.metric(section.metric), section.info))
+        _guides(axes, {k: factor * v for k, v in lines.items() if v is not None})
+        axes.set_xlabel(axis_label(section.score_words, section.info))
 
-    name = f"leaderboard {section.title}"
+    name = f"{'best' if most else 'leaderboard'} {section.title}"
     data = [[*r[:4], lines["chance"], r[4]] for r in rows]
     with_bars = any(r[2] is not None for r in rows)
     bars = (
-        "bars are 95 % confidence intervals over scenes"
+        "Bars are 95 % confidence intervals over scenes."
         if with_bars
-        else "no confidence intervals: there are too few scenes, or none are known"
+        else "No confidence intervals: there are too few scenes, or none are known."
     )
+    words = f"{section.score_words} of each method"
     picture = Drawing(
         draw,
-        label=f"{section.metric} of each method",
-        height=0.75 + 0.24 * max(3, len(drawn)),
-        left=0.2 + max(text_width(n) for n in names),
+        label=words,
+        width=WIDTH,
+        height=0.75 + 0.2 * max(3, len(drawn)),
+        left=left,
+        right=RIGHT,
         rows=max(3, len(drawn)),
     )
     return Figure(
         name,
-        f"{section.metric} of each method",
-        f"Group {section.group}, protocol {section.protocol}; {bars}.{only_best(len(drawn), len(rows))}",
+        words[0].upper() + words[1:] + ".",
+        bars + only_best(len(drawn), len(rows)),
         picture,
         to_csv(["method", "value", "low", "high", "chance", "n"], data),
         kind="scores",
         group=section.group,
     )
+
+
+def _guides(axes: Any, lines: dict[str, float]) -> None:
+    """Dashed lines with their names above the axes; names that would meet stand on either side of them."""
+    low, high = axes.get_xlim()
+    width_in = axes.get_window_extent().width / 72
+    inches = {name: (x - low) / (high - low) * width_in for name, x in lines.items()}
+    meet = len(inches) > 1 and abs(inches["chance"] - inches["oracle"]) < text_width("chance oracle", 8)
+    left_first = meet and inches["chance"] <= inches["oracle"]
+    for name, x in lines.items():
+        axes.axvline(x, color=INK, linewidth=0.8, linestyle=(0, (3, 3)), zorder=0.5)
+        side = "center"
+        if meet:
+            side = "right" if (name == "chance") == left_first else "left"
+        if inches[name] > width_in - 0.15:
+            side = "right"
+        elif inches[name] < 0.15 and not (meet and side == "right"):
+            side = "left"
+        axes.annotate(name, (x, 1), xycoords=("data", "axes fraction"), fontsize=8, ha=side, va="bottom")
 
 
 def comparison_scores(c: Comparison, called: Called) -> Figure:

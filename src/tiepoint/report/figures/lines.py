@@ -17,6 +17,9 @@ from .svg import INK, Drawing, look, text_width
 MOST_SERIES = 12
 MOST_BANDS = 5
 NAME_MOST = 24
+WIDTH, HEIGHT, TOP = 5.2, 2.5, 0.12
+"""Inches of the picture, of its plot, and above it; the legend stands below."""
+
 Array = NDArray[np.float64]
 
 
@@ -54,6 +57,10 @@ def lines_figure(
     drawn = [line for line in lines if len(line.x)][:MOST_SERIES]
     names = [short(line.name, NAME_MOST) for line in drawn]
     few = len(drawn[0].x) <= 25 if drawn else True
+    entries = [*names, *(g[0] for g in guides)]
+    widest = max((text_width(n, 8.5) for n in entries), default=0.0)
+    columns = max(1, min(4, len(entries), int((WIDTH - 0.3) / (widest + 0.55))))
+    entries_high = -(-len(entries) // columns)
 
     def draw(axes: Any) -> None:
         for line, label in zip(drawn, names, strict=True):
@@ -77,14 +84,22 @@ def lines_figure(
         axes.grid(True)
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.35)
+        axes.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.46, -0.42 / (HEIGHT - TOP)),
+            ncols=columns,
+            labelspacing=0.3,
+            columnspacing=1.2,
+            handlelength=1.8,
+        )
 
     picture = Drawing(
         draw,
         label=title,
-        width=7.2,
-        height=max(3.6, 0.7 + 0.19 * len(drawn)),
-        right=0.6 + max((text_width(n, 8.5) for n in [*names, *(g[0] for g in guides)]), default=0.0),
+        width=WIDTH,
+        height=HEIGHT + 0.5 + 0.17 * entries_high,
+        bottom=0.5 + 0.17 * entries_high,
+        top=TOP,
     )
     bands = sum(line.low is not None for line in drawn)
     notes = [caption]
@@ -93,7 +108,7 @@ def lines_figure(
         notes.append(f"{which} are pointwise 95 % confidence bands over scenes.")
     notes.append(only_best(len(drawn), len(lines)).strip())
     text = " ".join(n for n in notes if n)
-    return Figure(name, title, text, picture, _data(lines, x_label, y_label), kind=kind, group=group)
+    return Figure(name, f"{title}.", text, picture, _data(lines, x_label, y_label), kind=kind, group=group)
 
 
 def _ticks(lines: Sequence[Line]) -> list[float]:

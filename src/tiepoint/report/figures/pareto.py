@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from ..runs.card import agrees, told_apart
+from ..runs.names import some
 from ..runs.sections import Section, drawable
 from .figure import Figure, axis_label, only_best, short, shown, to_csv
 from .svg import INK, PALETTE, Drawing, text_width
@@ -33,15 +35,26 @@ def frontier(costs: Sequence[float], values: Sequence[float]) -> list[int]:
 
 
 def pareto_figure(section: Section, cost: str) -> Figure | None:
-    """Headline score against time or bytes, frontier drawn; None where fewer than three methods have both."""
+    """Headline score against time or bytes, frontier drawn; None where fewer than three methods have both.
+
+    Times are drawn where repeats agree; the caption names the other methods, and neighbours on the frontier
+    that repeats do not tell apart.
+    """
     factor, _ = section.info.scale
-    rows, per = [], "item"
+    rows, per, unsure = [], "item", []
+    efficiencies: list[Mapping[str, Any]] = []
     for run in section.methods:
         s = section.score(run)
-        efficiency = run.manifest.efficiency
-        if s is not None and s["value"] is not None and efficiency.get(cost):
-            per = efficiency.get("per", per)
-            rows.append((section.names[run.id], efficiency[cost], s["value"], s["low"], s["high"]))
+        e = run.manifest.efficiency
+        if s is None or s["value"] is None or not e.get(cost):
+            continue
+        if cost == "time_s" and not agrees(e):
+            unsure.append(section.names[run.id])
+            continue
+        per = e.get("per", per)
+        quartiles = e["time_quartiles_s"] if cost == "time_s" else (None, None)
+        rows.append((section.names[run.id], e[cost], s["value"], s["low"], s["high"], *quartiles))
+        efficiencies.append(e)
     if len(rows) < 3:
         return None
     label, cost_factor = _axis(cost, per, max(r[1] for r in rows))
@@ -52,34 +65,55 @@ def pareto_figure(section: Section, cost: str) -> Figure | None:
 
     def draw(axes: Any) -> None:
         xs, ys = [cost_factor * rows[i][1] for i in best], [factor * rows[i][2] for i in best]
-        axes.plot(xs, ys, color=INK, linewidth=0.7, linestyle=(0, (4, 3)))
+        axes.plot(xs, ys, color=INK, linewidth=0.7, linestyle=(0, (4, 3)), zorder=0.5)
         for i in drawn:
-            _, x, y, low, high = rows[i]
+            _, x, y, low, high, fast, slow = rows[i]
             tint, mark = (PALETTE[1], "D") if i in best else (PALETTE[0], "o")
             if low is not None and high is not None:
                 axes.plot([cost_factor * x] * 2, [factor * low, factor * high], color=tint, alpha=0.25)
+            if fast is not None:
+                axes.plot([cost_factor * fast, cost_factor * slow], [factor * y] * 2, color=tint, alpha=0.6)
             axes.plot([cost_factor * x], [factor * y], mark, color=tint, markersize=5)
         axes.set_xscale("log")
         _decades(axes)
         axes.margins(x=0.12, y=0.08)
         axes.grid(True)
         axes.set_xlabel(label)
-        axes.set_ylabel(axis_label(section.called.metric(section.metric), section.info))
+        axes.set_ylabel(axis_label(section.score_words, section.info))
         _name(axes, [(rows[i][0], cost_factor * rows[i][1], factor * rows[i][2]) for i in first], len(best))
 
     name = f"cost {cost} {section.title}"
     where = "time" if cost == "time_s" else "bytes"
-    note = " Times are medians of repeated measurements on one machine." if cost == "time_s" else ""
+    caption = "No other method is better in both than a diamond on the dashed line."
+    if cost == "time_s":
+        caption += " Times are medians with quartiles of repeats on one machine."
+        caption += _doubts(rows, efficiencies, unsure)
+    title = f"{section.score_words[0].upper()}{section.score_words[1:]} against {where}"
     return Figure(
         name,
-        f"{section.metric} against {where}",
-        f"No other method is better in both than a diamond on the dashed line.{note} {LABELS}"
-        + only_best(len(drawn), len(rows)),
-        Drawing(draw, label=f"{section.metric} against {where}", height=4.0),
-        to_csv(["method", cost, "value", "low", "high"], rows),
+        f"{title}.",
+        f"{caption} {LABELS}" + only_best(len(drawn), len(rows)),
+        Drawing(draw, label=title, width=5.2, height=3.4),
+        to_csv(["method", cost, "value", "low", "high", "cost_low", "cost_high"], rows),
         kind=where,
         group=section.group,
     )
+
+
+def _doubts(
+    rows: Sequence[tuple[Any, ...]], costs: Sequence[Mapping[str, Any]], unsure: Sequence[str]
+) -> str:
+    """Which times repeats do not settle: neighbours that are not told apart, methods that are not drawn."""
+    order = sorted(range(min(len(rows), drawable(len(rows)))), key=lambda i: (rows[i][1], i))
+    level = [
+        f"{rows[a][0]} and {rows[b][0]}"
+        for a, b in pairwise(order)
+        if told_apart(costs[a], costs[b]) is False
+    ]
+    text = f" Repeats do not tell apart the times of {some(level)}." if level else ""
+    if unsure:
+        text += f" Not drawn, because repeats do not agree: {some(unsure)}."
+    return text
 
 
 def _axis(cost: str, per: str, largest: float) -> tuple[str, float]:
@@ -117,7 +151,7 @@ def _name(axes: Any, points: Sequence[tuple[str, float, float]], best: int) -> N
         if corner is None:
             continue
         far = abs(corner[1] + 4.75 - y) > 9
-        line = {"arrowstyle": "-", "linewidth": 0.5, "color": INK, "alpha": 0.5} if far else None
+        stroke = {"arrowstyle": "-", "linewidth": 0.5, "color": INK, "alpha": 0.5} if far else None
         axes.annotate(
             shown(text),
             (x, y),
@@ -125,7 +159,7 @@ def _name(axes: Any, points: Sequence[tuple[str, float, float]], best: int) -> N
             xytext=(corner[0] + 1, corner[1] + 2),
             textcoords="figure points",
             fontsize=LABEL_PT,
-            arrowprops=line,
+            arrowprops=stroke,
         )
 
 

@@ -4,27 +4,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 from ..._version import __version__
 from ...model.errors import InputError
 from ...run.result import Run
+from ...tasks.titles import FAMILIES
 from ..figures.figure import anchor, short
+from ..figures.intervals import intervals_figure
 from ..figures.plot import figures_of
 from ..runs.card import card_rows
 from ..runs.names import distinct_names
 from ..runs.sections import Section, sections
 from ..tables.conventions import conventions
-from ..tables.leaderboard import Leaderboard, cell, heading, leaderboard
+from ..tables.leaderboard import Leaderboard, cell, column_title, leaderboard
 from .gallery import gallery
 from .match_gallery import match_gallery
 from .pair_gallery import pair_gallery
+from .summary import Part, answer, families, family_table, headline
 
 Progress = Callable[[str, int, int], None]
 SHOWN_FIGURES = 6
-"""Figures of a task that are open; the others wait behind a click."""
+"""Figures among the details of a task; the others wait behind another click."""
+
+SMALL = "canaries are not tested"
+"""Notes that change no finding stand below the table."""
+
+MOST_IN_SUMMARY = 12
+"""Methods in the picture of a task's card, the best; the details have a figure of all."""
 
 
 MOST_MANIFESTS = 500
@@ -59,21 +68,14 @@ def rendered(runs: Sequence[Run], *, title: str, progress: Progress | None = Non
     from jinja2 import Environment
 
     found = sections(runs)
-    boards: list[tuple[Section, Leaderboard]] = []
-    tasks, explained, missed = [], [], []
+    parts: list[Part] = []
+    tasks: dict[str, dict[str, Any]] = {}
     for i, section in enumerate(found):
         if progress:
             progress("report", i, len(found))
         board = leaderboard(section)
-        boards.append((section, board))
-        tasks.append(_section(section, board))
-        if section.more:
-            continue
-        if tables := conventions(section):
-            explained.append({"task": section.title, "tables": tables})
-        misses = gallery(section) or match_gallery(section) or pair_gallery(section)
-        if misses is not None:
-            missed.append(misses)
+        parts.append((section, board))
+        tasks[section.title] = _section(section, board)
     if progress:
         progress("report", len(found), len(found))
     templates = files("tiepoint.report") / "templates"
@@ -82,14 +84,16 @@ def rendered(runs: Sequence[Run], *, title: str, progress: Progress | None = Non
     ordered = sorted(runs, key=lambda r: (r.task, r.method, r.id))
     names = distinct_names(ordered)
     whole = len(ordered) <= MOST_MANIFESTS
+    by_family = families(parts)
+    answers = [a for _, members in by_family for part in members if (a := answer(*part)) is not None]
     stream = template.stream(
         title=title,
         css=(templates / "report.css").read_text("utf-8"),
         js=(templates / "report.js").read_text("utf-8"),
-        overview=_overview(boards) if len(boards) > 1 else [],
-        sections=tasks,
-        conventions=explained,
-        gallery=missed,
+        answers=answers,
+        headline=headline(answers),
+        families=[_family(name, members, tasks) for name, members in by_family],
+        short=short,
         runs=Made(list(zip(ordered, names, strict=True)), lambda given: _run(*given, whole=whole)),
         method_count=len({r.method for r in runs}),
         task_count=len({s.task for s in found}),
@@ -100,44 +104,55 @@ def rendered(runs: Sequence[Run], *, title: str, progress: Progress | None = Non
     return stream
 
 
-def _overview(boards: Sequence[tuple[Section, Leaderboard]]) -> list[dict[str, Any]]:
-    """Headline score of every method on every task, a table a family of tasks."""
-    families = dict.fromkeys(s.definition.family for s, _ in boards)
-    return [_family([b for b in boards if b[0].definition.family == f]) for f in families]
-
-
-def _family(tables: Sequence[tuple[Section, Leaderboard]]) -> dict[str, Any]:
-    names = dict.fromkeys(r.name for _, t in tables for r in t.rows)
-    by = [{r.name: r for r in t.rows} for _, t in tables]
-    methods = {r.name: r.method for _, t in tables for r in t.rows}
-    rows = [
-        {
-            "name": short(name, 60),
-            "method": methods[name],
-            "canary": any(name in t and t[name].canary for t in by),
-            "cells": [t[name].cells[0] if name in t else None for t in by],
-        }
-        for name in names
-    ]
-    heads = [{"task": s.title, "anchor": anchor(s.title), "score": t.headings[0]} for s, t in tables]
-    return {"heads": heads, "rows": sorted(rows, key=lambda r: bool(r["canary"]))}
+def _family(name: str, parts: Sequence[Part], tasks: Mapping[str, Any]) -> dict[str, Any]:
+    """The card of a family: its table where there are several tasks, and its tasks."""
+    return {
+        "title": FAMILIES.get(name, name),
+        "anchor": anchor(f"family {name}"),
+        "headline": headline([a for part in parts if (a := answer(*part)) is not None]),
+        "table": family_table(parts) if len(parts) > 1 else None,
+        "tasks": [tasks[s.title] for s, _ in parts],
+    }
 
 
 def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
     drawn = figures_of(section)
+    if len(section.methods) <= MOST_IN_SUMMARY:
+        drawn = [f for f in drawn if f.kind != "scores"]
+    # A longer name of the same score (a threshold that is the default) needs no second column.
+    columns = [i for i, name in enumerate(table.titles) if name not in table.titles[:i]]
+    explained, misses = [], None
+    if not section.more:
+        explained = conventions(section)
+        misses = gallery(section) or match_gallery(section) or pair_gallery(section)
+    metric, group = table.columns[0]
+    every = _every(section)
+    inside = [f"table of {len(table.rows)} run{'s'[: len(table.rows) != 1]}"]
+    inside += [f"{len(drawn)} figure{'s'[: len(drawn) != 1]}"] if drawn else []
+    inside += ["protocols"] if explained else []
+    inside += ["what most methods miss"] if misses else []
     return {
-        "task": section.title,
+        "task": section.task,
+        "words": section.words,
         "anchor": anchor(section.title),
         "protocol": section.protocol,
-        "metric": table.columns[0][0],
-        "group": table.columns[0][1],
-        "about": section.definition.metric(table.columns[0][0]).sentence(table.columns[0][1]),
+        "score": section.score_words,
+        "metric": metric,
+        "group": group,
+        "question": section.definition.info.sentence,
+        "about": section.definition.metric(metric).sentence(group),
         "metrics": _metrics(section, table),
         "table": table,
-        "short": short,
-        "every": _every(section),
+        "columns": columns,
+        "notes": [n for n in table.notes if not n.startswith(SMALL) or not table.wording],
+        "small_notes": [n for n in table.notes if n.startswith(SMALL)],
+        "every": every,
+        "inside": ", ".join([*inside, f"{len(every['rows'])} scores"]),
+        "summary": intervals_figure(section, most=MOST_IN_SUMMARY),
         "figures": drawn[:SHOWN_FIGURES],
         "more": drawn[SHOWN_FIGURES:],
+        "conventions": explained,
+        "misses": misses,
     }
 
 
@@ -148,7 +163,7 @@ def _metrics(section: Section, table: Leaderboard) -> list[tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for metric, group in shown:
         if metric != first and metric not in found and (words := task.metric(metric).sentence(group)):
-            found[metric] = (heading(task, metric, "all"), words)
+            found[metric] = (column_title(task, metric, "all"), words)
     return list(found.values())
 
 
@@ -159,7 +174,7 @@ def _every(section: Section) -> dict[str, Any]:
     def row(column: tuple[str, str]) -> dict[str, Any]:
         info = task.metric(column[0])
         cells = [cell(info, section.score(run, *column)) for run in runs]
-        return {"name": heading(task, *column), "cells": cells}
+        return {"words": column_title(task, *column), "name": " ".join(column), "cells": cells}
 
     rows = Made(section.columns, row)
     return {"methods": [(r.method, short(section.names[r.id], 24)) for r in runs], "rows": rows}

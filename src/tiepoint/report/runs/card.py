@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...run.result import Run
+
+FEWEST_REPEATS = 3
+"""Measurements of a time without which nothing is known about its spread."""
 
 
 def card_rows(run: Run) -> list[tuple[str, str]]:
@@ -75,3 +78,46 @@ def duration(seconds: float) -> str:
         if seconds * factor < 1000 or unit == "s":
             return f"{seconds * factor:.3g} {unit}"
     raise AssertionError("the last unit takes every time")
+
+
+def agrees(efficiency: Mapping[str, Any]) -> bool:
+    """Whether repeated measurements of a method's time agree: quartiles at most a quarter apart.
+
+    A measurement that was not repeated agrees with nothing.
+
+    >>> agrees({"time_s": 2.0, "time_quartiles_s": [1.9, 2.1], "repeats": 9})
+    True
+    >>> agrees({"time_s": 2.0, "time_quartiles_s": [1.5, 3.0], "repeats": 9})
+    False
+    """
+    if efficiency.get("time_s") is None:
+        return False
+    low, high = efficiency["time_quartiles_s"]
+    return bool(efficiency.get("repeats", 0) >= FEWEST_REPEATS and high <= 1.25 * low)
+
+
+def told_apart(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool | None:
+    """Whether repeats tell the times of two methods apart; None where one has no time, or another unit.
+
+    Their quartiles must not meet. Where one was measured again in turns with the other, those times must
+    have the same order, with quartiles that do not meet either.
+
+    >>> a = {"time_s": 2.0, "time_quartiles_s": [1.9, 2.1], "per": "patch"}
+    >>> told_apart(a, {**a, "time_quartiles_s": [2.05, 3.0]}), told_apart(a, {})
+    (False, None)
+    """
+    if first.get("time_s") is None or second.get("time_s") is None or first["per"] != second["per"]:
+        return None
+    order = _order(first["time_quartiles_s"], second["time_quartiles_s"])
+    turns = [
+        way * _order(t["own_s"], t["other_s"])
+        for mine, other, way in ((first, second, 1), (second, first, -1))
+        for t in mine.get("in_turns", ())
+        if other.get("key") is not None and t["key"] == other["key"]
+    ]
+    return order != 0 and all(o == order for o in turns)
+
+
+def _order(one: Sequence[float], two: Sequence[float]) -> int:
+    """-1 where quartiles lie below others, 1 above, 0 where they meet."""
+    return -1 if one[1] < two[0] else 1 if two[1] < one[0] else 0

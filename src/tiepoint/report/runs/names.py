@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from ...model.errors import FormatError, InputError, UnknownNameError
 from ...store.manifest import Manifest
 from ...tasks import stored_task
-from ...tasks.titles import group_title
+from ...tasks.titles import group_title, short_title
 
 _HASH = re.compile(r"[0-9a-f]{40,64}")
 _NOT_SHOWN = ("split", "tasks")
@@ -190,7 +190,7 @@ class Called:
 
     >>> called = Called(methods={"sift": "SIFT"}, groups={"noise=hard": "Hard"})
     >>> called.method("sift (matcher=mutual)", "sift"), called.group("noise=hard"), called.metric("map")
-    ('SIFT (matcher=mutual)', 'Hard', 'map')
+    ('SIFT (matcher=mutual)', 'Hard', 'mAP')
     """
 
     methods: Mapping[str, str] = field(default_factory=dict)
@@ -210,8 +210,8 @@ class Called:
         return self.tasks.get(name) or self.tasks.get(first, first) + space + rest
 
     def metric(self, name: str) -> str:
-        """Of a metric."""
-        return self.metrics.get(name, name)
+        """Of a metric; short words where it has no name."""
+        return self.metrics.get(name) or short_title(name)
 
     def group(self, name: str) -> str:
         """Of a group: as it is called, or else in words, ``hard`` for ``noise=hard``."""

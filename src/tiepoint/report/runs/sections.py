@@ -81,6 +81,17 @@ class Section:
         parts = [*([f"on {self.dataset}"] if self.dataset else []), *([self.protocol] if self.more else [])]
         return f"{self.task} ({', '.join(parts)})" if parts else self.task
 
+    @property
+    def words(self) -> str:
+        """The title in words: ``HPatches 2017 matching (on full)``."""
+        return self.definition.title + self.title.removeprefix(self.task)
+
+    @property
+    def score_words(self) -> str:
+        """The headline score in words, or as it is called."""
+        given = self.called.metrics.get(self.metric)
+        return given or self.definition.score_title(self.metric, self.group)
+
     @cached_property
     def names(self) -> dict[str, str]:
         """Name of each run by its id: the method, with what differs where a method ran twice."""

@@ -55,7 +55,9 @@ def by_protocol(section: Section) -> ConventionTable | None:
         (section.names[r.id], tuple(value_text(section.info, scores.get((r.id, p))) for p in have))
         for r in section.runs
     ]
-    return ConventionTable(f"{section.metric} under each protocol", tuple(have), (), tuple(rows))
+    return ConventionTable(
+        f"{_capital(section.score_words)} under each protocol", tuple(have), (), tuple(rows)
+    )
 
 
 def by_step(section: Section) -> list[ConventionTable]:
@@ -74,7 +76,14 @@ def by_step(section: Section) -> list[ConventionTable]:
     every = len(section.methods)
     note = f"The best {taken} of {every} methods are taken apart." if taken < every else ""
     task = section.definition
-    return [_table(title, task.metric(metric), by, note) for (metric, title), by in tables.items()]
+    return [
+        _table(_capital(task.score_title(metric)) + of.removeprefix(metric), task.metric(metric), by, note)
+        for (metric, of), by in tables.items()
+    ]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _affordable(section: Section) -> list[tuple[Run, list[Any]]]:

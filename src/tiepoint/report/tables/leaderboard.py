@@ -12,7 +12,7 @@ from ...model.scores import caution_of
 from ...run.result import Run
 from ...stats.groups import join_letters
 from ...tasks.base import Column, MetricInfo, Task
-from ..compare.findings import compared
+from ..compare.findings import Finding, compared, found_in
 from ..compare.result import Comparison
 from ..compare.table import rank_range
 from ..compare.words import these_scenes
@@ -46,7 +46,8 @@ class Row:
 class Leaderboard:
     """Rows best first; `chance` has one text a column; `wording` explains letters, `notes` what was odd.
 
-    `headings` are the names of the columns, with units other than percent.
+    `headings` are the names of the columns, with units other than percent, and `titles` the same in words.
+    `finding` says who leads.
     """
 
     columns: tuple[Column, ...]
@@ -55,6 +56,8 @@ class Leaderboard:
     chance: tuple[str, ...]
     wording: str
     notes: tuple[str, ...]
+    titles: tuple[str, ...] = ()
+    finding: Finding | None = None
 
     @property
     def grouped(self) -> bool:
@@ -84,7 +87,8 @@ def leaderboard(section: Section) -> Leaderboard:
     own = [s for r in section.runs for s in r.stored.scores if s["protocol"] == section.protocol]
     columns = with_better(task, spelled_out(task, asked, section.runs), own)
     best = [best_value(section, *c) for c in columns]
-    comparison, notes = compared(section)
+    comparison, reasons = compared(section)
+    notes = list(reasons)
     found = {}
     if comparison is not None and _grouped(comparison):
         found = {r.method: r for r in comparison.rows}
@@ -113,7 +117,22 @@ def leaderboard(section: Section) -> Leaderboard:
     chance = tuple(
         "" if (v := chance_of(section, *c)) is None else value_text(task.metric(c[0]), v) for c in columns
     )
-    return Leaderboard(tuple(columns), headings, tuple(rows), chance, _wording(comparison), tuple(notes))
+    titles = tuple(column_title(task, *c) for c in columns)
+    finding = found_in(section, (comparison, reasons))
+    return Leaderboard(
+        tuple(columns), headings, tuple(rows), chance, _wording(comparison), tuple(notes), titles, finding
+    )
+
+
+def column_title(task: Task, metric: str, group: str) -> str:
+    """A column in words, with its unit unless that is percent.
+
+    >>> from tiepoint.tasks import stored_task
+    >>> column_title(stored_task("tss"), "aepe", "subset=JODS")
+    'end-point error, JODS (px)'
+    """
+    unit = task.metric(metric).scale[1]
+    return task.score_title(metric, group) + ("" if unit in ("%", "") else f" ({unit})")
 
 
 def spelled_out(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> list[Column]:

@@ -11,11 +11,11 @@ from ...model.errors import InputError
 from ...model.scores import caution_of
 from ...run.result import Run
 from ...tasks.base import Column
-from ...tasks.titles import FAMILIES, short_title
+from ...tasks.titles import FAMILIES
 from ..compare.runs import compare_runs
 from ..runs.names import Called, distinct_names
 from ..runs.sections import Section, sections
-from .leaderboard import cautions_of, chance_of, spelled_out, value_text
+from .leaderboard import cautions_of, chance_of, spelled_out, value_text, with_better
 
 BY = (
     ("noise",),
@@ -108,8 +108,9 @@ def _combined(found: Sequence[Section], called: Called, *, alone: bool) -> Paper
     found = [s for s in found if s.methods]
     if not found:
         return None
-    columns = [_column(s, (s.metric, s.group)) for s in found]
-    cautions = cautions_of(s.score(r) for s in found for r in s.methods)
+    heads = [_head(s)[0] for s in found]
+    columns = [_column(s, head) for s, head in zip(found, heads, strict=True)]
+    cautions = cautions_of(s.score(r, *head) for s, head in zip(found, heads, strict=True) for r in s.methods)
     names = _names([r for s in found for r in s.methods])
     order = dict.fromkeys(names[r.id] for s in found for r in s.methods)
     shown = {names[r.id]: called.method(names[r.id], r.method) for s in found for r in s.methods}
@@ -121,9 +122,9 @@ def _combined(found: Sequence[Section], called: Called, *, alone: bool) -> Paper
     return PaperTable(
         label,
         _caption(what, {s.protocol for s in found}, rows),
-        tuple(_task_heads(found, called)),
+        tuple(_task_heads(found, heads, called)),
         rows,
-        tuple(_chance(s, (s.metric, s.group)) for s in found),
+        tuple(_chance(s, head) for s, head in zip(found, heads, strict=True)),
         (*dict.fromkeys(n for _, notes in columns for n in notes), *(f"* {text}" for text in cautions)),
     )
 
@@ -133,14 +134,21 @@ def _names(runs: Sequence[Run]) -> dict[str, str]:
     return dict(zip((r.id for r in runs), distinct_names(runs), strict=True))
 
 
-def _task_heads(found: Sequence[Section], called: Called) -> Iterator[Head]:
-    """Names of tasks; the words that neighbours begin with stand above both."""
+def _head(section: Section) -> list[Column]:
+    """The headline score as the options of the runs spell it out; runs may differ in these."""
+    return spelled_out(section.definition, [(section.metric, section.group)], section.runs)
+
+
+def _task_heads(found: Sequence[Section], columns: Sequence[Column], called: Called) -> Iterator[Head]:
+    """Names of tasks; the words that neighbours begin with stand above both, and protocols that differ."""
     titles = [_title(s, called) for s in found]
+    if len({s.protocol for s in found}) > 1:
+        titles = [t if s.more else f"{t} ({s.protocol})" for s, t in zip(found, titles, strict=True)]
     starts = [t.rpartition(" ")[0] for t in titles]
-    for i, (section, title) in enumerate(zip(found, titles, strict=True)):
+    for i, (section, column, title) in enumerate(zip(found, columns, titles, strict=True)):
         near = [starts[k] for k in (i - 1, i + 1) if 0 <= k < len(starts)]
         shared = starts[i] if starts[i] and starts[i] in near else ""
-        unit = _metric(section, (section.metric, section.group), called)
+        unit = _score(section, column, called)
         yield Head(shared, title.removeprefix(shared).strip(), unit, section.info.lower)
 
 
@@ -157,9 +165,15 @@ def _metric(section: Section, column: Column, called: Called) -> str:
     metric, group = column
     info = section.definition.metric(metric)
     short = info.short if group == "all" and info.short else ""
-    name = called.metrics.get(metric) or " ".join(x for x in (short_title(metric), short) if x)
+    name = called.metrics.get(metric) or " ".join(x for x in (called.metric(metric), short) if x)
     unit = info.scale[1]
     return f"{name} ({unit})" if unit else name
+
+
+def _score(section: Section, column: Column, called: Called) -> str:
+    """Display name and unit of a metric, and its group where that is not all there is."""
+    name = _metric(section, column, called)
+    return name if column[1] == "all" else f"{name} {called.group(column[1])}"
 
 
 def _of_task(section: Section, called: Called) -> PaperTable:
@@ -172,7 +186,7 @@ def _of_task(section: Section, called: Called) -> PaperTable:
     rows = tuple((names[r.id], tuple(cells[r.id] for cells, _ in made)) for r in section.methods)
     same = len({m for m, _ in columns}) == 1
     title = _title(section, called)
-    words = "" if not same else section.info.sentence(section.group).partition(";")[0]
+    words = "" if not same else section.info.sentence(_head(section)[0][1]).partition(";")[0]
     cautions = cautions_of(section.score(r, *c) for r in section.methods for c in columns)
     return PaperTable(
         section.title,
@@ -187,29 +201,34 @@ def _of_task(section: Section, called: Called) -> PaperTable:
 def _group_heads(section: Section, columns: Sequence[Column], called: Called) -> Iterator[Head]:
     """Names of groups below their metric; of two keys the second stands above the first: easy, inter."""
     same = len({m for m, _ in columns}) == 1 and len(columns) > 1
-    nested = same and any("," in group for _, group in columns)
+    said = any(key in group for _, group in columns for key in ("threshold", "alpha"))
+    over = "" if said else "all"
+    nested = same and any("," in group for _, group in columns) and not said
     for metric, group in columns:
         lower = section.definition.metric(metric).lower
-        own = _metric(section, (metric, "" if same else group), called)
+        own = _metric(section, (metric, over), called)
         first, _, second = group.partition(",")
         if nested:
             yield Head(called.group(second) if second else "", called.group(first), own, lower)
         elif same:
             yield Head(own, called.group(group), lower=lower)
         else:
-            yield Head("", own if group == "all" else f"{own} {called.group(group)}", lower=lower)
+            yield Head("", _score(section, (metric, group), called), lower=lower)
 
 
 def task_columns(section: Section) -> list[Column]:
     """Columns of a task's table: the headline metric by the first keys of `BY`, then over all."""
     head = (section.metric, section.group)
+    over_all = _head(section)
     own = [g for m, g in section.columns if m == section.metric and g != section.group]
     for keys in BY:
         found = [g for g in own if tuple(p.partition("=")[0] for p in g.split(",")) == keys]
         if 2 <= len(found) <= MOST_COLUMNS:
-            return [(section.metric, g) for g in found] + ([] if keys[0] in ALONE else [head])
-    asked = [head, *(c for c in section.definition.table_columns(section.columns) if c != head)]
-    return spelled_out(section.definition, asked, section.runs)[:MOST_COLUMNS]
+            return [(section.metric, g) for g in found] + ([] if keys[0] in ALONE else over_all)
+    task, runs = section.definition, section.runs
+    asked = [head, *(c for c in task.table_columns(section.columns) if c != head)]
+    scores = [s for r in runs for s in r.stored.scores if s["protocol"] == section.protocol]
+    return with_better(task, spelled_out(task, asked, runs), scores)[:MOST_COLUMNS]
 
 
 def _column(section: Section, column: Column) -> tuple[dict[str, Cell], list[str]]:

@@ -91,11 +91,13 @@
   function openTarget() {
     var target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (var e = target; e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true;
+    var own = target && target.querySelector(":scope > details");
+    if (own && target.classList.contains("card")) own.open = true;
     if (target) target.scrollIntoView();
   }
   addEventListener("hashchange", openTarget);
   openTarget();
   addEventListener("beforeprint", function () {
-    document.querySelectorAll("#conventions .fold").forEach(function (fold) { fold.open = true; });
+    document.querySelectorAll(".more, .conventions, #cite .fold").forEach(function (fold) { fold.open = true; });
   });
 })();

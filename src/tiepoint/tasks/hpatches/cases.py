@@ -126,7 +126,7 @@ def verification_cases(records: Sequence[Records], scene: str) -> Cases | None:
     names, edges, total = list(NOISES), list(parts(records[0]).items()), len(records[0])
     for r in records:
         own = np.flatnonzero(r["scene_a"] == r.meta["scenes"].index(scene))
-        lists = {name: r["distance"][at] for name, at in parts(r).items()}
+        lists = {name: np.sort(r["distance"][at]) for name, at in parts(r).items()}
         value = np.empty(len(own))
         for name, at in parts(r).items():
             here = (own >= at.start) & (own < at.stop)

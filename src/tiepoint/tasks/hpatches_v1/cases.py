@@ -75,8 +75,8 @@ def classification_cases(records: Sequence[Records], scene: str) -> Cases | None
         distance, label = np.asarray(r["distance"]), np.asarray(r["label"], bool)
         same = label[own]
         value = np.empty(len(own))
-        value[same] = side_shares(distance[own[same]], distance[~label], nearer=True)
-        value[~same] = side_shares(distance[own[~same]], distance[label], nearer=False)
+        value[same] = side_shares(distance[own[same]], np.sort(distance[~label]), nearer=True)
+        value[~same] = side_shares(distance[own[~same]], np.sort(distance[label]), nearer=False)
         return own, value, None
 
     def words(r: Records, row: int) -> str:

@@ -16,14 +16,16 @@ from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ...metrics import average_precision
 from ...model.records import Records
 from ...model.units import Features
-from ..cases import Cases, Floats, ratio_of, side_shares
+from ..cases import Answered, Cases, Floats, ranked, ratio_of, side_shares
 from ..matched import MatchedPair
 from ..pairs.matched import matched_pair
+from .distractors import draws_none, other_images, query_sample
 from .geometry_scores import GIVEN, HEADLINE_PX, limits_under
+from .location_table import answered_targets, location_table, right_table
 from .matchers import is_matcher, neighbours, user_matches
 from .opened import OpenKeypoints
 from .ranking_scores import query_values
-from .retrieval import query_aps
+from .retrieval import drawn_rows, query_aps
 
 
 def scene_of(records: Sequence[Records], scene: str) -> Records | None:
@@ -68,7 +70,7 @@ def image_cases(records: Sequence[Records], scene: str) -> Cases | None:
         return None
     right = np.asarray(r["right"], bool)
     names = [str(key).rpartition("/")[2] for key, own in zip(r.meta["images"], right, strict=True) if own]
-    return _images(names, side_shares(-r["score"][right], -r["score"][~right], nearer=True))
+    return _images(names, side_shares(-r["score"][right], np.sort(-r["score"][~right]), nearer=True))
 
 
 def drawn_cases(records: Sequence[Records], scene: str) -> Cases | None:
@@ -139,3 +141,56 @@ def matched_again(opened: OpenKeypoints, scene: str, image: str, features: Featu
     sure = 1.0 - ratio_of(found.d1[rows], found.d2[rows], squared=False)
     one, two = source.xy[found.first[rows]], target.xy[found.second[rows]]
     return matched_pair(pair, one, two, np.nan_to_num(sure))
+
+
+def worst_of_draw(opened: OpenKeypoints, scene: str, iteration: int, features: Features) -> Answered | None:
+    """The query of a draw whose own list has the lowest average precision, made again; None without any.
+
+    The list of `keypoints/retrieval`: its right location in every image that has one, and the nearest drawn
+    location of every distractor image. That of `keypoints/verification` also has the nearest wrong location
+    of every image of the scene, and all locations of distractor images are looked at.
+    """
+    if draws_none(opened.options):
+        return None
+    options, pooled = opened.options, opened.task.name == "keypoints/verification"
+    first, *others = opened.sequences.images(scene)
+    source, places, targets = answered_targets(opened, scene, features)
+    chosen = query_sample(len(places.xy), options.queries, options.seed, scene, iteration)
+    made: list[tuple[str, Floats, Floats]] = []
+    kept: list[tuple[bool, Any]] = []  # whether a candidate is right, and which queries have it
+    for image, (target, spots, found) in zip(others, targets, strict=True):
+        table = location_table(source, places, target, spots, chosen, features.distance)
+        right = right_table(found.query, found.target, chosen, table.shape)
+        made.append((f"{scene}/{image}", spots.xy, np.where(right, table, np.inf)))
+        kept.append((True, right.any(axis=1)))
+        if pooled:
+            made.append((f"{scene}/{image}", spots.xy, np.where(right, np.inf, table)))
+            kept.append((False, found.status[chosen] != OUT_OF_VIEW))
+    for key in other_images(opened, scene, iteration):
+        other, _, image = key.rpartition("/")
+        target = opened.features_of(features, other, image)
+        spots = locations(target.xy)
+        rows = None if pooled else drawn_rows(opened, scene, iteration, key, len(spots.xy))
+        table = location_table(source, places, target, spots, chosen, features.distance, only=rows)
+        made.append((key, spots.xy, table))
+        kept.append((False, np.ones(len(chosen), bool)))
+    near = np.array([table.min(axis=1, initial=np.inf) for _, _, table in made]).T
+    is_right, has = np.array([r for r, _ in kept]), np.array([h for _, h in kept]).T
+    asked = np.flatnonzero((has & is_right).any(axis=1))
+    if not len(asked):
+        return None
+    values = [average_precision(near[n, has[n]], is_right[has[n]]) for n in asked]
+    q = int(asked[int(np.argmin(values))])
+
+    def picture(candidate: int) -> str:
+        item, xy, table = made[candidate]
+        x, y = xy[int(table[q].argmin())]
+        return f"{item}@{x:.1f},{y:.1f}"
+
+    values_of = np.where(has[q], near[q], np.inf)
+    rights = np.flatnonzero(is_right & np.isfinite(values_of)).tolist()
+    nearest, known = ranked(values_of, rights, picture, squared=False)
+    x, y = places.xy[chosen[q]]
+    query = f"{scene}/{first}@{x:.1f},{y:.1f}"
+    note = f"{query}, the query of this draw whose list has the lowest average precision"
+    return Answered(query, nearest, known, float(min(values)), note)

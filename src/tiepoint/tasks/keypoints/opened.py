@@ -20,6 +20,7 @@ from ...model.records import Records
 from ...model.scores import Score
 from ...model.units import Arrays, Features, Item, Unit
 from ..base import OpenTask, Task
+from ..cases import Answered
 from ..info import BOJANIC, HPATCHES, WORKBENCH
 from ..matched import MatchedPair
 from .options import SceneOptions
@@ -189,9 +190,20 @@ class OpenKeypoints(OpenTask):
 
         scene, _, numbers = name.rpartition("/")
         image = numbers.removeprefix(f"{self.sequences.images(scene)[0]}-")
+        return matched_again(self, scene, image, self._inner(features))
+
+    def answered(self, scene: str, key: str, features: Features | None) -> Answered | None:
+        """The worst query of a draw; None for other cases, and without features, which name the queries."""
+        from .cases import worst_of_draw
+
+        if self.task.cases_are_images or features is None:
+            return None
+        return worst_of_draw(self, scene, int(key), self._inner(features))
+
+    def _inner(self, features: Features) -> Features:
+        """Features that keep the border of `exact`."""
         border_px = self.facts_of(features.meta, "exact").get("border_px")
-        inner = features if border_px is None else self.within(features, border_px, {})
-        return matched_again(self, scene, image, inner)
+        return features if border_px is None else self.within(features, border_px, {})
 
     def features_of(self, features: Features, scene: str, image: str) -> ImageFeatures:
         """Features of an image; a keypoint outside it is an `InputError`."""

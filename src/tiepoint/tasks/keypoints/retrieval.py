@@ -71,7 +71,7 @@ def _lists(made: Growing, meta: dict[str, Any]) -> Records:
     return Records("pair", {name: column[order] for name, column in columns.items()}, meta)
 
 
-def _drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, available: int) -> Ints:
+def drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, available: int) -> Ints:
     """The keypoints of a distractor image that are searched."""
     return permutation(available, opened.options.seed, "retrieval-rows", scene, iteration, key)[:_DRAWN]
 
@@ -101,7 +101,7 @@ def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Re
     for key, used in by_image([bojanic_images(opened, scene, i) for i in rounds]).items():
         image = searched_rows(opened, features, key)
         for i in used:
-            rows = _drawn_rows(opened, scene, i, key, len(image.usable))
+            rows = drawn_rows(opened, scene, i, key, len(image.usable))
             if len(rows) and len(drawn[i]):
                 pool = image.values[image.usable[rows]]
                 distance = smallest(reference.rows.values[drawn[i]], pool, features.distance)
@@ -139,7 +139,7 @@ def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Reco
         target = opened.features_of(features, other, image)
         spots = locations(target.xy)
         for i in used:
-            rows = _drawn_rows(opened, scene, i, key, len(spots.xy))
+            rows = drawn_rows(opened, scene, i, key, len(spots.xy))
             chosen = drawn[i][numbers[i]]
             table = location_table(source, places, target, spots, chosen, features.distance, only=rows)
             made.add(i, numbers[i], table.min(axis=1, initial=np.inf), 0)
