@@ -30,7 +30,7 @@ def odd_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def library(odd_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     """The store, open to be read."""
     with Store.open(odd_store, mode="read") as store:
-        yield Library(store, cache=tmp_path_factory.mktemp("cache"))
+        yield Library(store, cache=tmp_path_factory.mktemp("cache"), wait_s=600)
 
 
 @pytest.fixture(scope="session")

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import typer
 
+from ..model.errors import InputError
 from .common import reading, tell
 
 
@@ -27,7 +29,10 @@ def serve(
 
     Example: `tiepoint serve --store tiepoint-demo/store`
     """
-    from ..serve.start import serve as serve_store
+    try:
+        from ..serve.app import serve as serve_store
+    except ModuleNotFoundError as e:
+        raise InputError(f"serving pages needs the package {e.name!r}: pip install 'tiepoint[serve]'") from e
 
-    with reading(store) as opened:
+    with contextlib.suppress(KeyboardInterrupt), reading(store) as opened:
         serve_store(opened, host=host, port=port, token=token, data=data or (), said=tell)

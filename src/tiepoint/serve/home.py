@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -17,9 +18,9 @@ from ..run.result import Run
 from ..store.live import running
 from ..tasks.titles import FAMILIES
 from . import asked
+from .comparisons import first_rows, found
 from .library import Library, Shelf
 from .pages import page
-from .task import first_rows, found
 
 NEWEST = 8
 EVERY_S = 1.0
@@ -32,8 +33,9 @@ def home(library: Library, request: Request) -> Response:
     """What is in the store at a glance."""
     shelf = library.shelf()
     families: dict[str, list[dict[str, Any]]] = {}
+    until = time.monotonic() + library.wait_s
     for section in shelf.sections:
-        families.setdefault(section.definition.family, []).append(_card(library, section))
+        families.setdefault(section.definition.family, []).append(_card(library, section, until))
     order = [*FAMILIES, *families]
     titled = {FAMILIES.get(f, f): families[f] for f in sorted(families, key=order.index)}
     newest = list(reversed(shelf.runs[-NEWEST:]))
@@ -47,6 +49,7 @@ def home(library: Library, request: Request) -> Response:
         tasks=len({r.task for r in shelf.runs}),
         newest=_rows(shelf, newest),
         now=state(library),
+        pending=any(c["pending"] for cards in families.values() for c in cards),
         notices=library.store.notices,
     )
 
@@ -86,15 +89,17 @@ def _rows(shelf: Shelf, runs: Sequence[Run]) -> list[dict[str, Any]]:
     ]
 
 
-def _card(library: Library, section: Section) -> dict[str, Any]:
+def _card(library: Library, section: Section, until: float) -> dict[str, Any]:
     """One task on the first page: a sentence, and its first methods with bars."""
+    told = found(library, section, until)
     return {
+        "pending": told.pending,
         "title": section.definition.title,
         "name": section.title,
         "score": section.definition.score_title(section.metric, section.group),
         "link": task_link(section),
         "question": section.definition.info.sentence,
-        "finding": found(library, section),
+        "finding": told.sentence,
         "rows": first_rows(section),
         "runs": len(section.runs),
     }

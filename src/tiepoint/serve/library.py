@@ -7,14 +7,17 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from ..model.errors import TiepointError
+from ..model.hashing import hash_bytes, hash_json
 from ..report.runs.sections import Section, sections
 from ..report.runs.stored import Kept, run_of
 from ..run.result import Run
@@ -27,8 +30,19 @@ from ..tasks import stored_task
 T = TypeVar("T")
 FRESH_S = 1.0
 """Seconds for which the store is not asked again whether it has changed."""
+WAIT_S = 0.6
+"""Seconds that a page waits for a comparison of many methods before it says that it is being made."""
 KEPT_BYTES = 1 << 25
 """Records that stay in memory."""
+
+
+@cache
+def code() -> str:
+    """A hash of the source of this package: what is kept outside the store is not used by another one."""
+    root = Path(str(files("tiepoint")))
+    return hash_json(
+        [[p.relative_to(root).as_posix(), hash_bytes(p.read_bytes())] for p in sorted(root.rglob("*.py"))]
+    )
 
 
 class Memo:
@@ -37,6 +51,11 @@ class Memo:
     def __init__(self, most: int) -> None:
         self._most, self._known = most, OrderedDict[Hashable, Any]()
         self._lock, self._making = threading.Lock(), dict[Hashable, threading.Lock]()
+
+    def known(self, key: Hashable) -> Any:
+        """The value of a key, None where there is none."""
+        with self._lock:
+            return self._known.get(key)
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key; `make` is called where there is none, and what it raises is not kept."""
@@ -87,12 +106,15 @@ class Shelf:
 class Library:
     """An open store for pages; `data` are folders to look for datasets in that are not where they were."""
 
-    def __init__(self, store: Store, *, data: Sequence[Path] = (), cache: Path | None = None) -> None:
-        self.store, self.data = store, tuple(data)
+    def __init__(
+        self, store: Store, *, data: Sequence[Path] = (), cache: Path | None = None, wait_s: float = WAIT_S
+    ) -> None:
+        self.store, self.data, self.wait_s = store, tuple(data), wait_s
+        self._under_way: dict[Hashable, tuple[Future[Any], float]] = {}
         self.cache = cache
         self.tables, self.places = Memo(256), Memo(64)
         self.orders, self.cases, self.details = Memo(12), Memo(4), Memo(6)
-        self._lock, self._asked = threading.Lock(), 0.0
+        self._lock, self.turn, self._asked = threading.RLock(), threading.Lock(), 0.0
         self._shelf: Shelf | None = None
 
     def shelf(self) -> Shelf:
@@ -125,6 +147,36 @@ class Library:
     def made(self, what: str, key: Hashable, make: Callable[[], T]) -> T:
         """A table or figure of the present state of the store, made once."""
         return self.tables.get((self.shelf().stamp, what, key), make)
+
+    def later(self, what: str, key: Hashable, make: Callable[[], T], wait_s: float) -> T | None:
+        """What takes long, made in a thread of its own; None where it is not there in time.
+
+        The time is so many seconds since it was first asked for. It goes on meanwhile, comparisons one at a
+        time, and is there when it is asked for again.
+        """
+        whole = (self.shelf().stamp, what, key)
+        known: T | None = self.tables.known(whole)
+        if known is not None:
+            return known
+        with self._lock:
+            future, since = self._under_way.get(whole, (None, time.monotonic()))
+            if future is None:
+                future = Future()
+                self._under_way[whole] = (future, since)
+                threading.Thread(target=self._work, args=(whole, future, make), daemon=True).start()
+        try:
+            return future.result(timeout=max(0.0, wait_s - (time.monotonic() - since)))
+        except TimeoutError:
+            return None
+
+    def _work(self, key: Hashable, future: Future[Any], make: Callable[[], Any]) -> None:
+        try:
+            future.set_result(self.tables.get(key, make))
+        except BaseException as e:
+            future.set_exception(e)
+        finally:
+            with self._lock:
+                self._under_way.pop(key, None)
 
     def place(self, run: Run) -> Path | None:
         """Where the dataset of a run is today: where it was, or in one of `data` with the same content."""

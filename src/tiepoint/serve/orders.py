@@ -12,14 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from .._version import __version__
 from ..model.errors import StoreError, TiepointError
 from ..model.hashing import hash_json
 from ..report.atlas.orders import By, CaseRow, cases_of, ordered
 from ..run.result import Run
 from ..store.atomic import atomic_file
 from ..tasks.cases import Cases, Floats, Keys
-from .library import Library
+from .library import Library, code
 
 LABELS = 1000
 """Cases whose words are kept with the order; those of the others are made from the records."""
@@ -55,7 +54,7 @@ class Order:
 def order_of(library: Library, runs: Sequence[Run], scene: str, by: By) -> Order | None:
     """The cases that all runs have in a scene, in an order; None where one of them has none."""
     name = hash_json(
-        ["order", 1, __version__, scene, by, [[r.id, hash_json(r.manifest.plain()["units"])] for r in runs]]
+        ["order", code(), scene, by, [[r.id, hash_json(r.manifest.plain()["units"])] for r in runs]]
     )
     return library.orders.get(name, lambda: _made(library, runs, scene, by, name))
 

@@ -46,7 +46,7 @@ def environment() -> Any:
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
     """A page; `request` tells what it is called."""
     asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    made = environment().get_template(template).render(here=asked, **values)
+    made = environment().get_template(template).render({"here": asked, "pending": False} | values)
     return HTMLResponse(made, status, {"cache-control": "no-store"})
 
 

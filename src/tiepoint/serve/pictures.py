@@ -14,14 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from .._version import __version__
 from ..model.errors import TiepointError
 from ..model.hashing import hash_json
 from ..report.atlas.detail import CaseDetail, detail, picture
 from ..run.result import Run
 from ..store.atomic import atomic_file
 from . import asked
-from .library import Library
+from .library import Library, code
 from .pages import tagged
 
 Image = NDArray[np.uint8]
@@ -75,7 +74,7 @@ def picture_answer(library: Library, request: Request) -> Response:
     runs = asked.runs_named(library, request, request.path_params["runs"])
     scene, key, part = request.path_params["scene"], asked.text(request, "key"), asked.text(request, "part")
     facts = [[r.id, r.manifest.dataset.hash] for r in runs]
-    name = hash_json(["picture", 1, __version__, facts, scene, key, part])
+    name = hash_json(["picture", code(), facts, scene, key, part])
     path = None if library.cache is None else library.cache / "pictures" / name[:2] / name
     body = _kept(path)
     if body is None:
@@ -110,9 +109,9 @@ def encoded(image: Image) -> bytes:
 
 
 def tidy(cache: Path, most: int = MOST_BYTES) -> None:
-    """Remove the oldest kept pictures and orders until they take no more than `most` bytes."""
+    """Remove what was kept longest ago until all of it takes no more than `most` bytes."""
     found = []
-    for folder in ("pictures", "orders"):
+    for folder in ("pictures", "orders", "comparisons"):
         for path in (cache / folder).glob("*/*"):
             with contextlib.suppress(OSError):
                 facts = path.stat()

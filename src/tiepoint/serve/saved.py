@@ -66,6 +66,7 @@ async def alone(request: Request, page: str, base: str) -> str:
         return f"<script>{static_text(found[1])}</script>" if found[1] in STATIC else ""
 
     policy = f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY, quote=True)}">'
+    page = page.replace('<meta http-equiv="refresh" content="2">', "")
     page = page.replace("<head>", f"<head>\n{policy}", 1)
     page = re.sub(r'<link rel="stylesheet" href="/static/([\w.]+)[^"]*">', style, page)
     page = re.sub(r'<script src="/static/([\w.]+)[^"]*" defer></script>', "", page) + "".join(

@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..model.errors import InputError
-from ..report.compare.result import Comparison
-from ..report.compare.runs import compare_runs
 from ..report.compare.table import cells, header
-from ..report.compare.words import finding, legend
+from ..report.compare.words import legend
 from ..report.figures.curves import curve_figures
 from ..report.figures.figure import Figure
 from ..report.figures.heat_map import heat_map
@@ -23,15 +20,14 @@ from ..report.figures.intervals import intervals_figure
 from ..report.figures.pareto import COSTS, pareto_figure
 from ..report.runs.sections import Section, is_canary, sections
 from ..report.tables.conventions import by_protocol, by_step
-from ..report.tables.leaderboard import heading, leaderboard, value_text
+from ..report.tables.leaderboard import heading, leaderboard
 from ..run.result import Run
 from . import asked
+from .comparisons import found, section_key
 from .library import Library
 from .pages import figure as figure_answer
 from .pages import page
 
-FIRST = 3
-"""Methods of a task on the first page."""
 KINDS = ("intervals", "heat", *COSTS)
 """Figures that need no records; curves read them, and are drawn when asked for."""
 
@@ -53,14 +49,20 @@ def task(library: Library, request: Request) -> Response:
     view = seen(library, request)
     section = view.section
     key = _key(view)
-    board = library.made("board", key, lambda: leaderboard(section))
-    made, why = comparison(library, section)
+    until = time.monotonic() + library.wait_s
+    told = found(library, section, until)
+    made = told.comparison
+    beside = (made, list(made.notes) if made is not None else [told.why] if told.why else [])
+    if len(section.methods) < 2:
+        beside = (None, [])
+    board = leaderboard(section, beside)
     steps = asked.one_of(request, "steps", ("", "1"), "") == "1"
     conventions = [t for t in [library.made("protocols", key, lambda: by_protocol(section))] if t is not None]
     if steps:
         conventions += library.made("steps", key, lambda: by_step(section))
     curves = asked.one_of(request, "curves", ("", "1"), "") == "1"
-    figures = [(k, f) for k in KINDS if (f := _figure(library, view, k)) is not None]
+    drawn = [(k, _soon(library, view, k, until)) for k in KINDS]
+    figures = [(k, f[0]) for k, f in drawn if f is not None and f[0] is not None]
     if curves:
         every = library.made("curves", key, lambda: curve_figures(section))
         figures += [(f"curve{i}", f) for i, f in enumerate(every)]
@@ -71,11 +73,12 @@ def task(library: Library, request: Request) -> Response:
         view=view,
         section=section,
         board=board,
-        finding=found(library, section),
+        finding=told.sentence,
         about=section.info.sentence(section.group),
         question=section.definition.info.sentence,
         comparison=made,
-        why=why,
+        why=told.why,
+        pending=told.pending or any(f is None for _, f in drawn),
         head=[] if made is None else header(made),
         rows=[] if made is None else [(r.run, cells(made, r)) for r in made.rows],
         legend=[] if made is None else legend(made),
@@ -93,10 +96,10 @@ def figure(library: Library, request: Request) -> Response:
     """One figure of the page as a picture."""
     kind = request.path_params["kind"]
     view = seen(library, request)
-    found = _figure(library, view, kind)
-    if found is None:
+    made = _figure(library, view, kind)
+    if made is None:
         raise HTTPException(404, "there is no such figure")
-    return figure_answer(request, found.svg)
+    return figure_answer(request, made.svg)
 
 
 def _figure(library: Library, view: View, kind: str) -> Figure | None:
@@ -113,8 +116,17 @@ def _figure(library: Library, view: View, kind: str) -> Figure | None:
     return library.made(f"figure {kind}", _key(view), make[kind]) if kind in make else None
 
 
+def _soon(library: Library, view: View, kind: str, until: float) -> tuple[Figure | None] | None:
+    """A figure that needs no records, where there is one; None where it is not there in time."""
+
+    def make() -> tuple[Figure | None]:
+        return (_figure(library, view, kind),)
+
+    return library.later(f"soon {kind}", _key(view), make, max(0.0, until - time.monotonic()))
+
+
 def _key(view: View) -> Hashable:
-    return _section_key(view.section)
+    return section_key(view.section)
 
 
 def seen(library: Library, request: Request) -> View:
@@ -157,63 +169,19 @@ def _wanted(run: Run, given: dict[str, str]) -> bool:
     return not protocol or any(s["protocol"] == protocol for s in run.stored.scores)
 
 
-def _by(section: Section, score: str, scores: tuple[tuple[str, str], ...]) -> Section:
+def _by(section: Section, wanted: str, scores: tuple[tuple[str, str], ...]) -> Section:
     """The section sorted by a score that is written ``METRIC GROUP``."""
-    if not score:
+    if not wanted:
         return section
-    metric, _, group = score.partition(" ")
+    metric, _, group = wanted.partition(" ")
     if (metric, group or "all") not in scores:
         raise HTTPException(400, "no run of this task has such a score")
     changed = replace(section, metric=metric, group=group or "all")
     sign = 1.0 if changed.info.lower else -1.0
 
     def order(run: Run) -> tuple[bool, float, str, str]:
-        found = changed.score(run)
-        value = None if found is None else found["value"]
+        score = changed.score(run)
+        value = None if score is None else score["value"]
         return (value is None, sign * (value or 0.0), run.method, run.id)
 
     return replace(changed, runs=tuple(sorted(changed.runs, key=order)))
-
-
-def comparison(library: Library, section: Section) -> tuple[Comparison | None, str]:
-    """What `compare` prints for the runs of a section, made once; without one, why."""
-
-    def make() -> tuple[Comparison | None, str]:
-        words: dict[str, Any] = {"metric": section.metric, "group": section.group}
-        try:
-            return compare_runs(section.runs, protocol=section.protocol, **words), ""
-        except InputError as e:
-            return None, e.brief
-
-    return library.made("comparison", _section_key(section), make)
-
-
-def _section_key(section: Section) -> Hashable:
-    ids = tuple(r.id for r in section.runs)
-    return (section.task, section.dataset, section.protocol, section.metric, section.group, ids)
-
-
-def found(library: Library, section: Section) -> str:
-    """One or two sentences of what a section shows, as the report says them."""
-    made, _ = comparison(library, section)
-    return library.made("finding", _section_key(section), lambda: finding(made or section))
-
-
-def first_rows(section: Section) -> list[dict[str, Any]]:
-    """The first methods of a section with their score, and where it lies between 0 and the best, in %."""
-    rows = [(r, s) for r in section.runs if not is_canary(r) and (s := section.score(r)) is not None]
-    rows = [(r, s) for r, s in rows if s["value"] is not None][:FIRST]
-    unit = section.info.scale[1]
-    return [
-        {
-            "name": section.names[r.id],
-            "id": r.id,
-            "value": f"{value_text(section.info, s['value'])} {unit}".strip(),
-            "bar": _bar(float(s["value"])) if unit == "%" else None,
-        }
-        for r, s in rows
-    ]
-
-
-def _bar(value: float) -> int:
-    return round(100 * min(1.0, max(0.0, value)))

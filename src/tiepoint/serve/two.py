@@ -23,10 +23,10 @@ from ..run.result import Run
 from ..stats.scene_score import scene_score
 from ..tasks.titles import kind_title
 from . import asked
+from .comparisons import found
 from .library import Library
 from .pages import page
 from .scene import scene_names
-from .task import comparison
 
 SIDE, MARGIN = 460, 46
 
@@ -57,7 +57,8 @@ def two(library: Library, request: Request) -> Response:
     if first.id == second.id or first.task != second.task:
         raise HTTPException(400, "name two different runs of one task")
     section = asked.section_of(shelf, [first, second], asked.text(request, "protocol"))
-    made, why = comparison(library, section)
+    told = found(library, section)
+    made, why = told.comparison, told.why
     pair, answer, turned = None, None, ""
     if made is not None:
         try:
@@ -84,6 +85,7 @@ def two(library: Library, request: Request) -> Response:
         pair=pair,
         answer=answer,
         why=why,
+        pending=told.pending,
         number=number,
         p_value=p_value,
         scenes=sorted(placed, key=lambda s: (-abs(s.difference), s.name)),
@@ -133,14 +135,14 @@ def _kinds(
         return []
     differences = made.kind_differences(section.names[first.id], section.names[second.id])
     turned = turns_around(differences)
-    found = []
+    rows = []
     for kind, difference in differences:
         own = [s for s in scenes if s.kind == kind]
         won = "-".join(str(sum(s.won == k for s in own)) for k in (1, 0, -1)) if own else ""
         shown = number(made, difference, signed=True)
         n = sum(k == kind for k in made.kinds)
-        found.append({"kind": kind_title(kind), "n": n, "shown": shown, "won": won, "turned": turned})
-    return found
+        rows.append({"kind": kind_title(kind), "n": n, "shown": shown, "won": won, "turned": turned})
+    return rows
 
 
 def _placed(scenes: Sequence[Scene]) -> tuple[list[Scene], list[tuple[float, str]]]:

@@ -79,15 +79,17 @@ def heading(task: Task, metric: str, group: str, *, between: str = " ") -> str:
     return name if group == "all" else f"{name}{between}{group}"
 
 
-def leaderboard(section: Section) -> Leaderboard:
-    """The table of a section; the headline score comes first."""
+def leaderboard(
+    section: Section, found_before: tuple[Comparison | None, list[str]] | None = None
+) -> Leaderboard:
+    """The table of a section; the headline score comes first. `found_before` saves its comparison."""
     head = (section.metric, section.group)
     task = section.definition
     asked = [head, *(c for c in task.table_columns(section.columns) if c != head)]
     own = [s for r in section.runs for s in r.stored.scores if s["protocol"] == section.protocol]
     columns = with_better(task, spelled_out(task, asked, section.runs), own)
     best = [best_value(section, *c) for c in columns]
-    comparison, reasons = compared(section)
+    comparison, reasons = found_before or compared(section)
     notes = list(reasons)
     found = {}
     if comparison is not None and _grouped(comparison):
