@@ -74,7 +74,11 @@ def _made(library: Library, section: Section) -> Found:
     path = None if library.cache is None else library.cache / "comparisons" / name[:2] / f"{name}.json"
     comparison = None if path is None else _read(path)
     if comparison is None:
-        words: dict[str, Any] = {"metric": section.metric, "group": section.group, "protocol": section.protocol}
+        words: dict[str, Any] = {
+            "metric": section.metric,
+            "group": section.group,
+            "protocol": section.protocol,
+        }
         try:
             with library.turn:
                 comparison = compare_runs(section.runs, **words)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..model.errors import StoreError, TiepointError
 from ..model.hashing import hash_json
-from ..report.atlas.orders import By, CaseRow, cases_of, ordered
+from ..report.atlas.orders import BY, By, CaseRow, cases_of, ordered
 from ..run.result import Run
 from ..store.atomic import atomic_file
 from ..tasks.cases import Cases, Floats, Keys
@@ -53,28 +53,31 @@ class Order:
 
 def order_of(library: Library, runs: Sequence[Run], scene: str, by: By) -> Order | None:
     """The cases that all runs have in a scene, in an order; None where one of them has none."""
-    name = hash_json(
-        ["order", code(), scene, by, [[r.id, hash_json(r.manifest.plain()["units"])] for r in runs]]
-    )
-    return library.orders.get(name, lambda: _made(library, runs, scene, by, name))
+    facts = [[r.id, hash_json(dict(r.manifest.units.items()))] for r in runs]
+    name = hash_json(["order", code(), scene, facts])
+    return library.orders.get((name, by), lambda: _made(library, runs, scene, by, name))
 
 
 def _made(library: Library, runs: Sequence[Run], scene: str, by: By, name: str) -> Order | None:
-    path = None if library.cache is None else library.cache / "orders" / name[:2] / f"{name}.npz"
-    kept = None if path is None else _read(path)
+    """An order from the cache folder, or from the records: then the others are kept as well."""
+    folder = None if library.cache is None else library.cache / "orders" / name[:2]
+    kept = None if folder is None else _read(folder / f"{name}-{by}.npz")
     if kept is not None:
         return kept
     found = _cases(runs, scene)
     if found is None:
         return None
-    made = ordered(found, by)
-    at = made.order
-    labels = tuple(made.cases.words(str(k)) for k in made.keys[at[:LABELS]])
-    sure = None if made.confidence is None else made.confidence[:, at]
-    order = Order(made.keys[at], made.scores[:, at], sure, made.meant, labels)
-    if path is not None:
-        _write(path, order)
-    return order
+    wanted = None
+    for one in BY if folder is not None else (by,):
+        made = ordered(found, one)
+        at = made.order
+        labels = tuple(made.cases.words(str(k)) for k in made.keys[at[:LABELS]])
+        sure = None if made.confidence is None else made.confidence[:, at]
+        order = Order(made.keys[at], made.scores[:, at], sure, made.meant, labels)
+        wanted = order if one == by else wanted
+        if folder is not None:
+            _write(folder / f"{name}-{one}.npz", order)
+    return wanted
 
 
 def _cases(runs: Sequence[Run], scene: str) -> list[Cases] | None:
