@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -62,8 +63,21 @@ class Mine:
 """Does what a folder beside it says about an image: nothing that its key depends on."""
 
 
+@pytest.fixture
+def client(workers: Any) -> Any:
+    """A client of two workers, whatever the last test did to them."""
+    from distributed import TimeoutError as TooLong
+
+    try:
+        workers.wait_for_workers(2, timeout=60)
+    except TooLong:
+        workers.restart(timeout=120)
+        workers.run(quick)
+    return workers
+
+
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
+def workers() -> Iterator[Any]:
     """Two workers, one of which may die without that a task is tried again by Dask itself."""
     import dask
     from distributed import Client, LocalCluster
@@ -497,3 +511,17 @@ def test_schedulers_started_here_bear_with_dying_workers() -> None:
         (worker,) = cluster.client.scheduler_info()["workers"].values()
         assert worker["nthreads"] == 1
         assert worker["resources"] == {"GPU": 1}
+
+
+def test_without_any_worker_a_local_cluster_fails_and_others_wait() -> None:
+    said: list[str] = []
+    cluster = SimpleNamespace(client=SimpleNamespace(status="running"), keep=None, local=False)
+    alone: Any = SimpleNamespace(
+        cluster=cluster, _workers=lambda every=False: {}, _met_s=-1e6, _alone_said=False, say=said.append
+    )
+    for _ in range(2):
+        executor.DaskExecutor._look(alone)
+    assert said == ["the cluster has no worker at the moment; the work waits for one"]
+    cluster.local = True
+    with pytest.raises(ClusterError, match="all workers of the local cluster have died"):
+        executor.DaskExecutor._look(alone)

@@ -42,6 +42,8 @@ class Connected:
     most: int = 1
     keep: Callable[[Iterable[str]], None] | None = None
     """To be called with the names of the workers every second or so: replaces jobs of a queue that ended."""
+    local: bool = False
+    """Whether its workers are processes of this machine that were started for it."""
 
 
 @contextlib.contextmanager
@@ -97,7 +99,7 @@ def _opened(
             keep = partial(keep_jobs, made, wanted, {})
             most = processes * (wanted.adapt.maximum if wanted.adapt else wanted.jobs or 1)
         client = stack.enter_context(distributed.Client(made, timeout=CONNECT_S))
-    return Connected(client, threads, most, keep)
+    return Connected(client, threads, most, keep, local=wanted.local is not None)
 
 
 def _security(given: dict[str, Any] | bool | None, where: str, distributed: Any) -> Any:

@@ -38,6 +38,7 @@ from .dask_worker import (
     seen,
     token_file,
     versions,
+    why_lost,
     write_token,
 )
 
@@ -52,6 +53,9 @@ RETRIES = 2
 
 LOOK_S = 1.0
 """The connection is looked at this often."""
+
+GONE_S = 120.0
+"""Workers of a local cluster are started again at once; after so long without any, none will come."""
 
 ALONE_S = 15.0
 """It is said where there has been no worker for so long."""
@@ -106,6 +110,7 @@ class DaskExecutor:
     _events: queue.SimpleQueue[tuple[int, int | None]] = field(default_factory=queue.SimpleQueue)
     _broken: str | None = None
     _met_s: float = field(default_factory=time.monotonic)
+    _alone_said: bool = False
     _looked_s: float = 0.0
 
     @classmethod
@@ -315,13 +320,13 @@ class DaskExecutor:
         if status in ("cancelled", "lost"):
             raise self._lost()
         if status == "error":
-            piece.lost = _why(future.exception())
+            piece.lost = why_lost(future.exception())
         else:
             try:
                 found = future.result()
             except Exception as e:
                 self._look()
-                piece.lost = _why(e)
+                piece.lost = why_lost(e)
                 return
             if isinstance(found, Unfit):
                 raise ClusterError(f"{found.reason}; finished work is saved, so rerun the command to resume")
@@ -367,9 +372,12 @@ class DaskExecutor:
         if self.cluster.keep is not None:
             self.cluster.keep([str(w["name"]) for w in every.values()])
         if there:
-            self._met_s = now
-        elif now - self._met_s > ALONE_S:
-            self._met_s = math.inf
+            self._met_s, self._alone_said = now, False
+            return
+        if self.cluster.local and now - self._met_s > GONE_S:
+            raise ClusterError("all workers of the local cluster have died; run again with fewer of them")
+        if now - self._met_s > ALONE_S and not self._alone_said:
+            self._alone_said = True
             self.say("the cluster has no worker at the moment; the work waits for one")
 
     def _lost(self) -> ClusterError:
@@ -390,11 +398,3 @@ class DaskExecutor:
 
 def _failures(pieces: Sequence[Piece]) -> list[Failure]:
     return [r for p in pieces for r in (p.results or {}).values() if isinstance(r, Failure)]
-
-
-def _why(error: BaseException) -> str:
-    """Why Dask gave up on a piece."""
-    last = getattr(error, "last_worker", None)
-    if last is not None:
-        return f"its worker died each time, the last time at {last.address}, perhaps for lack of memory"
-    return str(error) if type(error).__name__ == "TransientError" else f"{type(error).__name__}: {error}"

@@ -338,3 +338,11 @@ def _stepper(topic: str, number: int) -> Done:
         begun += 1
 
     return step
+
+
+def why_lost(error: BaseException) -> str:
+    """Why Dask gave up on a piece."""
+    last = getattr(error, "last_worker", None)
+    if last is not None:
+        return f"its worker died each time, the last time at {last.address}, perhaps for lack of memory"
+    return str(error) if type(error).__name__ == "TransientError" else f"{type(error).__name__}: {error}"
