@@ -38,7 +38,8 @@ def test_differences_have_the_interval_of_their_scene_differences() -> None:
     sample = sample_of_scenes([scene_score(SceneValues(names, ("v",) * 50, x)) for x in (a, b)])
     found = paired(sample, all_pairs(2), flips=500)
     alone = scene_interval(SceneValues(names, ("v",) * 50, a - b))
-    assert (found.low[0], found.high[0]) == pytest.approx((alone.low, alone.high), abs=1e-9)
+    low, high = found.single_bounds
+    assert (low[0], high[0]) == pytest.approx((alone.low, alone.high), abs=1e-9)
     assert found.wins is not None
     assert found.wins[0].sum() == 50
 

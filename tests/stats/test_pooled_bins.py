@@ -11,7 +11,14 @@ from tiepoint.model.errors import InputError, UnknownNameError
 from tiepoint.model.scores import PooledBins
 from tiepoint.stats.intervals import pooled_interval
 from tiepoint.stats.pair_stack import SceneCounts
-from tiepoint.stats.pooled import binned_statistic, pooled_influence, pooled_statistic, weighted_statistics
+from tiepoint.stats.pooled import (
+    binned_statistic,
+    pooled_influence,
+    pooled_slope,
+    pooled_statistic,
+    scene_shares,
+    weighted_statistics,
+)
 
 
 def weighted(b, counts, strata=None, factors=None):
@@ -115,6 +122,31 @@ def test_influence_of_a_scene_is_what_leaving_it_out_changes() -> None:
         less = roc_auc_score(labels, -np.r_[pos, neg])
         # The rest is scaled up; only the mixture of pairs within and between scenes differs by that.
         assert pooled_influence(b, strata)[s] == pytest.approx(5 / 6 * (full - less), abs=2e-3)
+
+
+def test_a_score_leans_on_a_scene_by_half_of_twice_against_never() -> None:
+    b = bins_of(8, n=6)
+    for s, slope in enumerate(pooled_slope(b)):
+        found = []
+        for times in (2, 0):
+            pos, neg = written_out(b, np.where(np.arange(6) == s, times, 1))
+            labels = np.r_[np.ones(len(pos)), np.zeros(len(neg))]
+            found.append(roc_auc_score(labels, -np.r_[pos, neg]))
+        assert slope == pytest.approx((found[0] - found[1]) / 2, abs=1e-9)
+
+
+def test_shares_are_those_of_lines_and_sum_to_one() -> None:
+    b = bins_of(8, n=6)
+    shares = scene_shares(b)
+    assert shares.sum() == pytest.approx(1)
+    lines = sum(int(c) * (int(s == 2) + int(t == 2)) for s, t, _, c in b.negatives)
+    own = b.positives[2].sum() / b.positives.sum() + lines / (2 * b.negatives[:, 3].sum())
+    assert shares[2] == pytest.approx(own / 2)
+
+
+def test_a_scene_without_which_there_is_no_score_leans_nowhere() -> None:
+    b = bins_of(8, n=1, lines=30)
+    assert pooled_slope(b).tolist() == [0.0]
 
 
 def test_rules_by_number_of_scenes() -> None:

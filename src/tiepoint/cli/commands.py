@@ -21,7 +21,6 @@ from . import (
     score_cmd,
     serve_cmd,
     show_cmd,
-    sql_cmd,
     store_cmd,
 )
 
@@ -41,7 +40,7 @@ def mount(app: typer.Typer) -> None:
     app.command("list")(list_cmd.list_things)
     app.command("show")(show_cmd.show)
     app.command("import")(import_cmd.import_results)
-    app.command("sql")(sql_cmd.sql)
+    app.command("sql")(store_cmd.sql)
     app.add_typer(data_cmd.app, name="data")
     app.add_typer(keypoints_cmd.app, name="keypoints")
     app.add_typer(flow.app, name="flow")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many comparisons at once: step-down max-T, Holm, and Benjamini-Hochberg for exploration."""
+"""Many comparisons at once: step-down max-T, and Benjamini-Hochberg for exploration."""
 
 from __future__ import annotations
 
@@ -32,15 +32,24 @@ class Family:
 
     @property
     def smallest_p(self) -> float:
-        """The smallest p-value these draws can give; 0 for tests by formula, which have no draws."""
-        return 1.0 / self.draws if self.draws else 0.0
+        """The smallest p-value these draws can give."""
+        return 1.0 / max(self.draws, 1)
 
     def critical(self, level: float = 0.95) -> float:
         """What the largest statistic of the family exceeds with probability 1 - level if nothing differs."""
-        if len(self.null_maximum) == 0:
-            return float("nan")
-        rank = min(int(np.ceil(level * len(self.null_maximum))), len(self.null_maximum)) - 1
-        return float(np.partition(self.null_maximum, rank)[rank])
+        return quantile_reached(self.null_maximum, level)
+
+
+def quantile_reached(draws: Array, level: float) -> float:
+    """The smallest of the draws that at least a share `level` of them does not exceed; NaN without draws.
+
+    >>> quantile_reached(np.arange(100.0), 0.95)
+    94.0
+    """
+    if len(draws) == 0:
+        return float("nan")
+    rank = min(int(np.ceil(level * len(draws))), len(draws)) - 1
+    return float(np.partition(draws, rank)[rank])
 
 
 def step_down(
@@ -50,7 +59,7 @@ def step_down(
 
     Comparisons are ordered by falling statistic. The adjusted p-value of the k-th is the share of draws in
     which the largest of the k-th and all after it reaches the observed one, made non-decreasing. It uses
-    how comparisons depend on each other, and so separates more than Bonferroni or Holm.
+    how comparisons depend on each other, and so separates more than Bonferroni.
 
     Args:
         observed: statistics, (k,), larger is more extreme.
@@ -92,18 +101,6 @@ def in_order(
     p[order] = alone / draws
     adjusted[order] = np.maximum.accumulate(joint / draws)
     return Family(observed, p, adjusted, null_maximum, draws, exact)
-
-
-def holm(p: Array) -> Array:
-    """Family-wise p-values by Holm's step-down, for any dependence.
-
-    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p, kind="stable")
-    out = np.empty(len(p))
-    out[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
-    return out
 
 
 def benjamini_hochberg(p: Array) -> Array:

@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .families import Family, benjamini_hochberg, holm, step_down
+from .families import Family, benjamini_hochberg
+from .joint import agreeing, family_reach, wide_reach
 from .sample import Sample
 from .signflip import FLIPS, sign_flip_family, wide_family
 from .student import standard_error
 
 Array = NDArray[np.float64]
-_IN_CACHE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Paired:
     family: Family
     level: float = 0.95
     part_of: tuple[Paired, NDArray[np.int64]] | None = None
+    find_reach: Callable[[], float] | None = None
 
     def take(self, which: NDArray[np.int64]) -> Paired:
         """Some of the pairs, with the p-values they have in the family of all."""
@@ -45,9 +46,31 @@ class Paired:
             part_of=(self, which),
         )
 
+    @property
+    def separated(self) -> NDArray[np.bool_]:
+        """Whether the family-wise test separates each pair at the level, (k,)."""
+        return np.asarray(self.family.adjusted <= 1 - self.level + 1e-12)
+
+    @cached_property
+    def reach(self) -> float:
+        """Standard errors on either side of a difference that hold all differences of the family at once."""
+        if self.part_of is not None:
+            return self.part_of[0].reach
+        return float("nan") if self.find_reach is None else self.find_reach()
+
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
-        """Interval of each difference alone: low (k,), high (k,)."""
+        """Intervals of the differences that hold for the whole family at once, low (k,), high (k,).
+
+        An interval leaves 0 out exactly where the pair is separated, see `agreeing`; NaN below 6 scenes.
+        """
+        if self.sample.interval_kind == "none" or not len(self.pairs):
+            return np.full(len(self.pairs), np.nan), np.full(len(self.pairs), np.nan)
+        return agreeing(self.difference, self.reach * self._error[0], self.separated)
+
+    @cached_property
+    def single_bounds(self) -> tuple[Array, Array]:
+        """Interval of each difference alone, as if no other pair had been looked at: low (k,), high (k,)."""
         pairs = self.pairs
         if self.part_of is not None and len(self.part_of[0].pairs) > 1:
             # A sum over scenes may round differently for a pair on its own than for one among others.
@@ -57,12 +80,12 @@ class Paired:
 
     @property
     def low(self) -> Array:
-        """Lower ends of the intervals, (k,)."""
+        """Lower ends of the intervals of the family, (k,)."""
         return self.bounds[0]
 
     @property
     def high(self) -> Array:
-        """Upper ends of the intervals, (k,)."""
+        """Upper ends of the intervals of the family, (k,)."""
         return self.bounds[1]
 
     @cached_property
@@ -91,7 +114,7 @@ class Paired:
     @cached_property
     def resolvable(self) -> Array:
         """The true difference that would be separated with 80 % probability, (k,)."""
-        critical = self.family.critical(self.level) if len(self.family.null_maximum) else None
+        critical = self.family.critical(self.level)
         return np.array(
             [smallest_resolvable(s, d, critical=critical) for s, d in zip(*self._error, strict=True)]
         )
@@ -116,9 +139,8 @@ def paired(
 ) -> Paired:
     """Compare pairs of methods; the pairs together are one family.
 
-    Scene means are tested by sign flips. Pooled scores have no scene values to flip: from 40 scenes on the
-    null is the resampled differences around the observed ones, divided by their standard deviation
-    (step-down max-T); below that Student t with Holm.
+    What scenes contribute to the difference is tested by sign flips with step-down max-T, for means over
+    scenes and for pooled scores alike.
 
     Args:
         sample: methods on scenes.
@@ -129,15 +151,10 @@ def paired(
     """
     pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     difference = sample.value[pairs[:, 0]] - sample.value[pairs[:, 1]]
-    if sample.contributions is not None:
-        family = sign_flip_family(sample.contributions, pairs, sample.strata, flips=flips, seed=seed)
-    elif sample.interval_kind == "bca" or sample.resampled is not None:
-        family = _resampled_family(sample, difference, pairs)
-    else:
-        gap = sample.minus(pairs, with_resampled=False)
-        se, df = standard_error(gap.influence, gap.strata)
-        family = _student_family(gap, np.full_like(se, np.nan) if sample.alone else se, df)
-    return Paired(sample, pairs, difference, family, level)
+    assert sample.contributions is not None
+    family = sign_flip_family(sample.contributions, pairs, sample.strata, flips=flips, seed=seed)
+    reach = partial(family_reach, sample.influence, pairs, sample.strata, level=level, seed=seed)
+    return Paired(sample, pairs, difference, family, level, find_reach=reach)
 
 
 MANY = 300
@@ -148,13 +165,12 @@ MANY = 300
 class Widely:
     """Many methods: `shown` are pairs (other, base), tested within the family of all pairs.
 
-    `above` and `below` (m,) count the methods separated from each, in the order of `kept`; None for pooled
-    scores.
+    `above` and `below` (m,) count the methods separated from each, in the order of `kept`.
     """
 
     shown: Paired
-    above: NDArray[np.int64] | None = None
-    below: NDArray[np.int64] | None = None
+    above: NDArray[np.int64]
+    below: NDArray[np.int64]
 
 
 def paired_widely(
@@ -169,8 +185,7 @@ def paired_widely(
     """All pairs of many methods as one family, of which only those with `base` are kept.
 
     Single-step max-T with fewer patterns of signs, see `wide_family`: all pairs of 5,000 methods are twelve
-    million. Pooled scores, of which so many pairs would take too long to resample, have Student t with
-    Bonferroni over all pairs, and nothing is counted.
+    million.
 
     Args:
         sample: methods on scenes.
@@ -181,12 +196,7 @@ def paired_widely(
         seed: of the patterns.
     """
     pairs = np.array([(m, base) for m in kept if m != base], dtype=np.int64)
-    if sample.contributions is None:
-        gap = sample.minus(pairs, with_resampled=False)
-        found = _student_family(gap, *standard_error(gap.influence, gap.strata))
-        all_of_them = len(kept) * (len(kept) - 1) // 2
-        found = replace(found, adjusted=np.minimum(found.p * all_of_them, 1.0))
-        return Widely(Paired(sample, pairs, gap.value, found, level))
+    assert sample.contributions is not None
     family = wide_family(sample.contributions[:, kept], sample.strata, level=level, flips=flips, seed=seed)
     alone = paired(sample, pairs, level=level, flips=family.flips, seed=seed)
     own = replace(
@@ -194,7 +204,9 @@ def paired_widely(
         adjusted=family.adjusted(alone.family.statistic),
         null_maximum=family.null_maximum,
     )
-    return Widely(replace(alone, family=own), family.above, family.below)
+    influence = sample.influence[:, kept]
+    reach = partial(wide_reach, influence, sample.strata, level=level, flips=family.flips, seed=seed)
+    return Widely(replace(alone, family=own, find_reach=reach), family.above, family.below)
 
 
 def all_pairs(m: int) -> NDArray[np.int64]:
@@ -213,40 +225,6 @@ def against(baseline: int, m: int) -> NDArray[np.int64]:
     [[0, 1], [2, 1]]
     """
     return np.array([(i, baseline) for i in range(m) if i != baseline], dtype=np.int64).reshape(-1, 2)
-
-
-def _resampled_family(sample: Sample, difference: Array, pairs: NDArray[np.int64]) -> Family:
-    if sample.resampled is None:  # of many methods only those of these pairs are drawn
-        columns, places = np.unique(pairs, return_inverse=True)
-        drawn, pairs = sample.drawn(columns), places.reshape(-1, 2).astype(np.int64)
-    else:
-        drawn = sample.resampled
-    first, second = pairs.T
-    centre = drawn.mean(axis=0)
-    middle = centre[first] - centre[second]
-    # The variance of a difference from variances and covariances: no table of all pairs and resamples.
-    cov = np.atleast_2d(np.cov(drawn, rowvar=False))
-    spread = np.sqrt(np.maximum(cov[first, first] + cov[second, second] - 2 * cov[first, second], 1e-300))
-    observed = np.abs(difference) / spread
-    width = max(16, _IN_CACHE // max(len(pairs), 1))
-
-    def blocks(order: NDArray[np.int64]) -> Iterator[Array]:
-        yield observed[order][:, None]
-        a, b = pairs[order].T
-        for start in range(0, len(drawn), width):
-            block = np.ascontiguousarray(drawn[start : start + width].T)
-            yield np.abs(block[a] - block[b] - middle[order][:, None]) / spread[order][:, None]
-
-    return step_down(observed, blocks, exact=False)
-
-
-def _student_family(gap: Sample, se: Array, df: Array) -> Family:
-    from scipy.special import stdtr
-
-    with np.errstate(invalid="ignore", divide="ignore"):
-        t = np.where(se > 0, np.abs(gap.value) / se, np.where(gap.value == 0, 0.0, np.inf))
-    p = 2 * stdtr(df, -t)
-    return Family(t, p, holm(p), np.zeros(0), 0, False)
 
 
 def effect_size(difference: float, se: float, n_scenes: int) -> float:

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from ..model.scores import PooledBins
 from .bca import bca_bounds
-from .pooled import pooled_influence, pooled_resampled, pooled_statistic
+from .pooled import (
+    pooled_contributions,
+    pooled_influence,
+    pooled_resampled,
+    pooled_slope,
+    pooled_statistic,
+    scene_shares,
+)
 from .resample import RESAMPLES, Resamples, resample, seed_of, strata_of
 from .scene_score import SceneScore
 from .student import standard_error, t_bounds
@@ -31,8 +38,9 @@ class Sample:
     """m methods on s scenes.
 
     `value` (m,), `influence` (s, m), `resampled` (r, m) from 40 scenes on, else None, `strata` (s,).
-    For scores that are means over scenes also `contributions` (s, m), whose sums are the values, and
-    `by_scene` (m, s), the mean over cells in each scene; for pooled scores both are None. `alone` are scenes
+    `contributions` (s, m), whose sums are the values, are what is tested; for pooled scores see
+    `pooled_contributions`. For scores that are means over scenes also `by_scene` (m, s), the mean over cells
+    in each scene; None for pooled scores. `alone` are scenes
     that are the only one of a cell, whose spread is unknown. Of many methods the resampled scores would fill
     the memory: then `resampled` is None and `draw` makes those of some columns.
     """
@@ -223,4 +231,7 @@ def sample_of_pooled(
         else:
             drawn = draw_some(np.arange(len(bins)))
     influence = np.stack([pooled_influence(b, strata) for b in bins], axis=1)
-    return Sample(exact, influence, drawn, strata, draw=draw)
+    slopes = np.stack([pooled_slope(b) for b in bins], axis=1)
+    shares = np.mean([scene_shares(b) for b in bins], axis=0)
+    contributions = pooled_contributions(exact, slopes, shares, strata)
+    return Sample(exact, influence, drawn, strata, contributions, draw=draw)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.errors import InputError
-from .families import SLACK, Family, in_order, step_down
+from .families import SLACK, Family, in_order, quantile_reached, step_down
 from .resample import grid, stratum_members
 
 Array = NDArray[np.float64]
@@ -231,6 +231,10 @@ class WideFamily:
     below: NDArray[np.int64]
     flips: int
     exact: bool
+
+    def critical(self, level: float = 0.95) -> float:
+        """What the largest statistic exceeds with probability 1 - level if nothing differs."""
+        return quantile_reached(self.null_maximum, level)
 
     def adjusted(self, statistic: Array) -> Array:
         """Family-wise p of observed statistics: the share of patterns whose largest one reaches it."""

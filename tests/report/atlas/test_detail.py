@@ -105,9 +105,16 @@ def test_warming_up_opens_nothing_and_may_be_repeated() -> None:
 def test_pictures_that_are_not_there(world: Path) -> None:
     case = detail([runs_of(world)["resize"]], "i_a", "0")
     assert case is not None
-    assert picture(case, "i_a/ref#999") is None
-    assert picture(case, "nothing/ref#0") is None
-    assert picture(case, "../../etc/passwd#0") is None
+    for odd in (
+        "i_a/ref#999",
+        "nothing/ref#0",
+        "../../etc/passwd#0",
+        "i_a/ref#x",
+        "i_a/ref@nan,1",
+        "i_a/ref@1,2,3",
+        "",
+    ):
+        assert picture(case, odd) is None
 
 
 def test_unknown_scenes_keys_and_orders(world: Path) -> None:

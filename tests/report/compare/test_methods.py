@@ -231,7 +231,8 @@ def test_pooled_scores_compare_without_scene_values(n: int) -> None:
     assert c.interval_kind == ("none" if n < 6 else "t" if n < 40 else "bca")
     if n >= 6:
         assert c.pairs[0].separated
-        assert "flip" not in str(c)
+        assert "sign-flip test of what scenes contribute to the pooled score" in str(c)
+    assert c.smallest_p == {4: 1 / 8, 12: 1 / 2048, 45: 1 / 100_001}[n]
     with pytest.raises(ProblemsError, match="cannot be compared"):
         compare({"good": bins(2), "bad": PooledBins(tuple("ab"), ("v",) * 2, np.ones((2, 3)), rows2(), "ap")})
 

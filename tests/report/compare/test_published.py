@@ -48,12 +48,25 @@ def test_distinct_methods_and_scenes_are_found(published: Comparison) -> None:
 def test_sosnet_is_better_than_hardnet_plus(published: Comparison) -> None:
     pair = published.between("SOSNet", "hardnet+")
     assert round(100 * pair.difference, 2) == 0.96
-    assert 100 * pair.low == pytest.approx(0.79, abs=0.01)  # type: ignore[operator]
-    assert 100 * pair.high == pytest.approx(1.12, abs=0.01)  # type: ignore[operator]
+    assert 100 * pair.single_low == pytest.approx(0.79, abs=0.01)  # type: ignore[operator]
+    assert 100 * pair.single_high == pytest.approx(1.12, abs=0.01)  # type: ignore[operator]
+    assert 100 * pair.low == pytest.approx(0.68, abs=0.02)  # type: ignore[operator]
+    assert 100 * pair.high == pytest.approx(1.24, abs=0.02)  # type: ignore[operator]
     assert pair.wins == (104, 0, 11)
     assert pair.separated
     assert pair.p_adjusted == published.smallest_p
     assert published.answer("SOSNet", "hardnet+").startswith("SOSNet is better than hardnet+ by 0.96 points")
+
+
+def test_intervals_and_tests_say_the_same_of_all_231_pairs(published: Comparison) -> None:
+    for pair in published.pairs:
+        assert pair.low is not None
+        assert pair.high is not None
+        if not pair.separated:
+            assert pair.low <= 0 <= pair.high
+        else:
+            assert min(pair.low, pair.difference) >= 0 or max(pair.high, pair.difference) <= 0
+    assert sum(not p.separated for p in published.pairs) > 3
 
 
 def test_groups(published: Comparison) -> None:

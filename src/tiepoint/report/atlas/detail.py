@@ -119,14 +119,14 @@ def picture(case: CaseDetail, reference: str, *, side: int = 65) -> Image | None
     if case.opened is None:
         return None
     item, _, place = reference.replace("@", "#").partition("#")
-    opened = case.opened
-    image, _ = _tried(lambda: np.asarray(opened.read(item)))
-    if image is None or not place:
-        return image
-    if "," in place:
-        x, y = (round(float(v)) for v in place.split(","))
-        return crop(image, x, y, side)
-    return image[int(place)] if int(place) < len(image) else None
+    try:
+        image = np.asarray(case.opened.read(item))
+        if "," in place:
+            x, y = (round(float(v)) for v in place.split(","))
+            return crop(image, x, y, side)
+        return image[int(place)] if place else image
+    except (TiepointError, OSError, LookupError, ValueError, OverflowError):
+        return None
 
 
 def opened_run(run: Run, data: Path | None = None) -> Reopened:

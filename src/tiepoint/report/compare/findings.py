@@ -13,7 +13,7 @@ from ..runs.names import some
 from ..runs.sections import CANARIES, Section, is_canary
 from .result import Comparison, MethodRow, PairRow
 from .runs import compare_runs
-from .words import number, p_value, these_scenes, turning
+from .words import joint, number, p_value, these_scenes, turning
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,8 @@ def _sentence(c: Comparison, found: Finding, pair: PairRow, pairs: dict[str, Pai
     interval = ""
     if pair.low is not None and pair.high is not None:
         low, high = (pair.low, pair.high) if pair.difference >= 0 else (-pair.high, -pair.low)
-        interval = f" ({100 * c.level:g} % confidence interval {number(c, low)} to {number(c, high)})"
+        kind = f"{joint(c.pairs_size)}{100 * c.level:g} % confidence interval"
+        interval = f" ({kind} {number(c, low)} to {number(c, high)})"
     if found.sure:
         head = f"{found.first} is better than {found.second} by {found.lead}{interval}, {found.why}"
         if not found.tied:

@@ -38,6 +38,8 @@ def _record(c: Comparison, r: MethodRow) -> dict[str, Any]:
         "difference": None if v is None else v.difference,
         "difference_low": None if v is None else v.low,
         "difference_high": None if v is None else v.high,
+        "difference_low_single": None if v is None else v.single_low,
+        "difference_high_single": None if v is None else v.single_high,
         "p": None if v is None else v.p,
         "p_adjusted": None if v is None else v.p_adjusted,
         "separated": None if v is None else v.separated,

@@ -115,7 +115,7 @@ def compare(
     else:
         every = paired(sample, columns[all_pairs(len(kept))], **how)
         shown = every if baseline is None else paired(sample, with_base, **how)
-        letters, ranks = letters_and_ranks(kept, every, level=level, sign=sign)
+        letters, ranks = letters_and_ranks(kept, every, sign=sign)
     shape: dict[str, Any] = {"level": level, "bounded": bounded, "sign": sign, "ranks_only": ranks_only}
     rows = method_rows(names, kept, base, sample, shown, letters, ranks, **shape)
     by_kind = dict(zip(names, given.by_kind, strict=True))
@@ -147,7 +147,7 @@ def compare(
         smallest_p=every.family.smallest_p,
         higher_is_better=higher_is_better,
         percent=bounded,
-        pooled=sample.contributions is None,
+        pooled=sample.by_scene is None,
         wide=len(kept) > MANY,
         notes=tuple(notes),
     )

@@ -16,7 +16,9 @@ from ...model.errors import InputError, UnknownNameError
 class PairRow:
     """The difference first - second of two methods on the same scenes, with what is known about it.
 
-    `p` is for this pair alone, `p_adjusted` within its family, `q_exploratory` by Benjamini-Hochberg.
+    `low` and `high` hold for all pairs of the family at once, and leave 0 out exactly where the pair is
+    `separated`; `single_low` and `single_high` are the interval of this pair alone. `p` is for this pair
+    alone, `p_adjusted` within its family, `q_exploratory` by Benjamini-Hochberg.
     `wins` are the scenes in which `first` is better, level, worse; None for pooled scores.
     """
 
@@ -32,6 +34,8 @@ class PairRow:
     effect: float | None
     resolvable: float | None
     wins: tuple[int, int, int] | None
+    single_low: float | None = None
+    single_high: float | None = None
 
     def flipped(self) -> PairRow:
         """The same pair, second - first."""
@@ -42,6 +46,8 @@ class PairRow:
             difference=-self.difference,
             low=None if self.high is None else -self.high,
             high=None if self.low is None else -self.low,
+            single_low=None if self.single_high is None else -self.single_high,
+            single_high=None if self.single_low is None else -self.single_low,
             effect=None if self.effect is None else -self.effect,
             wins=None if self.wins is None else (self.wins[2], self.wins[1], self.wins[0]),
         )

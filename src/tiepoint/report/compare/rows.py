@@ -18,10 +18,6 @@ from .result import MethodRow, PairRow
 Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-def _separated(p: Paired, level: float) -> NDArray[np.bool_]:
-    return np.asarray(p.family.adjusted <= 1 - level + 1e-12)
-
-
 def pair_row(names: Sequence[str], p: Paired, k: int, *, sign: float) -> PairRow:
     """Pair k of the differences; `sign` is -1 where lower is better."""
     first, second = (names[i] for i in p.pairs[k])
@@ -32,10 +28,12 @@ def pair_row(names: Sequence[str], p: Paired, k: int, *, sign: float) -> PairRow
         difference=float(p.difference[k]),
         low=_number(p.low[k]),
         high=_number(p.high[k]),
+        single_low=_number(p.single_bounds[0][k]),
+        single_high=_number(p.single_bounds[1][k]),
         p=float(p.family.p[k]),
         p_adjusted=float(p.family.adjusted[k]),
         q_exploratory=float(p.q[k]),
-        separated=bool(p.family.adjusted[k] <= 1 - p.level + 1e-12),
+        separated=bool(p.separated[k]),
         effect=_number(p.effect[k]),
         resolvable=_number(p.resolvable[k]),
         wins=None if won is None else (won[0], won[1], won[2]),
@@ -76,14 +74,14 @@ def _number(x: float) -> float | None:
 
 
 def letters_and_ranks(
-    kept: Sequence[int], every: Paired, *, level: float, sign: float
+    kept: Sequence[int], every: Paired, *, sign: float
 ) -> tuple[list[tuple[str, ...]], Ranks]:
     """Letters of groups that are not separated, and ranges of ranks, from every pair of methods."""
     apart = np.zeros((len(kept), len(kept)), dtype=bool)
     better = np.zeros_like(apart)
     place = np.zeros(max(kept, default=-1) + 1, dtype=np.int64)
     place[list(kept)] = np.arange(len(kept))
-    which = np.flatnonzero(_separated(every, level))
+    which = np.flatnonzero(every.separated)
     first, second = place[every.pairs[which]].T
     apart[first, second] = apart[second, first] = True
     up = sign * every.difference[which] > 0
@@ -91,10 +89,8 @@ def letters_and_ranks(
     return letter_groups(apart), rank_intervals(better)
 
 
-def counted_ranks(wide: Widely, sign: float = 1.0) -> Ranks | None:
+def counted_ranks(wide: Widely, sign: float = 1.0) -> Ranks:
     """Ranges of ranks from how many methods are separated from each."""
-    if wide.above is None or wide.below is None:
-        return None
     above, below = (wide.above, wide.below) if sign > 0 else (wide.below, wide.above)
     return 1 + above, len(above) - below
 
@@ -106,7 +102,7 @@ def method_rows(
     sample: Sample,
     shown: Paired,
     letters: Sequence[tuple[str, ...]],
-    ranks: Ranks | None,
+    ranks: Ranks,
     *,
     level: float,
     bounded: bool,
@@ -138,8 +134,8 @@ def method_rows(
             high=_number(high[i]),
             versus=to_base.get(m),
             letters=letters[i],
-            rank_best=None if ranks is None else int(ranks[0][i]),
-            rank_worst=None if ranks is None else int(ranks[1][i]),
+            rank_best=int(ranks[0][i]),
+            rank_worst=int(ranks[1][i]),
         )
         for i, m in enumerate(kept)
     ]

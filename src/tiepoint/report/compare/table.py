@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ...stats.groups import join_letters
 from .result import Comparison, MethodRow
-from .words import legend, number, p_value, sentences, title
+from .words import joint, legend, number, p_value, sentences, title
 
 
 def header(c: Comparison) -> list[str]:
@@ -13,7 +13,7 @@ def header(c: Comparison) -> list[str]:
     level = f"{100 * c.level:g} %"
     names = ["method", "value", f"{level} interval"]
     if c.pairs:
-        names += [f"minus {c.baseline}", f"{level} interval", "p (family-wise)"]
+        names += [f"minus {c.baseline}", f"{joint(c.family_size, c.wide)}{level} interval", "p (family-wise)"]
         names += [] if c.pooled else ["won-level-lost"]
         names += ["rank", "group"]
     return names

@@ -47,6 +47,15 @@ def these_scenes(c: Comparison) -> str:
     return "this 1 scene" if c.n_scenes == 1 else f"these {c.n_scenes} scenes"
 
 
+def joint(pairs: int, wide: bool = False) -> str:
+    """The word before the interval of a difference where it holds for several pairs at once.
+
+    >>> joint(1), joint(3)
+    ('', 'joint ')
+    """
+    return "joint " if pairs > 1 or wide else ""
+
+
 def answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
     """Whether the first of a pair is better than the second, in one sentence.
 
@@ -55,11 +64,12 @@ def answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
     level = f"{100 * c.level:g} %"
     unit = " points" if c.percent else ""
     size = f"{number(c, abs(pair.difference))}{unit}"
+    family = c.family_size if with_baseline else c.pairs_size
+    kind = f"{joint(family)}{level} confidence interval"
     bounds = ""
     if pair.low is not None and pair.high is not None:
         low, high = sorted((pair.low, pair.high)) if pair.difference >= 0 else (-pair.high, -pair.low)
-        bounds = f" ({level} confidence interval {number(c, low)} to {number(c, high)})"
-    family = c.family_size if with_baseline else c.pairs_size
+        bounds = f" ({kind} {number(c, low)} to {number(c, high)})"
     tested = f"p = {p_value(pair.p_adjusted)}, family-wise over {family} pair{'s'[: family != 1]}"
     if not pair.separated:
         floor = ""
@@ -70,7 +80,7 @@ def answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
             )
         if c.smallest_p > 1 - c.level:
             floor = f"; no pair could be: the smallest p these scenes allow is {p_value(c.smallest_p)}"
-        gap = f"{number(c, pair.difference, signed=True)}{unit}{_signed_bounds(c, pair, level)}"
+        gap = f"{number(c, pair.difference, signed=True)}{unit}{_signed_bounds(c, pair, kind)}"
         return (
             f"{pair.first} and {pair.second} are not separated by {these_scenes(c)} "
             f"({level}, family-wise): difference {gap}, {tested}{floor}."
@@ -132,10 +142,10 @@ def finding(of: Section | Comparison) -> str:
     return "" if made is None else " ".join(x for x in (made.sentence, made.kinds) if x)
 
 
-def _signed_bounds(c: Comparison, pair: PairRow, level: str) -> str:
+def _signed_bounds(c: Comparison, pair: PairRow, kind: str) -> str:
     if pair.low is None or pair.high is None:
         return ""
-    return f" ({level} confidence interval {number(c, pair.low)} to {number(c, pair.high)})"
+    return f" ({kind} {number(c, pair.low)} to {number(c, pair.high)})"
 
 
 def title(c: Comparison) -> str:
@@ -149,6 +159,17 @@ def title(c: Comparison) -> str:
 
 def _methods(n: int) -> str:
     return "1 method" if n == 1 else f"{n} distinct methods"
+
+
+def _difference_intervals(c: Comparison, level: str, over: str) -> str:
+    """How the intervals of differences were made, and what one that ends at 0 says."""
+    hold = f"Intervals of differences hold together at {level} (max-T {over}) and leave"
+    if not joint(c.family_size, c.wide):
+        hold = "The interval of the difference is from Student t and leaves"
+    shown = [r.versus for r in c.rows if r.versus is not None]
+    cut = any(v.separated and 0.0 in (v.low, v.high) for v in shown)
+    ends = "; one that ends at 0 tells which method is better, not by how much" if cut else ""
+    return f"{hold} out 0 where p is at most {1 - c.level:.3g}{ends}."
 
 
 def legend(c: Comparison) -> list[str]:
@@ -170,19 +191,15 @@ def legend(c: Comparison) -> list[str]:
             else "over all pairs"
         )
         steps = "max-T" if c.wide and not c.baseline_given else "step-down max-T"
-        if c.pooled and c.wide and not c.baseline_given:
-            test = f"Student t from leaving one scene out at a time, Bonferroni {over}"
-        elif c.pooled and c.draws:
-            test = f"bootstrap of the difference, step-down max-T {over}"
-        elif c.pooled:
-            test = f"Student t from leaving one scene out at a time, Holm {over}"
-        else:
-            patterns = f"all {c.draws:,} patterns" if c.exact else f"{c.draws - 1:,} patterns"
-            test = f"studentised sign-flip test ({patterns}), {steps} {over}"
+        patterns = f"all {c.draws:,} patterns" if c.exact else f"{c.draws - 1:,} patterns"
+        what = " of what scenes contribute to the pooled score" if c.pooled else ""
+        test = f"studentised sign-flip test{what} ({patterns}), {steps} {over}"
         lines.append(f"p: {test}; the smallest possible p is {p_value(c.smallest_p)}.")
+        if c.interval_kind != "none":
+            lines.append(_difference_intervals(c, level, over))
     if c.pairs and c.wide:
         ranks = f"; rank ranges hold jointly at {level}, by max-T over all {c.pairs_size:,} pairs"
-        lines.append(f"More than {MANY} methods have no letters" + ("." if c.pooled else f"{ranks}."))
+        lines.append(f"More than {MANY} methods have no letters{ranks}.")
     elif c.pairs:
         lines.append(
             f"Methods that share a letter are not separated by {these_scenes(c)} ({level}, "

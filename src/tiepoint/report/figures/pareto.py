@@ -168,6 +168,8 @@ Place = tuple[float, float]
 
 _WAYS = ((1, 0), (1, 1), (1, -1), (-1, 0), (-1, 1), (-1, -1), (0, 1), (0, -1))
 _REACH = (5.0, 10.0, 16.0, 24.0)
+NEAR = 20.0
+"""Points that are nearer than this beside each other share the room around them."""
 
 
 def _along(line: Sequence[Place], step: float = 4.0) -> list[Box]:
@@ -192,17 +194,20 @@ def place_labels(
 
     Labels are placed in the order given, each at the first place around its point, near ones first,
     that covers no label placed before, no point, and stays in the area. Boxes to `avoid` are covered only
-    where there is no other place.
+    where there is no other place. Of two points beside each other the left one has its label on the left.
 
     >>> place_labels([(50, 50), (50, 50)], [20, 20], 8, (0, 0, 100, 100))
     [(55.0, 46.0), (25.0, 46.0)]
+    >>> place_labels([(50, 50), (58, 51)], [20, 20], 8, (0, 0, 100, 100))
+    [(25.0, 46.0), (63.0, 47.0)]
     """
     taken: list[Box] = []
     dots = [(x - 3, y - 3, x + 3, y + 3) for x, y in points]
     found: list[Place | None] = []
     for i, ((x, y), width) in enumerate(zip(points, widths, strict=True)):
         others = [d for j, d in enumerate(dots) if j != i and points[j] != points[i]]
-        free = [b for b in _around(x, y, width, height) if _inside(b, area)]
+        to_left = any(0 < px - x < NEAR and abs(py - y) < height for px, py in points)
+        free = [b for b in _around(x, y, width, height, to_left=to_left) if _inside(b, area)]
         free = [b for b in free if not any(_meet(b, o) for o in [*taken, *others])]
         clear = next((b for b in free if not any(_meet(b, o) for o in avoid)), None)
         box = clear or next(iter(free), None)
@@ -211,10 +216,11 @@ def place_labels(
     return found
 
 
-def _around(x: float, y: float, width: float, height: float) -> Iterator[Box]:
-    """Places of a label around a point, near ones first."""
+def _around(x: float, y: float, width: float, height: float, *, to_left: bool = False) -> Iterator[Box]:
+    """Places of a label around a point, near ones first, of those the right ones first or the left ones."""
     for reach in _REACH:
-        for dx, dy in _WAYS:
+        for way, dy in _WAYS:
+            dx = -way if to_left else way
             left = x + reach if dx > 0 else x - reach - width if dx < 0 else x - width / 2
             low = y - height / 2 + dy * (reach if dx == 0 else reach * 0.8)
             yield (left, low, left + width, low + height)

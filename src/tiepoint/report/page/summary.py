@@ -78,9 +78,7 @@ def costs(first: Run | None, second: Run | None, other: str) -> tuple[str, str]:
     mine = first.manifest.efficiency
     parts = []
     if mine.get("time_s") is not None:
-        low, high = (duration(t) for t in mine["time_quartiles_s"])
-        time = duration(mine["time_s"]) if agrees(mine) or low == high else f"{low} to {high}"
-        parts.append(f"{time} per {mine['per']}")
+        parts.append(f"{_time(mine)} per {mine['per']}")
     if mine.get("bytes_per_descriptor") is not None:
         parts.append(f"{mine['bytes_per_descriptor']} bytes")
     if second is None or not parts:
@@ -94,6 +92,20 @@ def costs(first: Run | None, second: Run | None, other: str) -> tuple[str, str]:
     ratio = mine["time_s"] / theirs["time_s"]
     times = f"{ratio:.2g} times" if ratio >= 1 else f"1/{1 / ratio:.2g} of"
     return ", ".join(parts), f"{times} {other}'s time"
+
+
+def _time(cost: Mapping[str, Any]) -> str:
+    """The median time where repeats agree, else the range between the quartiles.
+
+    >>> _time({"time_s": 2e-4, "time_quartiles_s": [1.5e-4, 3.2e-4], "repeats": 9})
+    '150 to 320 µs'
+    """
+    if agrees(cost):
+        return duration(cost["time_s"])
+    (low, unit), (high, other) = (duration(t).split() for t in cost["time_quartiles_s"])
+    if (low, unit) == (high, other):
+        return f"{low} {unit}"
+    return f"{low} to {high} {unit}" if unit == other else f"{low} {unit} to {high} {other}"
 
 
 def headline(answers: Sequence[Answer]) -> str:
