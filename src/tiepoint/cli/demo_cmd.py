@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import typer
@@ -36,3 +37,4 @@ def demo(
         return
     print_tables(runs, [])
     print(f"\nstore: {store}\nreport: {report.resolve()}")
+    print(f"look around: tiepoint serve --store {shlex.quote(str(store))}")

@@ -16,10 +16,10 @@ from ..run.result import Run
 from ..tasks.matched import MatchedPair
 from . import asked
 from .library import Library
-from .orders import order_of, row
+from .orders import order_of, row, scene_names
 from .pages import page
 from .pictures import RIGHT, SHOWN, case_of, parts
-from .scene import TITLES, order_asked, others, scene_names
+from .scene import TITLES, order_asked, others
 
 MATCHES = 400
 """Matches that are drawn, evenly from the best to the worst."""

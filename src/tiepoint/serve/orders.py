@@ -14,7 +14,8 @@ import numpy as np
 
 from ..model.errors import StoreError, TiepointError
 from ..model.hashing import hash_json
-from ..report.atlas.orders import BY, By, CaseRow, cases_of, ordered
+from ..report.atlas.orders import BY, By, CaseRow, cases_of, ordered, scenes_of
+from ..report.runs.sections import Section
 from ..run.result import Run
 from ..store.atomic import atomic_file
 from ..tasks.cases import Cases, Floats, Keys
@@ -56,6 +57,16 @@ def order_of(library: Library, runs: Sequence[Run], scene: str, by: By) -> Order
     facts = [[r.id, hash_json(dict(r.manifest.units.items()))] for r in runs]
     name = hash_json(["order", code(), scene, facts])
     return library.orders.get((name, by), lambda: _made(library, runs, scene, by, name))
+
+
+def scene_names(library: Library, section: Section, run: Run) -> list[str]:
+    """Scenes of a run by name; a run without scene values has its units."""
+
+    def make() -> list[str]:
+        found = {s.scene for s in scenes_of(run, section.protocol)}
+        return sorted(found or {str(u) for u in run.unit_records})
+
+    return library.made("scenes", (run.id, section.protocol), make)
 
 
 def _made(library: Library, runs: Sequence[Run], scene: str, by: By, name: str) -> Order | None:

@@ -20,6 +20,7 @@ from ..store.runs import load_run
 from ..tasks import stored_task
 from . import asked
 from .library import Library
+from .orders import scene_names
 from .pages import page
 
 FILES = {
@@ -66,6 +67,7 @@ def card(library: Library, request: Request) -> Response:
         left=len(scores) - len(rows),
         manifest=json.dumps(manifest, indent=1, sort_keys=True, default=str),
         section=section,
+        scenes=[] if section is None else scene_names(library, section, run),
         files=list(FILES),
         made=run.created_at[:16].replace("T", " "),
     )

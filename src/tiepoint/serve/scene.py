@@ -9,13 +9,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..report.atlas.orders import BY, By, scenes_of
+from ..report.atlas.orders import BY, By
 from ..report.runs.sections import Section, is_canary
 from ..run.result import Run
 from ..tasks.cases import WRONG_BELOW
 from . import asked
 from .library import Library
-from .orders import order_of, page_of
+from .orders import order_of, page_of, scene_names
 from .pages import page
 from .run_card import again
 
@@ -68,16 +68,6 @@ def order_asked(request: Request, runs: int) -> By:
     """The order that a URL asks for: by default disagreement of several methods, failure of one."""
     names: dict[str, By] = {str(k): k for k in BY}
     return names[asked.one_of(request, "by", list(names), "disagreement" if runs > 1 else "wrong")]
-
-
-def scene_names(library: Library, section: Section, run: Run) -> list[str]:
-    """Scenes of a run by name; a run without scene values has its units."""
-
-    def make() -> list[str]:
-        found = {s.scene for s in scenes_of(run, section.protocol)}
-        return sorted(found or {str(u) for u in run.unit_records})
-
-    return library.made("scenes", (run.id, section.protocol), make)
 
 
 def others(section: Section, runs: list[Run]) -> list[dict[str, Any]]:

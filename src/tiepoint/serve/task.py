@@ -20,7 +20,7 @@ from ..report.figures.intervals import intervals_figure
 from ..report.figures.pareto import COSTS, pareto_figure
 from ..report.runs.sections import Section, is_canary, sections
 from ..report.tables.conventions import by_protocol, by_step
-from ..report.tables.leaderboard import heading, leaderboard
+from ..report.tables.leaderboard import leaderboard
 from ..run.result import Run
 from . import asked
 from .comparisons import found, section_key
@@ -86,7 +86,6 @@ def task(library: Library, request: Request) -> Response:
         steps=steps,
         curves=curves,
         figures=figures,
-        heading=lambda c: heading(section.definition, *c),
         methods=[(r.id, section.names[r.id]) for r in section.runs if not is_canary(r)],
         query={k: v for k, v in view.asked.items() if v},
     )

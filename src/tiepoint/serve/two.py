@@ -25,8 +25,8 @@ from ..tasks.titles import kind_title
 from . import asked
 from .comparisons import found
 from .library import Library
+from .orders import scene_names
 from .pages import page
-from .scene import scene_names
 
 SIDE, MARGIN = 460, 46
 
