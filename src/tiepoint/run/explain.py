@@ -91,7 +91,7 @@ def reopened(run: StoredRun, root: Path) -> Reopened:
         )
     data, protocols = Path(known.dataset.path), known.protocols
     request = Request(
-        known.method.spec, known.task, data, protocols, known.options, _asked_for(known.method.config)
+        known.method.spec, known.task, data, protocols, known.options, asked_for(known.method.config)
     )
     prepared = prepare(request, root)
     if prepared.opened.data_hash != known.dataset.hash:
@@ -104,10 +104,10 @@ def reopened(run: StoredRun, root: Path) -> Reopened:
     return Reopened(run, Context(prepared.task, prepared.opened, method, *caches))
 
 
-def _asked_for(config: Mapping[str, Any]) -> dict[str, Any]:
+def asked_for(config: Mapping[str, Any]) -> dict[str, Any]:
     """What a method was asked for besides its spec, as the config of its innermost part says.
 
-    >>> _asked_for({"base": {"method": "patches/sift", "on_bad": "miss"}, "transform": "rootsift"})
+    >>> asked_for({"base": {"method": "patches/sift", "on_bad": "miss"}, "transform": "rootsift"})
     {'on_bad': 'miss'}
     """
     while "base" in config:

@@ -113,7 +113,7 @@ class Library:
         self._under_way: dict[Hashable, tuple[Future[Any], float]] = {}
         self.cache = cache
         self.tables, self.places = Memo(256), Memo(64)
-        self.orders, self.cases, self.details = Memo(12), Memo(4), Memo(6)
+        self.orders, self.cases, self.details = Memo(12), Memo(4), Memo(3)
         self._lock, self.turn, self._asked = threading.RLock(), threading.Lock(), 0.0
         self._shelf: Shelf | None = None
 
@@ -179,21 +179,24 @@ class Library:
                 self._under_way.pop(key, None)
 
     def place(self, run: Run) -> Path | None:
-        """Where the dataset of a run is today: where it was, or in one of `data` with the same content."""
+        """Where in `data` the dataset of a run is, by its content; None where it is not, or was not moved."""
+        if not self.data:
+            return None
         facts = run.manifest.dataset
         key = (run.task, facts.path, facts.hash, repr(run.manifest.options))
         return self.places.get(key, lambda: self._place(run))
 
     def _place(self, run: Run) -> Path | None:
         facts = run.manifest.dataset
-        tried = [Path(facts.path)] if facts.path else []
+        old = Path(facts.path) if facts.path else None
+        tried = [] if old is None else [old]
         for folder in self.data:
             tried += [folder, folder / Path(facts.path).name, folder / facts.name]
         for path in dict.fromkeys(tried):
             try:
                 there = path.exists() and stored_task(run.task).open(path, run.manifest.options)
                 if there and there.data_hash == facts.hash:
-                    return path
+                    return None if path == old else path
             except (TiepointError, OSError):
                 continue
         return None

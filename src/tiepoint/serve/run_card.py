@@ -15,6 +15,7 @@ from starlette.responses import Response
 from ..report.export import frame, text
 from ..report.runs.card import card_rows
 from ..report.tables.leaderboard import value_text
+from ..run.explain import asked_for
 from ..run.result import Run
 from ..store.runs import load_run
 from ..tasks import stored_task
@@ -86,6 +87,11 @@ def again(run: Run, store: str = "") -> str:
     for key, value in m.options.items():
         plain = value if isinstance(value, str) else json.dumps(value)
         words += ["-o", f"{key}={plain}"]
+    asked_besides = asked_for(m.method.config)
+    if asked_besides.get("on_bad", "error") != "error":
+        words += ["--on-bad", str(asked_besides["on_bad"])]
+    if asked_besides.get("device", "cpu") != "cpu":
+        words += ["--device", str(asked_besides["device"])]
     if m.method.name_given:
         words += ["--name", m.method.name]
     if store:
