@@ -31,7 +31,7 @@ def family_reach(
     The quantile of the largest |t| of the family around the true differences: normal draws that depend on
     each other as the pairs do in these scenes, each over a standard error of its own. For one pair it is
     Student's t. The quantile of the test, where nothing differs, would be too small: where differences are
-    much larger than their spread all pairs flip together, and of 95 % as few as 81 remain.
+    much larger than their spread all pairs flip together, and of 95 % as few as 78 remain.
 
     Args:
         influence: of scenes on the scores, (scenes, methods).
