@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import threading
@@ -29,6 +30,8 @@ from .pictures import tidy
 from .security import COOKIE, Door, Guard, form_token
 
 PORT = 8765
+WRONG_S = 0.3
+"""Seconds that a wrong token costs whoever tries it."""
 PREPARING_S = 3600.0
 """Longest time that the next comparison waits for the one before it, when the server starts."""
 View = Callable[[Library, Request], Any]
@@ -90,6 +93,7 @@ async def _login(door: Door, request: Request) -> Response:
         return page(request, "login.html", wrong=False)
     given = await form_token(request)
     if given is None or not door.knows(given):
+        await asyncio.sleep(WRONG_S)
         return page(request, "login.html", 403, wrong=True)
     answer = RedirectResponse("/", 303)
     answer.set_cookie(COOKIE, door.ticket, httponly=True, samesite="strict", path="/")
