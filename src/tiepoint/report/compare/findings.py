@@ -12,6 +12,7 @@ from ...model.errors import InputError
 from ..runs.names import some
 from ..runs.sections import CANARIES, Section, is_canary
 from .result import Comparison, MethodRow, PairRow
+from .rows import PairRows
 from .runs import compare_runs
 from .words import joint, number, p_value, these_scenes, turning
 
@@ -97,31 +98,28 @@ def find(c: Comparison, canaries: Sequence[str] | None = None) -> Finding | None
     unit = " points" if c.percent else ""
     gap = number(c, abs(first.value - second.value))
     found = Finding(first.method, value, second.method, f"{gap}{unit}")
-    pairs = _pairs(c, first.method) if first.tested else {}
-    pair = pairs.get(second.method)
-    if pair is None:
+    apart = _apart(c, first.method) if first.tested else {}
+    if second.method not in apart or not isinstance(c.pairs, PairRows):
         why = f"{first.method if not first.tested else second.method} has no scene values"
         said = f"{first.method} leads {second.method} by {gap}{unit}; {why}, so nothing is tested."
         return replace(found, why=why, sentence=said)
+    pair = c.pairs.one(first.method, second.method)
     gap = f"{number(c, abs(pair.difference))}{unit}"
-    tied = tuple(name for name, p in pairs.items() if not p.separated)
+    tied = tuple(name for name, separated in apart.items() if not separated)
     kinds = turning(c, first.method, second.method)
     found = replace(found, lead=gap, sure=pair.separated, why=_why(c, pair), tied=tied, kinds=kinds)
-    return replace(found, sentence=_sentence(c, found, pair, pairs))
+    return replace(found, sentence=_sentence(c, found, pair, len(apart) - len(tied)))
 
 
 def _is_canary(row: MethodRow) -> bool:
     return not row.tested and re.split("[?@]", row.base_name or row.method)[0] in CANARIES
 
 
-def _pairs(c: Comparison, first: str) -> dict[str, PairRow]:
-    """The difference to every other tested method, by its name, best first."""
-    found = {}
-    for p in c.pairs:
-        if p.first == first:
-            found[p.second] = p
-        elif p.second == first:
-            found[p.first] = p.flipped()
+def _apart(c: Comparison, first: str) -> dict[str, bool]:
+    """Whether each other tested method is separated from one, by its name, best first."""
+    if not isinstance(c.pairs, PairRows):
+        return {}
+    found = c.pairs.apart(first)
     return {r.method: found[r.method] for r in c.rows if r.method in found}
 
 
@@ -140,8 +138,7 @@ def _why(c: Comparison, pair: PairRow) -> str:
     return f"p = {p_value(pair.p_adjusted)}{won}"
 
 
-def _sentence(c: Comparison, found: Finding, pair: PairRow, pairs: dict[str, PairRow]) -> str:
-    below = len(pairs) - len(found.tied)
+def _sentence(c: Comparison, found: Finding, pair: PairRow, below: int) -> str:
     interval = ""
     if pair.low is not None and pair.high is not None:
         low, high = (pair.low, pair.high) if pair.difference >= 0 else (-pair.high, -pair.low)

@@ -63,6 +63,20 @@ class PairRows(Sequence[PairRow]):
             return tuple(self[i] for i in range(*k.indices(len(self))))
         return pair_row(self.names, self.paired, range(len(self))[k], sign=self.sign)
 
+    def apart(self, method: str) -> dict[str, bool]:
+        """By the name of every other method: whether it is separated; no interval is made for that."""
+        place = self.names.index(method)
+        found = self.paired.separated
+        mine = np.flatnonzero((self.paired.pairs == place).any(axis=1))
+        return {self.names[int(self.paired.pairs[k].sum()) - place]: bool(found[k]) for k in mine}
+
+    def one(self, first: str, second: str) -> PairRow:
+        """The pair first - second, with its intervals alone."""
+        pair = {self.names.index(first), self.names.index(second)}
+        k = next(i for i, both in enumerate(self.paired.pairs.tolist()) if set(both) == pair)
+        (row,) = PairRows(self.names, self.paired.take(np.array([k])), self.sign)
+        return row if row.first == first else row.flipped()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
