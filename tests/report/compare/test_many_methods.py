@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tiepoint.model.errors import InputError
-from tiepoint.model.scores import SceneValues
+from tiepoint.model.scores import PooledBins, SceneValues
 from tiepoint.report.compare import methods as comparing
 from tiepoint.report.compare.methods import compare
 
@@ -76,3 +76,21 @@ def test_many_equal_methods_are_one() -> None:
     assert found.n_methods == 1
     assert sum(r.identical_to == "m000" for r in found.rows) == 399
     assert not found.wide
+
+
+def test_many_pooled_scores_have_ranks_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    monkeypatch.setattr(comparing, "MANY", 3)
+
+    def bins(scale: float) -> PooledBins:
+        pos = rng.poisson(40 * np.exp(-np.arange(12) / scale), (10, 12)).astype(float)
+        rows = np.array([[s, (s + 1) % 10, b, 5] for s in range(10) for b in range(2, 12)])
+        return PooledBins(tuple("abcdefghij"), ("v",) * 10, pos, rows, "ap")
+
+    found = compare({f"m{i}": bins(scale) for i, scale in enumerate((1.0, 1.1, 4.0, 9.0, 9.5))})
+    assert found.wide
+    assert found.pooled
+    assert found.rows[0].rank_worst is not None
+    assert found.rows[0].rank_worst < 5
+    assert found.rows[-1].rank_worst == 5
+    assert "sign-flip test of what scenes contribute to the pooled score (all 512 patterns)" in str(found)
