@@ -4,15 +4,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-import threading
-import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -21,19 +15,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from ..model.errors import InputError, TiepointError
-from ..store.store import Store
-from . import case, home, pictures, run_card, saved, scene, task, two
-from .comparisons import found
+from . import case, events, home, pictures, run_card, saved, scene, task, two
+from .guard import Guard, form_token
 from .library import Library
 from .pages import page, static
-from .pictures import tidy
-from .security import COOKIE, Door, Guard, form_token
+from .security import COOKIE, Door
 
-PORT = 8765
 WRONG_S = 0.3
 """Seconds that a wrong token costs whoever tries it."""
-PREPARING_S = 3600.0
-"""Longest time that the next comparison waits for the one before it, when the server starts."""
 View = Callable[[Library, Request], Any]
 
 
@@ -50,7 +39,7 @@ def application(library: Library, door: Door | None = None) -> Starlette:
         return lambda request: view(library, request)
 
     async def events_(request: Request) -> Response:
-        return home.stream(library, request)
+        return events.stream(library, request)
 
     async def login(request: Request) -> Response:
         return await _login(door, request)
@@ -98,70 +87,3 @@ async def _login(door: Door, request: Request) -> Response:
     answer = RedirectResponse("/", 303)
     answer.set_cookie(COOKIE, door.ticket, httponly=True, samesite="strict", path="/")
     return answer
-
-
-def cache_folder() -> Path:
-    """Where sort orders and pictures are kept: ``$TIEPOINT_CACHE``, or the user's cache folder."""
-    given = os.environ.get("TIEPOINT_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tiepoint"
-
-
-def serve(
-    store: Store,
-    *,
-    host: str = "127.0.0.1",
-    port: int = PORT,
-    token: str | None = None,
-    data: Sequence[Path] = (),
-    said: Callable[[str], None] = print,
-) -> None:
-    """Serve the pages of a store until the process is interrupted.
-
-    Raises:
-        InputError: Others reach the host and there is no token, a folder of `data` is not there, or the port
-            is taken.
-    """
-    door = Door(host, token)
-    for folder in data:
-        if not folder.exists():
-            raise InputError(f"there is no {folder}; `data` names folders to look for datasets in")
-    library = Library(store, data=data, cache=cache_folder())
-    tidy(cache_folder())
-    library.shelf()
-    listening = _listen(host, port)
-    threading.Thread(target=_prepare, args=(library,), daemon=True).start()
-    shown = f"[{host}]" if ":" in host else host
-    said(f"the store {store.where} is at http://{shown}:{listening.getsockname()[1]}/ (Ctrl-C ends)")
-    config = uvicorn.Config(
-        application(library, door), log_level="warning", access_log=False, server_header=False,
-        timeout_graceful_shutdown=2, proxy_headers=False, lifespan="off",
-    )  # fmt: skip
-    with listening:
-        uvicorn.Server(config).run(sockets=[listening])
-
-
-def _prepare(library: Library) -> None:
-    """Make what the first visitors will look at, while they are on their way."""
-    import matplotlib.figure  # noqa: F401  slow to import
-
-    from ..report.atlas.detail import warm_up
-
-    warm_up()
-    for section in library.shelf().sections:
-        found(library, section, time.monotonic() + PREPARING_S)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(kind, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind((host, port))
-    except (OSError, OverflowError) as e:
-        made.close()
-        why = getattr(e, "strerror", None) or e
-        raise InputError(f"cannot listen on {host}, port {port}: {why}; choose another `port`") from e
-    made.listen(128)
-    return made

@@ -1,31 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The first page: what is in the store, what was found, what is running (as events); and all runs."""
+"""The first page: what is in the store, what was found, what is running, the newest runs; and all runs."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from ..report.runs.names import distinct_names
 from ..report.runs.sections import Section
 from ..run.result import Run
-from ..store.live import running
 from ..tasks.titles import FAMILIES
 from . import asked
 from .comparisons import first_rows, found
+from .events import state
 from .library import Library, Shelf
 from .pages import page
 
 NEWEST = 8
-EVERY_S = 1.0
-LONGEST_S = 3600.0
-"""After an hour the browser asks again by itself."""
 A_PAGE = 50
 
 
@@ -110,34 +105,3 @@ def task_link(section: Section) -> str:
     return asked.url(
         "task", section.task, dataset=section.dataset, protocol=section.protocol if section.more else ""
     )
-
-
-def state(library: Library) -> dict[str, Any]:
-    """The processes at work as plain values, and the number of finished runs."""
-    work = [
-        {
-            "pid": w.pid,
-            "what": w.what,
-            "stages": [{"name": n, "done": d, "total": t} for n, d, t in w.stages],
-        }
-        for w in running(library.store.root)
-    ]
-    return {"working": work, "runs": len(library.shelf().runs)}
-
-
-def stream(library: Library, request: Request) -> Response:
-    """The stream of events; with ``?once=1`` only the state of now."""
-    once = request.query_params.get("once") == "1"
-
-    async def pieces() -> AsyncIterator[str]:
-        said, passed = "", 0.0
-        while passed < LONGEST_S:
-            now = json.dumps(await asyncio.to_thread(state, library))
-            yield f"data: {now}\n\n" if now != said else ": still here\n\n"
-            if once or await request.is_disconnected():
-                return
-            said = now
-            await asyncio.sleep(EVERY_S)
-            passed += EVERY_S
-
-    return StreamingResponse(pieces(), media_type="text/event-stream", headers={"cache-control": "no-store"})

@@ -24,10 +24,8 @@ from .library import Library, code
 from .pages import tagged
 
 Image = NDArray[np.uint8]
-SHOWN = 5
-"""Candidates of a query that are shown of each method."""
-RIGHT = 8
-"""Right answers of a query that are shown."""
+SHOWN, RIGHT = 5, 8
+"""Candidates of each method, and right answers, that are shown of a query."""
 MOST_BYTES = 512 << 20
 """Kept pictures; older ones give way when the server starts."""
 
@@ -76,7 +74,7 @@ def picture_answer(library: Library, request: Request) -> Response:
     facts = [[r.id, r.manifest.dataset.hash] for r in runs]
     name = hash_json(["picture", code(), facts, scene, key, part])
     path = None if library.cache is None else library.cache / "pictures" / name[:2] / name
-    body = _kept(path)
+    body = path.read_bytes() if path is not None and path.is_file() else None
     if body is None:
         case = case_of(library, runs, scene, key)
         make = None if case is None else parts(case).get(part)
@@ -88,12 +86,6 @@ def picture_answer(library: Library, request: Request) -> Response:
             with contextlib.suppress(TiepointError, OSError), atomic_file(path) as temporary:
                 temporary.write_bytes(body)
     return tagged(request, body, "image/png" if body.startswith(b"\x89PNG") else "image/jpeg")
-
-
-def _kept(path: Path | None) -> bytes | None:
-    with contextlib.suppress(OSError):
-        return None if path is None else path.read_bytes()
-    return None
 
 
 def encoded(image: Image) -> bytes:

@@ -85,13 +85,10 @@ def again(run: Run, store: str = "") -> str:
     words = ["tiepoint", "run", m.method.spec, "--task", m.task, "--data", m.dataset.path]
     words += ["--protocol", ",".join(m.protocols)] if m.protocols else []
     for key, value in m.options.items():
-        plain = value if isinstance(value, str) else json.dumps(value)
-        words += ["-o", f"{key}={plain}"]
+        words += ["-o", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
     asked_besides = asked_for(m.method.config)
-    if asked_besides.get("on_bad", "error") != "error":
-        words += ["--on-bad", str(asked_besides["on_bad"])]
-    if asked_besides.get("device", "cpu") != "cpu":
-        words += ["--device", str(asked_besides["device"])]
+    for flag, name, usual in (("--on-bad", "on_bad", "error"), ("--device", "device", "cpu")):
+        words += [] if asked_besides.get(name, usual) == usual else [flag, str(asked_besides[name])]
     if m.method.name_given:
         words += ["--name", m.method.name]
     if store:

@@ -14,7 +14,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from . import asked
 from .pages import STATIC, static_text
 
 MOST_BYTES = 64 << 20
@@ -111,8 +110,3 @@ async def inside(request: Request, view: str) -> tuple[int, dict[str, str], byte
 
     await request.app(scope, receive, send)
     return found["status"], found["headers"], bytes(found["body"])
-
-
-def save_link(here: str) -> str:
-    """The URL that saves a view."""
-    return asked.url("save", view=here)
