@@ -62,7 +62,7 @@ def exact_product(
 def grid(largest_sum: Any) -> Any:
     """The power of two by which values are multiplied before rounding, if no sum exceeds `largest_sum`.
 
-    >>> grid(3.0) == 2.0**50
+    >>> bool(grid(3.0) == 2.0**50)
     True
     """
     return 2.0 ** np.clip(52 - np.ceil(np.log2(np.maximum(largest_sum, 1e-300))), -1000, 1000)
