@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from ..model.errors import InputError, TiepointError
-from . import case, events, home, pictures, run_card, saved, scene, task, two
+from . import case, events, home, pictures, run_card, run_list, saved, scene, task, two
 from .guard import Guard, form_token
 from .library import Library
 from .pages import page, static
@@ -46,7 +46,7 @@ def application(library: Library, door: Door | None = None) -> Starlette:
 
     routes = [
         Route("/", bound(home.home)),
-        Route("/runs", bound(home.runs)),
+        Route("/runs", bound(run_list.runs)),
         Route("/task/{name:path}", bound(task.task)),
         Route("/figure/{kind}/{name:path}", bound(task.figure)),
         Route("/two/{first}/{second}", bound(two.two)),

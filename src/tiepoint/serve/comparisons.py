@@ -16,13 +16,10 @@ from ..model.hashing import hash_json
 from ..report.compare.result import Comparison, MethodRow, PairRow
 from ..report.compare.runs import compare_runs
 from ..report.compare.words import finding
-from ..report.runs.sections import Section, is_canary
-from ..report.tables.leaderboard import value_text
+from ..report.runs.sections import Section
 from ..store.atomic import atomic_file
-from .library import Library, code
-
-FIRST = 3
-"""Methods of a task on the first page."""
+from .library import Library
+from .memo import code
 
 
 @dataclass(frozen=True)
@@ -108,19 +105,3 @@ def _tuples(plain: Any) -> Any:
     if isinstance(plain, list):
         return tuple(_tuples(x) for x in plain)
     return {k: _tuples(v) for k, v in plain.items()} if isinstance(plain, dict) else plain
-
-
-def first_rows(section: Section) -> list[dict[str, Any]]:
-    """The first methods of a section with their score, and how much of 100 % it is."""
-    rows = [(r, s) for r in section.runs if not is_canary(r) and (s := section.score(r)) is not None]
-    rows = [(r, s) for r, s in rows if s["value"] is not None][:FIRST]
-    unit = section.info.scale[1]
-    return [
-        {
-            "name": section.names[r.id],
-            "id": r.id,
-            "value": f"{value_text(section.info, s['value'])} {unit}".strip(),
-            "bar": round(100 * min(1.0, max(0.0, float(s["value"])))) if unit == "%" else None,
-        }
-        for r, s in rows
-    ]

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The first page: what is in the store, what was found, what is running, the newest runs; and all runs."""
+"""The first page: what is in the store, what was found, what is running, the newest runs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..report.runs.names import distinct_names
-from ..report.runs.sections import Section
-from ..run.result import Run
+from ..report.runs.sections import Section, is_canary
+from ..report.tables.leaderboard import value_text
 from ..tasks.titles import FAMILIES
 from . import asked
-from .comparisons import first_rows, found
+from .comparisons import found
 from .events import state
-from .library import Library, Shelf
+from .library import Library
 from .pages import page
+from .run_list import run_rows
 
 NEWEST = 8
-A_PAGE = 50
+FIRST = 3
+"""Methods of a task on the first page."""
 
 
 def home(library: Library, request: Request) -> Response:
@@ -42,46 +42,11 @@ def home(library: Library, request: Request) -> Response:
         families=titled,
         methods=len({r.method for r in shelf.runs}),
         tasks=len({r.task for r in shelf.runs}),
-        newest=_rows(shelf, newest),
+        newest=run_rows(shelf, newest),
         now=state(library),
         pending=any(c["pending"] for cards in families.values() for c in cards),
         notices=library.store.notices,
     )
-
-
-def runs(library: Library, request: Request) -> Response:
-    """All finished runs, newest first, a page at a time; ``?method=`` keeps names that have the text."""
-    shelf = library.shelf()
-    wanted = asked.text(request, "method").casefold()
-    kept = [r for r in reversed(shelf.runs) if wanted in r.method.casefold()]
-    pages = max(1, -(-len(kept) // A_PAGE))
-    number = asked.whole(request, "page", 1, low=1, high=pages)
-    shown = kept[(number - 1) * A_PAGE : number * A_PAGE]
-    return page(
-        request,
-        "runs.html",
-        title="all runs",
-        rows=_rows(shelf, shown),
-        total=len(kept),
-        wanted=wanted,
-        number=number,
-        pages=pages,
-    )
-
-
-def _rows(shelf: Shelf, runs: Sequence[Run]) -> list[dict[str, Any]]:
-    names = dict(zip((r.id for r in shelf.runs), distinct_names(shelf.runs), strict=True)) if runs else {}
-    return [
-        {
-            "id": r.id,
-            "name": names[r.id],
-            "task": r.task,
-            "made": r.created_at[:16].replace("T", " "),
-            "dataset": r.stored.dataset,
-            "warnings": len(r.manifest.warnings),
-        }
-        for r in runs
-    ]
 
 
 def _card(library: Library, section: Section, until: float) -> dict[str, Any]:
@@ -95,7 +60,7 @@ def _card(library: Library, section: Section, until: float) -> dict[str, Any]:
         "link": task_link(section),
         "question": section.definition.info.sentence,
         "finding": told.sentence,
-        "rows": first_rows(section),
+        "rows": _first_rows(section),
         "runs": len(section.runs),
     }
 
@@ -105,3 +70,19 @@ def task_link(section: Section) -> str:
     return asked.url(
         "task", section.task, dataset=section.dataset, protocol=section.protocol if section.more else ""
     )
+
+
+def _first_rows(section: Section) -> list[dict[str, Any]]:
+    """The first methods of a section with their score, and how much of 100 % it is."""
+    rows = [(r, s) for r in section.runs if not is_canary(r) and (s := section.score(r)) is not None]
+    rows = [(r, s) for r, s in rows if s["value"] is not None][:FIRST]
+    unit = section.info.scale[1]
+    return [
+        {
+            "name": section.names[r.id],
+            "id": r.id,
+            "value": f"{value_text(section.info, s['value'])} {unit}".strip(),
+            "bar": round(100 * min(1.0, max(0.0, float(s["value"])))) if unit == "%" else None,
+        }
+        for r, s in rows
+    ]

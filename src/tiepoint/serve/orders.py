@@ -19,7 +19,8 @@ from ..report.runs.sections import Section
 from ..run.result import Run
 from ..store.atomic import atomic_file
 from ..tasks.cases import Cases, Floats, Keys
-from .library import Library, code
+from .library import Library
+from .memo import code
 
 LABELS = 1000
 """Cases whose words are kept with the order; those of the others are made from the records."""

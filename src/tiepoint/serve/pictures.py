@@ -20,7 +20,8 @@ from ..report.atlas.detail import CaseDetail, detail, picture
 from ..run.result import Run
 from ..store.atomic import atomic_file
 from . import asked
-from .library import Library, code
+from .library import Library
+from .memo import code
 from .pages import tagged
 
 Image = NDArray[np.uint8]
