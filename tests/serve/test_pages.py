@@ -16,6 +16,8 @@ from report_world import HOSTILE
 pytest.importorskip("starlette", reason="the extra [serve] is not installed")
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.compare.table import cells
+from tiepoint.report.compare.words import finding
+from tiepoint.serve.comparisons import found
 from tiepoint.serve.library import Library
 from tiepoint.serve.run_card import again
 
@@ -47,6 +49,18 @@ def test_a_task_prints_the_numbers_of_compare(client: Any, library: Library) -> 
         for cell in cells(made, row)[1:]:
             assert f">{cell}</td>" in text
     assert "under each protocol" in text
+
+
+def test_findings_are_those_of_the_report_also_when_they_were_kept(library: Library) -> None:
+    section = library.shelf().sections[0]
+    made = compare_runs(section.runs, metric=section.metric, group=section.group, protocol=section.protocol)
+    fresh = Library(library.store, cache=library.cache, wait_s=600)
+    for told in (found(library, section), found(fresh, section)):
+        assert told.sentence == finding(made)
+        assert told.comparison is not None
+        first, second = [r.method for r in told.comparison.rows if r.tested][:2]
+        assert told.comparison.answer(first, second) == made.answer(first, second)
+        assert [cells(made, r) for r in told.comparison.rows] == [cells(made, r) for r in made.rows]
 
 
 def test_filters_of_a_task_are_in_its_url(client: Any, library: Library) -> None:

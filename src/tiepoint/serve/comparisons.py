@@ -69,8 +69,8 @@ def _made(library: Library, section: Section) -> Found:
     score = [section.task, section.protocol, section.metric, section.group]
     name = hash_json(["comparison", code(), score, facts])
     path = None if library.cache is None else library.cache / "comparisons" / name[:2] / f"{name}.json"
-    comparison = None if path is None else _read(path)
-    if comparison is None:
+    kept = None if path is None else _read(path)
+    if kept is None:
         words: dict[str, Any] = {
             "metric": section.metric,
             "group": section.group,
@@ -81,22 +81,26 @@ def _made(library: Library, section: Section) -> Found:
                 comparison = compare_runs(section.runs, **words)
         except InputError as e:
             return Found(None, e.brief, finding(section))
-        comparison = replace(comparison, pairs=tuple(comparison.pairs))
+        # The sentence is made before the pairs are plain rows: it asks them for one interval only.
+        sentence = finding(comparison)
+        kept = Found(replace(comparison, pairs=tuple(comparison.pairs)), "", sentence)
         if path is not None:
             with contextlib.suppress(TiepointError, OSError), atomic_file(path) as temporary:
-                temporary.write_text(json.dumps(asdict(comparison)))
-    return Found(comparison, "", finding(comparison))
+                temporary.write_text(json.dumps(asdict(kept)))
+    return kept
 
 
-def _read(path: Path) -> Comparison | None:
-    """A kept comparison; None where there is none, or it is damaged or of another form."""
+def _read(path: Path) -> Found | None:
+    """What was kept of a comparison; None where there is nothing, or it is damaged or of another form."""
     try:
-        plain = _tuples(json.loads(path.read_text()))
+        whole = _tuples(json.loads(path.read_text()))
+        plain = whole["comparison"]
         rows = [
             r | {"versus": None if r["versus"] is None else PairRow(**r["versus"])} for r in plain["rows"]
         ]
         pairs = tuple(PairRow(**p) for p in plain["pairs"])
-        return Comparison(**plain | {"rows": tuple(MethodRow(**r) for r in rows), "pairs": pairs})
+        made = Comparison(**plain | {"rows": tuple(MethodRow(**r) for r in rows), "pairs": pairs})
+        return Found(made, "", str(whole["sentence"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
