@@ -287,4 +287,4 @@ def test_the_report_draws_precision_over_recall(world: Program) -> None:
     world(*SCORE)
     world("report", "--out", "report.html")
     page = Path("report.html").read_text(encoding="utf-8")
-    assert f"Precision over recall, benchmark={NAME}" in page
+    assert f"Precision over recall, benchmark {NAME}" in page

@@ -9,6 +9,7 @@ import pytest
 
 from tiepoint.model import errors
 from tiepoint.model.errors import (
+    ClusterError,
     FormatError,
     InputError,
     ProblemsError,
@@ -17,6 +18,7 @@ from tiepoint.model.errors import (
     Together,
     UnitError,
     UnknownNameError,
+    UserCodeError,
     joined,
 )
 
@@ -28,6 +30,8 @@ EVERY = [
     UnknownNameError("method", "sfit", ["sift"]),
     ProblemsError("dataset x", ["a", "b"]),
     StoreError("cannot write"),
+    ClusterError("the workers are lost"),
+    UserCodeError("mine failed on a/ref", "ValueError: no", '  File "my.py", line 3, in describe'),
 ]
 
 

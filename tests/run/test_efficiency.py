@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -109,3 +110,17 @@ def test_a_method_as_fast_as_the_one_before_is_measured_in_turns_with_it(
     assert turn["key"] == first["key"]
     assert turn["own_s"][0] > turn["other_s"][1]
     assert told_apart(first, second)
+
+
+def test_an_earlier_method_that_fails_by_now_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise FileNotFoundError("w.npy")
+
+    gone = efficiency._Timed("a", "patches x 3", fails, 1, (1.0, 1.0, 1.0))
+    earlier = deque([gone], maxlen=3)
+    monkeypatch.setattr(efficiency, "_EARLIER", earlier)
+    seconds = [1.0, 1.0, 1.0]
+    mine = efficiency._Timed("b", "patches x 3", lambda: None, 1, tuple(seconds))
+    assert efficiency._beside(mine, seconds) == []
+    assert not earlier
+    assert seconds == [1.0, 1.0, 1.0]

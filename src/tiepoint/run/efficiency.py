@@ -202,6 +202,11 @@ def _beside(mine: _Timed, seconds: list[float]) -> list[dict[str, Any]]:
     for other in [e for e in _EARLIER if e.on == mine.on and e.key != mine.key]:
         if not meet(other.seconds, mine.seconds):
             continue
+        try:
+            other.call()
+        except Exception:  # what it needs is gone, a file say: it is no measure any more, and its run is done
+            _EARLIER.remove(other)
+            continue
         theirs, own = in_turns(other.call, mine.call, budget_s=TURNS_S)
         if len(own) < LEAST:
             continue
