@@ -64,7 +64,7 @@ def _agree(seconds: list[float]) -> bool:
 def meet(first: Sequence[float], second: Sequence[float]) -> bool:
     """Whether the quartiles of two lists of seconds meet: then nothing says which is faster.
 
-    >>> meet([1.0, 1.1, 1.2], [1.1, 1.3, 1.4]), meet([1.0, 1.1, 1.2], [2.0, 2.1, 2.2])
+    >>> meet([1.0, 1.1, 1.4], [1.1, 1.2, 1.4]), meet([1.0, 1.1, 1.2], [2.0, 2.1, 2.2])
     (True, False)
     """
     one, two = (np.percentile(s, [25, 75]) for s in (first, second))

@@ -26,6 +26,7 @@ class ValueStore:
     says which slices of them make which table, and which table belongs to which score.
 
     >>> import tempfile
+    >>> from tiepoint.model.scores import SceneValues, Score
     >>> values = ValueStore(Path(tempfile.mkdtemp()))
     >>> table = SceneValues(("a", "b"), ("i", "v"), np.array([[0.25, 0.75]]))
     >>> key = values.put([Score("ap", "all", 0.5, 2, scenes=table), Score("n", "all", 2.0, 2)])

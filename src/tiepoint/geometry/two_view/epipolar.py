@@ -20,6 +20,7 @@ def squared_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike) -> Floats:
     In the precision of the points. Trap: the usual threshold 5e-4 is about
     9 px in an image 640 px wide; `mean_distances` under the same number is a test 30 times stricter.
 
+    >>> from tiepoint.geometry.two_view.matrices import essential
     >>> E = essential(np.hstack([np.eye(3), [[1], [0], [0]]]))
     >>> squared_distances([[0.0, 0.0]], [[0.3, 0.1]], E).round(12).tolist()
     [0.02]
@@ -34,6 +35,7 @@ def mean_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike, floor: float = 1e
 
     With the floor the scale of t matters near an epipole.
 
+    >>> from tiepoint.geometry.two_view.matrices import essential
     >>> E = essential(np.hstack([np.eye(3), [[1], [0], [0]]]))
     >>> mean_distances([[0.0, 0.0]], [[0.3, 0.1]], E).round(12).tolist()
     [0.1]
