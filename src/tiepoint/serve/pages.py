@@ -20,6 +20,7 @@ from .asked import url
 STATIC: Mapping[str, tuple[str, str, str]] = {
     "report.css": ("tiepoint.report", "report.css", "text/css"),
     "serve.css": ("tiepoint.serve", "serve.css", "text/css"),
+    "tables.js": ("tiepoint.report", "tables.js", "text/javascript"),
     "serve.js": ("tiepoint.serve", "serve.js", "text/javascript"),
     "viewer.js": ("tiepoint.serve", "viewer.js", "text/javascript"),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +25,6 @@ def report_file(report_runs: list[Run], tmp_path_factory: pytest.TempPathFactory
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(render(report_runs, title="tiepoint report"), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Any:
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("no chromium on this machine")
-    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-    with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=quiet)
-        yield started
-        started.close()
 
 
 @pytest.fixture(params=[1250, 390], ids=["desktop", "phone"])

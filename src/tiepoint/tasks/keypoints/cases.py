@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ...datasets.pairs.pair import ImagePair
 from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ...metrics import average_precision
 from ...model.records import Records
@@ -97,21 +96,6 @@ def _means(total: Any, count: Any) -> Floats:
     return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
 
 
-def image_pair(opened: OpenKeypoints, scene: str, image: str) -> ImagePair:
-    """The reference of a scene and another of its images, with the homography between them."""
-    s = opened.sequences
-    first = s.images(scene)[0]
-    return ImagePair(
-        f"{scene}/{first}-{image}",
-        scene,
-        image0=s.path(scene, first),
-        image1=s.path(scene, image),
-        size0=s.size(scene, first),
-        size1=s.size(scene, image),
-        truth={"H": s.homography(scene, image)},
-    )
-
-
 def matched_again(opened: OpenKeypoints, scene: str, image: str, features: Features) -> MatchedPair:
     """First neighbours of the locations of the reference that another image shows, with their errors.
 
@@ -121,7 +105,7 @@ def matched_again(opened: OpenKeypoints, scene: str, image: str, features: Featu
     s = opened.sequences
     first = s.images(scene)[0]
     source, target = (opened.features_of(features, scene, k) for k in (first, image))
-    pair, matching = image_pair(opened, scene, image), getattr(opened.options, "matching", None)
+    pair, matching = opened.image_pair(scene, image), getattr(opened.options, "matching", None)
     if matching is not None and is_matcher(matching):
         made = user_matches(matching, source, target, distance=features.distance)
         return matched_pair(pair, source.xy[made.first], target.xy[made.second])

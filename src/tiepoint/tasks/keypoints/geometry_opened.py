@@ -39,20 +39,8 @@ class OpenGeometry(OpenKeypoints):
     def pairs(self) -> Mapping[str, ImagePair]:
         """Pairs of the reference with every other image of its sequence, by name."""
         s = self.sequences
-        found = {}
-        for scene in s.scenes:
-            first, *others = s.images(scene)
-            for k in others:
-                found[f"{scene}/{first}-{k}"] = ImagePair(
-                    f"{scene}/{first}-{k}",
-                    scene,
-                    image0=s.path(scene, first),
-                    image1=s.path(scene, k),
-                    size0=s.size(scene, first),
-                    size1=s.size(scene, k),
-                    truth={"H": s.homography(scene, k)},
-                )
-        return found
+        every = [self.image_pair(scene, k) for scene in s.scenes for k in s.images(scene)[1:]]
+        return {pair.name: pair for pair in every}
 
     def matched_pairs(self) -> tuple[str, ...]:
         """The reference with every other image of its sequence."""

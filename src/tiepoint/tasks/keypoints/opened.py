@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ...datasets.pairs.pair import ImagePair
 from ...datasets.sequences import ImageSequences
 from ...geometry.covisibility import in_view
 from ...model.errors import InputError
@@ -114,6 +115,20 @@ class OpenKeypoints(OpenTask):
         """Every image of every scene."""
         s = self.sequences
         return tuple(Item(f"{scene}/{k}", s.content(scene, k)) for scene in s.scenes for k in s.images(scene))
+
+    def image_pair(self, scene: str, image: str) -> ImagePair:
+        """The reference of a scene and another of its images, with the homography between them."""
+        s = self.sequences
+        first = s.images(scene)[0]
+        return ImagePair(
+            f"{scene}/{first}-{image}",
+            scene,
+            image0=s.path(scene, first),
+            image1=s.path(scene, image),
+            size0=s.size(scene, first),
+            size1=s.size(scene, image),
+            truth={"H": s.homography(scene, image)},
+        )
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
