@@ -182,7 +182,7 @@ def test_the_median_file_is_shorter_than_120_lines() -> None:
 def test_the_package_and_its_folders_stay_small() -> None:
     counts = {short(d): len(list(d.glob("*.py"))) for d in {p.parent for p in FILES}}
     assert not {name: n for name, n in counts.items() if n > 22}
-    assert len(FILES) <= 600
+    assert len(FILES) <= 650
 
 
 def test_a_file_is_not_named_after_its_folder() -> None:

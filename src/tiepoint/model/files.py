@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files as they may be met: before one is opened it is known to be plain and not longer than expected."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from .errors import FormatError
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def plain_file(path: str | Path, *, most: int | None = None) -> int:
+    """The length of a plain file in bytes.
+
+    Links are followed. Pipes, devices and sockets are refused before they are opened: reading one may never
+    end. A file that claims no length (as those of ``/proc``) gives 0.
+
+    Args:
+        path: The file.
+        most: Bytes it may have; None for any number.
+
+    Raises:
+        FormatError: if the file is missing, cannot be looked at, is not plain or is longer than `most`.
+
+    >>> plain_file("/dev/zero")
+    Traceback (most recent call last):
+    tiepoint.model.errors.FormatError: /dev/zero: is a device; a plain file is needed
+    """
+    try:
+        facts = Path(path).stat()
+    except FileNotFoundError as e:
+        raise FormatError(path, "the file does not exist") from e
+    except (OSError, ValueError) as e:  # a name with a zero byte is a ValueError
+        raise FormatError(path, f"cannot be read: {getattr(e, 'strerror', None) or e}") from e
+    for is_kind, words in _KINDS:
+        if is_kind(facts.st_mode):
+            raise FormatError(path, f"is {words}; a plain file is needed")
+    if most is not None and facts.st_size > most:
+        raise FormatError(path, f"has {facts.st_size} bytes, at most {most} are read")
+    return facts.st_size
+
+
+def read_plain(path: str | Path, *, most: int | None = None) -> bytes:
+    """The content of a plain file; what `plain_file` refuses is refused. A file that grows is cut at `most`.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a"
+    >>> _ = path.write_bytes(b"abc")
+    >>> read_plain(path, most=3)
+    b'abc'
+    """
+    plain_file(path, most=most)
+    try:
+        with open(path, "rb") as file:
+            return file.read() if most is None else file.read(most)
+    except OSError as e:
+        raise FormatError(path, f"cannot be read: {e.strerror or e}") from e

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Names that come from outside: what may become part of a path, and how any text is shown."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from .errors import InputError
+
+MOST_BYTES = 200
+"""Bytes a name may have as part of a path: file systems allow 255, and endings are added to it."""
+_UNSEEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def shown(text: str) -> str:
+    r"""The text with everything that is not seen spelled out.
+
+    That is control characters, marks of direction, halves of surrogate pairs and separators of lines. Blanks,
+    letters and symbols of all scripts stay.
+
+    >>> shown("a\x1b[31mb\n\u202ec"), shown("żółć 漢字")
+    ('a\\x1b[31mb\\n\\u202ec', 'żółć 漢字')
+    """
+    if text.isprintable():
+        return text
+    return "".join(_spelled(c) if unicodedata.category(c) in _UNSEEN else c for c in text)
+
+
+def _spelled(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def path_part(name: str, what: str) -> str:
+    r"""The name, if it may be one part of a path on every system; it stays inside the folder it is joined to.
+
+    Args:
+        name: The name.
+        what: What has the name, for the error.
+
+    Raises:
+        InputError: if it is empty, ``.`` or ``..``, has a slash, a backslash, a colon after one letter or a
+            character that is not seen, ends in a dot or blank, or is longer than 200 bytes.
+
+    >>> path_part("v_bird", "the scene")
+    'v_bird'
+    >>> path_part("../../x", "the scene")
+    Traceback (most recent call last):
+    tiepoint.model.errors.InputError: the scene '../../x' cannot be part of a path: it has a slash
+    """
+    reason = None
+    if not name.strip(". "):
+        reason = "it is empty or dots"
+    elif "/" in name or "\\" in name:
+        reason = "it has a slash"
+    elif name[1:2] == ":":
+        reason = "it begins with a drive"
+    elif any(unicodedata.category(c) in _UNSEEN for c in name):
+        reason = "it has characters that are not seen"
+    elif name[-1] in ". ":
+        reason = "it ends in a dot or blank"
+    elif len(name.encode("utf-8")) > MOST_BYTES:
+        reason = f"it has more than {MOST_BYTES} bytes"
+    if reason is None:
+        return name
+    cut = name if len(name) <= 60 else name[:57] + "…"
+    raise InputError(f"{what} '{shown(cut)}' cannot be part of a path: {reason}")
