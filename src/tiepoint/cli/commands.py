@@ -7,7 +7,6 @@ import typer
 
 from . import (
     compare_cmd,
-    data_cmd,
     demo_cmd,
     describe_cmd,
     flow,
@@ -23,6 +22,7 @@ from . import (
     show_cmd,
     store_cmd,
 )
+from .data.app import app as data_app
 
 
 def mount(app: typer.Typer) -> None:
@@ -41,7 +41,7 @@ def mount(app: typer.Typer) -> None:
     app.command("show")(show_cmd.show)
     app.command("import")(import_cmd.import_results)
     app.command("sql")(store_cmd.sql)
-    app.add_typer(data_cmd.app, name="data")
+    app.add_typer(data_app, name="data")
     app.add_typer(keypoints_cmd.app, name="keypoints")
     app.add_typer(flow.app, name="flow")
     app.add_typer(pairs_cmd.app, name="pairs")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hpatches_world import IMAGES, LENGTHS, SPLITS, features_of, make_descriptors, make_world, run_task
 
-from tiepoint.cli.data_cmd import _found
+from tiepoint.cli.data.tasks import _found
 from tiepoint.compat.hpatches_eval import _split
 from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_splits
 from tiepoint.formats.hpatches.patch_strip import write_strip

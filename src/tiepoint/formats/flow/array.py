@@ -15,6 +15,7 @@ from ...model.errors import FormatError, InputError
 from ..image.png_header import MAX_DEFLATE_RATIO
 from ..npy_map import array_in, map_npy
 from ..text_file import reading
+from ..what_it_is import instead
 
 
 def read_flow_array(path: str | Path) -> NDArray[np.float32]:
@@ -56,7 +57,7 @@ def _in_archive(path: Path) -> NDArray[Any]:
             return array_in(path, z.read(info))
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, ValueError, EOFError) as e:
         # What zipfile raises for damaged archives, unknown compression, and encrypted entries.
-        raise FormatError(path, f"not a readable .npz file: {e}") from e
+        raise FormatError(path, instead(path, f"not a readable .npz file: {e}")) from e
 
 
 def write_flow_array(path: str | Path, flow: NDArray[np.floating]) -> None:

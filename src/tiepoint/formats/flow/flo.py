@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...model.errors import FormatError, InputError
 from ...model.workspace import Workspace, aligned_empty
 from ..text_file import reading
+from ..what_it_is import instead
 
 MAGIC = b"PIEH"
 MAX_SIDE = 99_999
@@ -81,7 +82,8 @@ def _sizes(path: str | Path, head: bytes) -> tuple[int, int]:
         raise FormatError(path, f"truncated: a .flo header has {_HEADER.size} bytes, found {len(head)}")
     magic, width, height = _HEADER.unpack(head)
     if magic != MAGIC:
-        raise FormatError(path, f"not a .flo file: it starts with {magic!r}, expected {MAGIC!r}")
+        found = f"not a .flo file: it starts with {magic!r}, expected {MAGIC!r}"
+        raise FormatError(path, instead(path, found))
     if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
         raise FormatError(path, f"absurd size {width} x {height}; each side must be 1 to {MAX_SIDE}")
     return width, height

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError
+from ..what_it_is import instead
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def read_array(path: Path) -> DescriptorTable:
     except FileNotFoundError as e:
         raise FormatError(path, "the file does not exist") from e
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as e:
-        raise FormatError(path, f"is not a readable {path.suffix} file ({e})") from e
+        raise FormatError(path, instead(path, f"is not a readable {path.suffix} file ({e})")) from e
     if isinstance(loaded, np.ndarray):
         return _table(path, loaded, bits=loaded.dtype == np.uint8)
     with loaded:

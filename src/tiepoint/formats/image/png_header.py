@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...model.errors import FormatError
+from ..what_it_is import named
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -56,7 +57,7 @@ def png_header(path: str | Path, head: bytes, file_bytes: int) -> PngHeader:
         FormatError: if it is no PNG, or the file is too short for so many pixels.
     """
     if not head.startswith(SIGNATURE) or head[8:16] != b"\0\0\0\rIHDR" or len(head) < 33:
-        raise FormatError(path, "not a PNG file")
+        raise FormatError(path, named(head) or "not a PNG file")
     width, height, depth, colour, _, _, interlace = struct.unpack_from(">IIBBBBB", head, 16)
     if colour not in _CHANNELS:
         raise FormatError(path, f"damaged PNG: unknown colour type {colour}")

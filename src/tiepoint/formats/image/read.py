@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from ...model.errors import FormatError, InputError
+from ..what_it_is import instead
 from .png import allow_large_images
 from .png_header import png_header
 
@@ -103,6 +104,8 @@ def _opened(path: str | Path, *, load: bool = True) -> Image.Image:
         raise FormatError(path, "the image is missing") from None
     except UnidentifiedImageError:
         empty = Path(path).stat().st_size == 0
-        raise FormatError(path, "the file is empty" if empty else "this is not an image") from None
+        raise FormatError(
+            path, "the file is empty" if empty else instead(path, "this is not an image")
+        ) from None
     except Exception as e:  # Pillow's decoders raise many types; all mean an unreadable file
         raise FormatError(path, f"the image cannot be decoded, it may be truncated ({e})") from e

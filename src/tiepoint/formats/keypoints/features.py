@@ -22,6 +22,7 @@ from ...model.errors import FormatError
 from ...model.keypoints import COLUMNS, Keypoints
 from ..matches import hdf5
 from ..matches.table import columns_of, read_table
+from ..what_it_is import instead
 
 Array = NDArray[Any]
 _PLACES = (*COLUMNS, "score", "scores")
@@ -48,7 +49,7 @@ def read_features(path: Path) -> ImageFeatures:
         with np.load(path, allow_pickle=False) as found:
             arrays = {name: found[name] for name in found.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as e:
-        raise FormatError(path, f"is not an .npz file of arrays ({e})") from e
+        raise FormatError(path, instead(path, f"is not an .npz file of arrays ({e})")) from e
     for name in ("keypoints", "descriptors"):
         if name not in arrays:
             raise FormatError(path, f"has no array {name!r}; it has {', '.join(arrays) or 'none'}")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...model.errors import FormatError
 from ..text_file import reading
+from ..what_it_is import named
 
 MAX_BYTES = 1 << 20
 _NAME = "pts_coord"
@@ -73,9 +74,10 @@ def read_mat5_matrix(path: str | Path, name: str) -> NDArray[np.float64]:
     with reading(p), p.open("rb") as f:
         data = f.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES or len(data) < _HEADER:
-        raise FormatError(p, f"expected a MATLAB 5 file of {_HEADER} to {MAX_BYTES} bytes, found {len(data)}")
+        sizes = f"expected a MATLAB 5 file of {_HEADER} to {MAX_BYTES} bytes, found {len(data)}"
+        raise FormatError(p, named(data[:1024]) or sizes)
     if data[126:128] != b"IM":
-        raise FormatError(p, "not a little-endian MATLAB 5 file")
+        raise FormatError(p, named(data[:1024]) or "not a little-endian MATLAB 5 file")
     try:
         for kind, body in _elements(data[_HEADER:], padded=False):
             found = _matrix(_unpacked(kind, body), name)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...model.errors import FormatError
 from ...model.units import Arrays
+from ..what_it_is import instead
 from .naming import flat
 from .source import float16_remarks
 
@@ -42,11 +43,11 @@ def read_npz(path: str | Path) -> dict[str, NDArray[Any]]:
         raise FormatError(path, "the file is missing") from None
     except _DAMAGED as e:
         if "pickle" in str(e).lower():
-            raise FormatError(
-                path,
-                "holds pickled objects, which could run code and are not read; save plain arrays instead",
-            ) from e
-        raise FormatError(path, f"is not a readable .npz of arrays ({e})") from e
+            pickled = (
+                "holds pickled objects, which could run code and are not read; save plain arrays instead"
+            )
+            raise FormatError(path, instead(path, pickled)) from e
+        raise FormatError(path, instead(path, f"is not a readable .npz of arrays ({e})")) from e
 
 
 def read_matches(path: str | Path) -> Arrays:

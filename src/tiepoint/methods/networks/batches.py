@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formats.what_it_is import instead
 from ...model.edges import DISTANCES
 from ...model.errors import InputError
 from ..patches.intensity import resized, z_scored
@@ -31,6 +32,9 @@ def checked_file(path: str, what: str) -> Path:
         raise InputError(
             f"{path}: there is no such {what}; give the path of a local file (nothing is downloaded)"
         )
+    other = instead(file, "")
+    if other:
+        raise InputError(f"{path} {other}")
     return file
 
 

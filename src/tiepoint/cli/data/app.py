@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The commands of ``tiepoint data``."""
+
+from __future__ import annotations
+
+import typer
+
+from .check import check
+from .make import cut, make, pack
+from .tasks import tasks
+
+app = typer.Typer(help="Datasets: get, make, cut, task files, pack, check.", no_args_is_help=True)
+for _name, _command in (
+    ("make", make),
+    ("cut", cut),
+    ("tasks", tasks),
+    ("pack", pack),
+    ("check", check),
+):
+    app.command(_name)(_command)

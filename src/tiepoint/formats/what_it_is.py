@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files that are something else than their names say: Git-LFS pointers, web pages, answers of servers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+HEAD_BYTES = 1024
+"""Bytes of a file that tell what it is."""
+_LFS = b"version https://git-lfs"
+_ANNEX = re.compile(rb"^[./git]*/annex/objects/")
+_PAGE = re.compile(
+    rb"^(<!--.*?-->\s*)?(<\?xml[^>]*>\s*)?<(!doctype\s+html|html|head|body|meta|title)\b", re.S | re.I
+)
+_XML = re.compile(rb"^<(\?xml|Error>|ListBucketResult)", re.I)
+_JSON_ERROR = re.compile(rb'^\{\s*"(error|message|errors|detail)"\s*:', re.I)
+_SIZE = re.compile(rb"^size (\d+)$", re.M)
+
+
+def named(head: bytes) -> str | None:
+    r"""What a file is that begins like this, if it is none that any reader wants; None otherwise.
+
+    Known are pointers of Git LFS and git-annex, web pages, and what servers answer as XML or JSON instead of
+    a file. Blanks and a UTF-8 mark before it do not matter; 40 bytes are enough for most.
+
+    >>> named(b"version https://git-lfs.github.com/spec/v1\noid sha256:0a\nsize 12\n")
+    'is a Git-LFS pointer to a file of 12 bytes, not that file; fetch it with "git lfs pull"'
+    >>> named(b"\n<!DOCTYPE html><html>")
+    'is a web page (HTML), perhaps an error or login page saved under this name; download it again'
+    >>> named(b"PK\x03\x04") is None
+    True
+    """
+    head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head.startswith(_LFS):
+        size = _SIZE.search(head)
+        of = f" to a file of {int(size[1]):,} bytes" if size and len(size[1]) < 16 else ""
+        return f'is a Git-LFS pointer{of}, not that file; fetch it with "git lfs pull"'
+    if _ANNEX.match(head):
+        return 'is a git-annex pointer, not the file; fetch it with "git annex get"'
+    if _PAGE.match(head):
+        return "is a web page (HTML), perhaps an error or login page saved under this name; download it again"
+    if _XML.match(head):
+        return "is an XML answer of a server, not the file; download it again"
+    if _JSON_ERROR.match(head):
+        return "is an error message of a server (JSON), not the file; download it again"
+    return None
+
+
+def instead(path: str | Path, otherwise: str) -> str:
+    """Why a file cannot be read: what it is in truth, where `named` knows that, or else `otherwise`.
+
+    >>> instead("nowhere.npz", "is not an .npz file")
+    'is not an .npz file'
+    """
+    try:
+        with open(path, "rb") as file:
+            return named(file.read(HEAD_BYTES)) or otherwise
+    except (OSError, ValueError):
+        return otherwise
