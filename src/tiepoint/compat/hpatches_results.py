@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
+from ..formats.json_file import read_json
 from ..formats.restricted_pickle import read_plain_pickle
 from ..model.errors import FormatError, InputError, StoreError, TiepointError, UnknownNameError
 from ..model.records import Records
@@ -224,10 +225,10 @@ def read_results(folder: Path, name: str, task: str, split: str) -> Any:
     """Results of a descriptor, from JSON or from a pickle of the reference (which is not executed)."""
     path = result_path(folder, name, task, split)
     if path.is_file():
-        try:
-            return json.loads(path.read_text())["results"]
-        except (ValueError, KeyError) as e:
-            raise FormatError(path, "is no file of results; run hpatches_eval again") from e
+        found = read_json(path)
+        if not isinstance(found, Mapping) or "results" not in found:
+            raise FormatError(path, "is no file of results; run hpatches_eval again")
+        return found["results"]
     old = path.with_suffix(".p")
     if old.is_file():
         return read_plain_pickle(old)

@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.errors import FormatError, InputError
+from ..model.files import plain_file, read_plain
 
+MOST_BYTES = 1 << 31
+"""Bytes of a file that is read as a whole."""
+MOST_TEXT = 1 << 28
+"""Bytes of a file that is read as lines."""
+MOST_LINES = 5_000_000
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -34,27 +40,27 @@ def reading(path: str | Path) -> Iterator[None]:
         raise FormatError(path, f"cannot be read: {e.strerror or e}") from e
 
 
-def read_bytes(path: str | Path) -> bytes:
-    """The content of a file; a missing or unreadable one is a `FormatError`. A UTF-8 mark is dropped."""
-    with reading(path):
-        data = Path(path).read_bytes()
+def read_bytes(path: str | Path, *, most: int = MOST_BYTES) -> bytes:
+    """The content of a plain file of at most `most` bytes, without its UTF-8 mark; else a `FormatError`."""
+    data = read_plain(path, most=most)
     return data[3:] if data.startswith(_BOM) else data
 
 
 def map_bytes(path: str | Path) -> NDArray[np.uint8]:
     """The content of a file as a read-only memory map (n,); an empty file gives an empty array."""
+    if plain_file(path) == 0:
+        return np.empty(0, np.uint8)
     with reading(path):
-        if Path(path).stat().st_size == 0:
-            return np.empty(0, np.uint8)
         return np.memmap(path, np.uint8, mode="r")
 
 
 def read_lines(path: str | Path) -> list[str]:
     """Lines of a small text file, blanks at both ends removed, empty lines at the end left out.
 
-    Line i is ``lines[i - 1]``. An empty file gives an empty list.
+    Line i is ``lines[i - 1]``. An empty file gives an empty list. More than 256 MiB or five million lines are
+    a `FormatError`.
     """
-    return lines_of(read_bytes(path), path)
+    return lines_of(read_bytes(path, most=MOST_TEXT), path)
 
 
 def lines_of(data: bytes, path: str | Path) -> list[str]:
@@ -63,10 +69,13 @@ def lines_of(data: bytes, path: str | Path) -> list[str]:
     >>> lines_of(b"a \n\nb\n\n", "x.txt")
     ['a', '', 'b']
     """
+    if data.count(b"\n") > MOST_LINES:
+        raise FormatError(path, f"has more than {MOST_LINES:,} lines")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as e:
-        raise FormatError(path, "is not a text file (not UTF-8)") from e
+        line = data[: e.start].count(b"\n") + 1
+        raise FormatError(path, "is not a text file (not UTF-8)", line=line) from e
     lines = [line.strip() for line in text.split("\n")]
     while lines and not lines[-1]:
         lines.pop()

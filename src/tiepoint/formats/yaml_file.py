@@ -1,20 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""YAML files whose top level is a mapping: settings that users write."""
+"""YAML files whose top level is a mapping: settings that users write, read within bounds."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..model.errors import FormatError, InputError
+from ..model.errors import FormatError
+from ..model.files import read_plain
+
+MOST_BYTES = 1 << 18
+"""Bytes of a file that is read."""
+MOST_NODES = 50_000
+"""Values a file may have, those behind an alias counted each time."""
+MOST_DEPTH = 50
 
 
 def read_mapping(path: Path, otherwise: str) -> dict[Any, Any]:
     """What a YAML file says; `otherwise` is told where it is YAML and no mapping.
 
+    Dates stay text, a key may be there once, and no tag makes an object of Python.
+
     Raises:
-        InputError: if it cannot be read.
-        FormatError: if it is not YAML, with the line, or no mapping.
+        FormatError: if it cannot be read, is not UTF-8, not YAML or no mapping, has more than 256 KiB, 50,000
+            values (those behind aliases counted each time) or 50 levels, or an alias of what it is in; with
+            the line where there is one.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.yaml"
@@ -22,16 +33,96 @@ def read_mapping(path: Path, otherwise: str) -> dict[Any, Any]:
     >>> read_mapping(path, "a file has jobs")
     {'jobs': 3}
     """
-    import yaml
-
-    try:
-        found = yaml.safe_load(path.read_text())
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {e.strerror or e}") from e
-    except yaml.YAMLError as e:
-        mark = getattr(e, "problem_mark", None)
-        line = None if mark is None else mark.line + 1
-        raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}", line=line) from e
+    found = read_yaml(path)
     if not isinstance(found, dict):
         raise FormatError(path, otherwise)
     return found
+
+
+def read_yaml(path: Path) -> Any:
+    """What a YAML file says, None where it says nothing; bounds and errors are those of `read_mapping`."""
+    import yaml
+
+    data = read_plain(path, most=MOST_BYTES)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        line = data[: e.start].count(b"\n") + 1
+        raise FormatError(path, "is not YAML: it is not UTF-8; save it as UTF-8", line=line) from e
+    try:
+        loader = _loader()(text)
+        try:
+            return loader.get_single_data()
+        finally:
+            loader.dispose()
+    except yaml.reader.ReaderError as e:
+        line = text[: e.position].count("\n") + 1
+        raise FormatError(
+            path, f"is not YAML: character U+{e.character:04X} is not allowed", line=line
+        ) from e
+    except yaml.YAMLError as e:
+        mark = getattr(e, "problem_mark", None) or getattr(e, "context_mark", None)
+        where = None if mark is None else mark.line + 1
+        raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}", line=where) from e
+    except RecursionError as e:
+        raise FormatError(path, f"is not YAML that is read: it has more than {MOST_DEPTH} levels") from e
+
+
+@cache
+def _loader() -> Any:
+    """The safe loader of PyYAML within bounds; made at first use, because importing PyYAML takes time."""
+    import yaml
+    from yaml.composer import ComposerError
+    from yaml.constructor import ConstructorError
+
+    class Bounded(yaml.SafeLoader):
+        """Counts what it composes, and turns what a constructor cannot read into an error of the file."""
+
+        yaml_implicit_resolvers = {  # noqa: RUF012 - the name and form that PyYAML asks for
+            first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
+            for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+        def __init__(self, stream: str) -> None:
+            super().__init__(stream)
+            self.level = self.count = 0
+            self.sizes: dict[int, int] = {}
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            event: Any = self.peek_event()  # type: ignore[no-untyped-call]  # as PyYAML's stubs have it
+            alias = isinstance(event, yaml.AliasEvent)
+            before, self.count, self.level = self.count, self.count + 1, self.level + 1
+            if self.level > MOST_DEPTH:
+                raise ComposerError(None, None, f"it has more than {MOST_DEPTH} levels", event.start_mark)
+            node = super().compose_node(parent, index)
+            if alias:
+                if id(node) not in self.sizes:
+                    problem = f"the alias *{event.anchor} is inside what it stands for"
+                    raise ComposerError(None, None, problem, event.start_mark)
+                self.count += self.sizes[id(node)]
+            else:
+                self.sizes[id(node)] = self.count - before
+            self.level -= 1
+            if self.count > MOST_NODES:
+                problem = f"it has more than {MOST_NODES:,} values (those behind aliases count each time)"
+                raise ComposerError(None, None, problem, event.start_mark)
+            return node
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen = set()
+            for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+                if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                    if (key.tag, key.value) in seen:
+                        problem = f"the key {key.value[:60]!r} is there twice"
+                        raise ConstructorError(None, None, problem, key.start_mark)
+                    seen.add((key.tag, key.value))
+            return super().construct_mapping(node, deep=deep)
+
+        def construct_object(self, node: Any, deep: bool = False) -> Any:
+            try:
+                return super().construct_object(node, deep=deep)
+            except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as e:
+                problem = f"{str(node.value)[:60]!r} is no {node.tag.rpartition(':')[2]}"
+                raise ConstructorError(None, None, problem, node.start_mark) from e
+
+    return Bounded

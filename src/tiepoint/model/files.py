@@ -49,7 +49,9 @@ def plain_file(path: str | Path, *, most: int | None = None) -> int:
 
 
 def read_plain(path: str | Path, *, most: int | None = None) -> bytes:
-    """The content of a plain file; what `plain_file` refuses is refused. A file that grows is cut at `most`.
+    """The content of a plain file; what `plain_file` refuses is refused.
+
+    With `most`, a file that grows meanwhile is cut at the length it had (one that claims none, at 1 MiB).
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a"
@@ -57,9 +59,9 @@ def read_plain(path: str | Path, *, most: int | None = None) -> bytes:
     >>> read_plain(path, most=3)
     b'abc'
     """
-    plain_file(path, most=most)
+    length = plain_file(path, most=most)
     try:
         with open(path, "rb") as file:
-            return file.read() if most is None else file.read(most)
+            return file.read() if most is None else file.read(min(most, length or 1 << 20))
     except OSError as e:
         raise FormatError(path, f"cannot be read: {e.strerror or e}") from e

@@ -149,7 +149,7 @@ def test_a_truncated_file_and_an_unknown_one_say_so(tmp_path: Path) -> None:
     write(tmp_path)
     whole = (tmp_path / "pairs.json").read_text()
     (tmp_path / "pairs.json").write_text(whole[: len(whole) // 2])
-    with pytest.raises(FormatError, match=r"pairs.json, line 1: is not complete JSON, it may be truncated"):
+    with pytest.raises(FormatError, match=r"pairs.json, line 1: is not JSON, it may be truncated"):
         read_pairs(tmp_path)
     (tmp_path / "pairs.json").unlink()
     with pytest.raises(InputError, match=r"the folder has a.png, b.png; known are"):

@@ -170,7 +170,7 @@ def test_a_broken_file_of_names_says_where(tmp_path: Path, report_runs: list[Run
     bad.write_text("methods:\n  a:\n")
     with pytest.raises(InputError, match="'a' is called None"):
         plot("scores", report_runs, names=bad)
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="does not exist"):
         plot("scores", report_runs, names=tmp_path / "none.yaml")
     bad.write_text("")
     assert plot("scores", report_runs, names=bad).kind == "scores"

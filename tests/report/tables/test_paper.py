@@ -228,7 +228,7 @@ def test_csv_of_all_scores_is_what_it_was(report_runs: list[Run]) -> None:
         (("--format", "json", "--table", "tasks"), "--table has no effect on json"),
         (("--format", "md", "--table", "task"), "did you mean 'tasks'"),
         (("--format", "csv", "--names", "NAMES"), "are for the tables"),
-        (("--format", "md", "--names", "nothing.yaml"), "cannot read nothing.yaml"),
+        (("--format", "md", "--names", "nothing.yaml"), "nothing.yaml: the file does not exist"),
     ],
 )
 def test_settings_without_effect_are_refused(

@@ -67,7 +67,7 @@ def test_wrong_files_are_told(text: dict[str, Any], message: str, tmp_path: Path
 def test_what_is_no_cluster_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="found 'here'"):
         read_spec("here")
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="does not exist"):
         read_spec(str(tmp_path / "none.yaml"))
     (tmp_path / "broken.yaml").write_text("a: [1\nb")
     with pytest.raises(FormatError, match="line"):

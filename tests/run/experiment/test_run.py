@@ -317,7 +317,7 @@ def test_files_that_are_no_experiment(tmp_path, capsys):
     bad.write_text("- 1\n")
     with pytest.raises(FormatError, match="sections"):
         read_experiment(bad)
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="does not exist"):
         read_experiment(tmp_path / "missing.yaml")
     assert tiepoint(["run", "sift", "--config", str(bad)]) == 2
     assert "METHOD has no effect with --config" in capsys.readouterr().err

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...formats.hpatches.patch_pack import SUFFIX, PatchPack, open_pack
 from ...formats.hpatches.patch_strip import read_strip
-from ...formats.text_file import read_bytes
+from ...formats.json_file import read_json
 from ...model.cores import cores
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...model.hashing import hash_file, hash_files, hash_json, remembered
@@ -224,10 +223,7 @@ class HPatchesDataset:
 
 def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]], tuple[str, ...]]:
     """Exact lengths, intervals, images; of a table by sequence, or of one with `lengths` and `images`."""
-    try:
-        raw: Any = json.loads(read_bytes(path))
-    except ValueError as e:
-        raise FormatError(path, f"is not JSON ({e})") from e
+    raw = read_json(path)
     images: Any = STANDARD_IMAGES
     if isinstance(raw, dict) and "lengths" in raw:
         unknown = sorted(set(raw) - {"lengths", "images"})

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...formats.text_file import read_bytes
-from ...model.errors import FormatError, InputError
+from ...model.errors import InputError
 from .draft import Draft
 from .findings import Findings
 from .pair import Size
@@ -22,17 +20,6 @@ _KNOWN = {
     "dataset_name", "centre", "size0", "size1", "size0_hw", "size1_hw", "scale0", "scale1", "pair_names",
     "turns", "pair_id", "key", "megadepth0", "megadepth1", *TRUTH,
 }  # fmt: skip
-
-
-def read_json(path: str | Path) -> Any:
-    """The value of a JSON file; a truncated or otherwise broken one is a `FormatError` with its line."""
-    try:
-        return json.loads(read_bytes(path))
-    except json.JSONDecodeError as e:
-        reason = f"is not complete JSON, it may be truncated ({e.msg}, column {e.colno})"
-        raise FormatError(path, reason, line=e.lineno) from e
-    except (UnicodeDecodeError, RecursionError) as e:
-        raise FormatError(path, f"is not JSON ({e})") from e
 
 
 def is_own(value: Any) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from ...formats.json_file import read_json
 from ...formats.text_file import read_lines
 from ...model.errors import InputError, UnknownNameError
 from . import glue_factory, superglue
@@ -16,7 +17,7 @@ from .evd import plane_drafts
 from .findings import Findings, listed
 from .glue_factory import one_line_drafts, plain_drafts
 from .loftr import megadepth_drafts, scannet_drafts
-from .own_json import is_own, own_drafts, read_json
+from .own_json import is_own, own_drafts
 from .pair import PairSet
 from .posed import view_drafts
 from .proposal_flow import list_drafts, willow_drafts

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...formats.json_file import read_json
 from ...model.errors import FormatError, InputError
 from .draft import Draft
 from .findings import Findings
-from .own_json import read_json
 from .pair import Size
 
 SPLITS = ("trn", "val", "test")

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ...model.errors import FormatError
-from ..text_file import read_bytes, write_bytes
+from ..json_file import read_json
+from ..text_file import write_bytes
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,7 @@ def read_splits(path: str | Path) -> dict[str, Split]:
     Raises:
         FormatError: Not JSON, an unknown key, a list that is not of distinct names, an empty test list.
     """
-    try:
-        raw = json.loads(read_bytes(path))
-    except ValueError as e:
-        raise FormatError(path, f"is not JSON ({e})") from e
+    raw = read_json(path)
     if not isinstance(raw, dict) or not raw:
         raise FormatError(path, "expected an object of splits by name")
     return {str(name): _split(path, str(name), value) for name, value in raw.items()}

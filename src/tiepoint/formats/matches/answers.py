@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 
 from ...model.errors import FormatError
 from ...model.units import Arrays
+from ..json_file import read_json
 from .naming import flat
 
 
@@ -64,10 +64,7 @@ class AnswerFiles:
 
 def read_answers(file: Path) -> dict[str, Any]:
     """A JSON file of predicted points."""
-    try:
-        content = json.loads(file.read_text())
-    except (OSError, ValueError) as e:
-        raise FormatError(file, f"is not readable JSON ({e})") from e
+    content = read_json(file)
     if not isinstance(content, dict) or not all(isinstance(v, list) for v in content.values()):
         raise FormatError(file, 'is not {"PAIR": [[x, y], …]}')
     return content

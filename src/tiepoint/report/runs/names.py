@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...model.errors import FormatError, InputError, UnknownNameError
+from ...model.errors import InputError, UnknownNameError
 from ...store.manifest import Manifest
 from ...tasks import stored_task
 from ...tasks.titles import group_title, short_title
@@ -239,16 +239,9 @@ def _words(part: str) -> str:
 
 def read_names(path: Path) -> Called:
     """Display names from a YAML file: sections methods, tasks, metrics, groups of lines ``name: shown``."""
-    import yaml
+    from ...formats.yaml_file import read_yaml
 
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {e.strerror or e}") from e
-    except (yaml.YAMLError, UnicodeDecodeError) as e:
-        mark = getattr(e, "problem_mark", None)
-        line = None if mark is None else mark.line + 1
-        raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}", line=line) from e
+    found = read_yaml(path)
     return parse_names({} if found is None else found, str(path))
 
 

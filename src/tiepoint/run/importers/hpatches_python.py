@@ -11,7 +11,6 @@ of a fork. The results themselves are nested in the same way everywhere.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formats import json_file
 from ...formats.hpatches.task_csv import read_patches_csv
 from ...formats.restricted_pickle import read_plain_pickle
-from ...formats.text_file import read_bytes
 from ...model.errors import FormatError, InputError
 from ...model.records import Records
 from .result import NEGATIVES, NOISES, OFFICIAL_PAIRS, Imported, not_a_fraction, records_of
@@ -58,10 +57,7 @@ def name_parts(path: Path) -> tuple[str, str, str]:
 
 def read_json(path: Path, *, split: str | None, tasks: Path | None) -> list[Imported]:
     """All results of one file; of a collection, those of `split` where one is named."""
-    try:
-        raw = json.loads(read_bytes(path))
-    except ValueError as e:
-        raise FormatError(path, f"is not JSON ({e})") from e
+    raw = json_file.read_json(path)
     if not isinstance(raw, Mapping) or not raw:
         raise FormatError(path, "expected an object of results")
     if set(raw) >= OWN_KEYS:

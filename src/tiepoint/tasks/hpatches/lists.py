@@ -17,6 +17,7 @@ from ...datasets.hpatches.draws_2017 import OFFICIAL_IMAGES, Verification, draw_
 from ...datasets.hpatches.splits import scene_groups
 from ...datasets.hpatches.task_files_2017 import VERIFICATION_FILES, retrieval_lists, verification_rows
 from ...formats.hpatches.task_csv import PairTable, RefPatches, read_pairs_csv, read_patches_csv
+from ...formats.json_file import read_json
 from ...model.errors import FormatError
 from ...model.hashing import hash_file, hash_json
 from ...model.kept import kept
@@ -112,8 +113,8 @@ def _check_kind(setting: Setting, wanted: str | None, files: tuple[Path, ...], p
         return
     about = folder / "tasks.json"
     try:
-        written = json.loads(about.read_text())["files"][files[0].name]["lists"] if about.is_file() else None
-    except (ValueError, KeyError, TypeError):
+        written = read_json(about)["files"][files[0].name]["lists"] if about.is_file() else None
+    except (FormatError, LookupError, TypeError):
         written = None
     if written != wanted:
         have = "not known to be" if written is None else f"{written} lists, not"

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from ...formats.json_file import read_json
+from ...model.errors import FormatError
 
 Groups = Mapping[str, Sequence[Sequence[int]]]
 AMBIGUOUS: Groups = {
@@ -40,9 +42,9 @@ def read_groups(value: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
     """Groups by class from a mapping or the path of a JSON file: ``{"cat": [[0, 1], [2, 3]]}``."""
     if isinstance(value, str | Path):
         try:
-            value = json.loads(Path(value).expanduser().read_text())
-        except (OSError, ValueError) as e:
-            raise ValueError(f"groups: {value} is not a readable JSON file ({e})") from None
+            value = read_json(Path(value).expanduser())
+        except FormatError as e:
+            raise ValueError(f"groups: {e}") from None
     try:
         return {
             str(name): tuple(tuple(int(i) for i in group) for group in groups)

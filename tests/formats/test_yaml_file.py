@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""YAML of strangers: a mapping or a `FormatError` with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tiepoint.formats.yaml_file import read_mapping
+from tiepoint.model.errors import FormatError
+from tiepoint.report.runs.names import read_names
+from tiepoint.run.executors.cluster_file import read_spec
+from tiepoint.run.experiment.config import read_experiment
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{c}: &{c} [{', '.join([f'*{b}'] * 9)}]\n" for b, c in zip("abcdefgh", "bcdefghi", strict=True)
+)
+MERGES = "a: &a {k0: 0, k1: 1, k2: 2}\n" + "".join(
+    f"{c}: &{c} {{<<: [{', '.join([f'*{b}'] * 9)}]}}\n" for b, c in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+def written(tmp_path: Path, data: bytes | str) -> Path:
+    path = tmp_path / "a.yaml"
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "words"),
+    [
+        (BOMB, 5, "more than 50,000 values"),
+        (MERGES, 5, "more than 50,000 values"),
+        ("a: 1\nb: &b [1, *b]\n", 2, "inside what it stands for"),
+        ("a: 1\nb: caf\xe9\n".encode("latin-1"), 2, "not UTF-8"),
+        ("a: 1\nb: \x07\n", 2, r"U\+0007"),
+        ("a: 1\nb: 2\na: 3\n", 3, "'a' is there twice"),
+        ("a: 1\n\tb: 2\n", 2, "is not YAML"),
+        ("a: 1\nb: !!python/object/apply:os.system [id]\n", 2, "constructor"),
+        ("a: !!timestamp 2001-99-99\n", 1, "is no timestamp"),
+        ("a: !!bool maybe\n", 1, "is no bool"),
+        ("a: !!int ''\n", 1, "is no int"),
+        ("a: 1" + "0" * 5000 + "\n", 1, "is no int"),
+        ("? [1, 2]\n: 3\n", 1, "unhashable"),
+        ("a: " + "[" * 1000 + "]" * 1000, 1, "more than 50 levels"),
+        ("- " * 20_000, 1, "more than 50 levels"),
+        ("a: 1\n---\nb: 2\n", 2, "another document"),
+        ("#" * (1 << 19), None, "at most"),
+        ("- 1\n", None, "a mapping"),
+        ("", None, "a mapping"),
+    ],
+)
+def test_what_is_no_mapping_is_an_error_with_its_line(
+    data: bytes | str, line: int | None, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(FormatError, match=words) as caught:
+        read_mapping(written(tmp_path, data), "expected a mapping")
+    assert caught.value.line == line
+
+
+def test_dates_stay_text_and_aliases_work(tmp_path: Path) -> None:
+    path = written(tmp_path, "\ufeffv: 2001-99-99\nd: 2024-01-01\na: &a {x: 1}\nb: *a\nc: {<<: *a, x: 2}\n")
+    found = read_mapping(path, "")
+    assert found == {"v": "2001-99-99", "d": "2024-01-01", "a": {"x": 1}, "b": {"x": 1}, "c": {"x": 2}}
+
+
+@pytest.mark.parametrize("data", [BOMB, b"a: \xe9\n", "a: 2001-99-99\na: 3\n", "&a [*a]"])
+def test_every_reader_of_yaml_keeps_to_it(data: bytes | str, tmp_path: Path) -> None:
+    path = written(tmp_path, data)
+    for read in (read_experiment, read_names, lambda p: read_spec(str(p))):
+        with pytest.raises(FormatError):
+            read(path)
