@@ -25,7 +25,7 @@ from tiepoint.run.engine import evaluate
 from tiepoint.run.migrate import migrate_store
 from tiepoint.run.update import is_current
 from tiepoint.store import schema
-from tiepoint.store.check import rebuild
+from tiepoint.store.rebuild import rebuild
 from tiepoint.store.runs import load_run, load_runs
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import StoredRun

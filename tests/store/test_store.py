@@ -19,8 +19,8 @@ from tiepoint.model.errors import InputError, StoreError
 from tiepoint.model.records import Records
 from tiepoint.store import schema
 from tiepoint.store.atomic import atomic_file, atomic_folder, remove_temporaries
-from tiepoint.store.check import rebuild
 from tiepoint.store.database import select
+from tiepoint.store.rebuild import rebuild
 from tiepoint.store.runs import load_run, load_runs
 from tiepoint.store.saving import Merge, save_run
 from tiepoint.store.store import Store, split_url, store_root

@@ -57,6 +57,11 @@ def map_npy(path: str | Path) -> NDArray[Any]:
     >>> map_npy(name)[1].tolist()
     [3, 4, 5]
     """
+    return array_in(path, map_file(path))
+
+
+def map_file(path: str | Path) -> FileMap:
+    """A file, mapped to be read; an empty one is a `FormatError`, a missing one a FileNotFoundError."""
     with open(path, "rb") as f:
         try:
             content = FileMap(f.fileno(), 0, access=mmap.ACCESS_READ)
@@ -65,7 +70,7 @@ def map_npy(path: str | Path) -> NDArray[Any]:
             content.address = np.frombuffer(content, np.uint8, 1).__array_interface__["data"][0]
         except ValueError as e:
             raise FormatError(Path(path), "not a .npy file: it is empty") from e
-    return array_in(path, content)
+    return content
 
 
 def array_in(path: str | Path, content: bytes | mmap.mmap) -> NDArray[Any]:

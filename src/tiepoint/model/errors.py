@@ -132,6 +132,15 @@ class StoreError(InputError):
     """The store cannot be opened, written or understood."""
 
 
+class DamagedError(StoreError):
+    """A file of the store is not what was written there; `path` is what to make anew."""
+
+    def __init__(self, path: str | Path, what: str, reason: str) -> None:
+        self.path = Path(path)
+        self.problem = f"cannot read {what} {path}: {reason}"
+        super().__init__(f"{self.problem}; remove it and run again to make it anew")
+
+
 class Together:
     """Checks made one after another whose errors are told together.
 

@@ -63,6 +63,15 @@ def kept(name: str, key: Any, make: Callable[[], Arrays]) -> Arrays:
     return found
 
 
+def is_whole(path: Path) -> bool:
+    """Whether a file of kept arrays has its hash."""
+    try:
+        data = memoryview(path.read_bytes())
+    except OSError:
+        return False
+    return hash_bytes(data[_ALIGN:]).encode() == data[:_ALIGN]
+
+
 def _packed(arrays: Arrays, stamp: str) -> bytes:
     """The hash of all that follows, a line of JSON, and the arrays, each at a multiple of 64 bytes."""
     shapes = [[n, array.dtype.str, list(array.shape)] for n, array in arrays.items()]

@@ -99,6 +99,14 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def put_away(path: Path) -> None:
+    """Remove a folder or file at once: it is renamed first, so that nobody finds half of it."""
+    temporary = _temporary(path)
+    with unwritable(path), contextlib.suppress(FileNotFoundError):
+        os.rename(path, temporary)
+        _remove(temporary)
+
+
 @contextlib.contextmanager
 def temporary_folder(root: Path) -> Iterator[Path]:
     """Yields an empty folder below `root` that is removed at the end, or after a kill by the next process."""

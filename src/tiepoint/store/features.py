@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The feature cache: named arrays of one item in a content-addressed folder, memory-mapped on reading."""
+"""The feature cache: named arrays of one item in a content-addressed folder, memory-mapped on reading.
+
+The header of an entry, ``meta.json``, is sealed and has a checksum for every MiB of every file; they are
+verified when an entry is first looked at in a process. Entries of older versions have none.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -15,11 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.npy_map import map_npy
-from ..model.errors import FormatError, StoreError
+from ..formats.npy_map import array_in, map_file
+from ..model.checksums import BLOCK, block_sums, sealed, unsealed
+from ..model.cores import cores
+from ..model.errors import DamagedError, FormatError
 from ..model.hashing import hash_array, hash_json
 from ..model.units import Arrays
-from .atomic import atomic_folder
+from .atomic import atomic_folder, put_away
 
 
 @dataclass(frozen=True)
@@ -37,13 +43,18 @@ class FeatureCache:
         default_factory=dict, repr=False, compare=False
     )
     _failed: dict[str, tuple[dict[str, Any], int]] = field(default_factory=dict, repr=False, compare=False)
+    _whole: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
 
     def folder(self, key: str) -> Path:
         """Where the arrays of a key are."""
         return self.root / key[:2] / key
 
     def meta(self, key: str) -> dict[str, Any] | None:
-        """Header of an entry (content hash, time, sizes), None if there is no entry."""
+        """Header of an entry (content hash, time, sizes), None if there is no entry.
+
+        Raises:
+            DamagedError: the header is not what was written.
+        """
         path = f"{self.root}/{key[:2]}/{key}/meta.json"
         try:
             found = os.stat(path)
@@ -51,10 +62,15 @@ class FeatureCache:
             known = self._headers.get(key)
             if known is None or known[0] != stamp:
                 with open(path, "rb") as file:
-                    known = self._headers[key] = (stamp, json.loads(file.read()))
+                    known = self._headers[key] = (stamp, _header(file.read()))
         except FileNotFoundError:
             return None
+        except (OSError, ValueError) as e:
+            raise self._damaged(key, f"meta.json: {e}") from e
         return known[1]
+
+    def _damaged(self, key: str, reason: str) -> DamagedError:
+        return DamagedError(self.folder(key), "features of", reason)
 
     def __contains__(self, key: str) -> bool:
         return os.path.exists(f"{self.root}/{key[:2]}/{key}/meta.json")
@@ -66,7 +82,7 @@ class FeatureCache:
             return 0
         known = self._failed.get(key)
         if known is None or known[0] is not meta:
-            valid = np.asarray(self.get(key)["valid"], bool)
+            valid = np.asarray(self._array(key, "valid", meta), bool)
             known = self._failed[key] = (meta, int(valid.size - np.count_nonzero(valid)))
         return known[1]
 
@@ -83,7 +99,9 @@ class FeatureCache:
             for name, array in arrays.items():
                 np.save(folder / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
             shapes = {name: list(np.shape(array)) for name, array in arrays.items()}
-            (folder / "meta.json").write_text(json.dumps({"content": content, "arrays": shapes, **extra}))
+            sums = {name: block_sums(map_file(folder / f"{name}.npy")) for name in arrays}
+            header = {"content": content, "arrays": shapes, **extra, "sums": sums}
+            (folder / "meta.json").write_text(sealed(header))
         return content
 
     def get(self, key: str) -> Mapping[str, NDArray[Any]]:
@@ -91,24 +109,97 @@ class FeatureCache:
 
         Those asked for last stay mapped, as many as files may well be open.
         """
-        folder = f"{self.root}/{key[:2]}/{key}"
         meta = self.meta(key)
         if meta is None:
             raise KeyError(key)
         known = self._maps.get(key)
         if known is not None and known[0] is meta:
             return known[1]
-        try:
-            arrays = {name: map_npy(f"{folder}/{name}.npy") for name in meta["arrays"]}
-        except (OSError, FormatError) as e:
-            raise StoreError(
-                f"cannot read features of {folder}: {e}; remove the folder and run again to make it anew"
-            ) from e
+        arrays = {name: self._array(key, name, meta) for name in meta["arrays"]}
         while len(self._maps) >= _most_mapped():
             with contextlib.suppress(KeyError, RuntimeError, StopIteration):  # another thread was faster
                 del self._maps[next(iter(self._maps))]
         self._maps[key] = (meta, arrays)
         return arrays
+
+    def _array(self, key: str, name: str, meta: dict[str, Any]) -> NDArray[Any]:
+        """An array of an entry; the first time it is asked for, its file is held against its checksums."""
+        path = f"{self.root}/{key[:2]}/{key}/{name}.npy"
+        try:
+            content = map_file(path)
+            if "sums" in meta and self._whole.get((key, name)) is not meta:
+                if block_sums(content) != meta["sums"].get(name):
+                    raise FormatError(path, "its content does not have its checksums")
+                self._whole[key, name] = meta
+            return array_in(path, content)
+        except (OSError, FormatError) as e:
+            reason = getattr(e, "reason", None) or getattr(e, "strerror", None) or str(e)
+            raise self._damaged(key, f"{name}.npy: {reason}") from e
+
+    def damaged(self, keys: Collection[str], most_bytes: int | None = None) -> dict[str, DamagedError]:
+        """Entries among those of `keys` that are not what was written, looked at in several threads.
+
+        Where they have more than `most_bytes` together, only their headers are: whoever reads them sees.
+        """
+        found: dict[str, DamagedError] = {}
+        there = []
+        for key in keys:
+            try:
+                meta = self.meta(key)
+            except DamagedError as e:
+                found[key] = e
+                continue
+            if meta is not None:
+                there.append((key, BLOCK * sum(len(sums) for sums in meta.get("sums", {}).values())))
+        if most_bytes is not None and sum(size for _, size in there) > most_bytes:
+            return found
+
+        def look(part: list[tuple[str, int]]) -> None:
+            for key, _ in part:
+                try:
+                    self.get(key)
+                except DamagedError as e:
+                    found[key] = e
+                except KeyError:  # removed meanwhile
+                    pass
+
+        threads = min(cores(), 1 + len(there) // 8)
+        if threads < 2:
+            look(there)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(look, [there[i::threads] for i in range(threads)]))
+        return found
+
+    def discard(self, key: str) -> None:
+        """Remove an entry, so that it is made anew; no reader sees half of it."""
+        put_away(self.folder(key))
+        self._headers.pop(key, None)
+        self._maps.pop(key, None)
+
+    def verify(self, key: str) -> dict[str, Any]:
+        """Hash all arrays of an entry and hold them against its content hash; returns its header.
+
+        Raises:
+            DamagedError: it is missing, cannot be read, or does not have its hash.
+        """
+        fresh = FeatureCache(self.root)
+        meta = fresh.meta(key)
+        if meta is None:
+            raise self._damaged(key, "it has no meta.json")
+        contents = {name: hash_array(array) for name, array in sorted(fresh.get(key).items())}
+        if hash_json(contents) != meta["content"]:
+            raise self._damaged(key, "its arrays do not have their hash")
+        return meta
+
+
+def _header(data: bytes) -> dict[str, Any]:
+    meta, marked = unsealed(data)
+    if not isinstance(meta.get("arrays"), dict) or not isinstance(meta.get("content"), str):
+        raise ValueError("it is not the header of an entry")
+    if marked != ("sums" in meta):
+        raise ValueError("its checksum is gone")
+    return meta
 
 
 @cache

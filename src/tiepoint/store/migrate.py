@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ..model.errors import StoreError
 from . import schema
 from .atomic import atomic_file
-from .check import follow_files, renew
+from .rebuild import follow_files, renew
 from .run_files import read_run, run_file
 from .run_rows import load_rows
 from .store import Store

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records as Parquet files, addressed by the hash of what they were made from."""
+"""Records as Parquet files, addressed by the hash of what they were made from.
+
+A file has a checksum for every page, and one for the whole of it, pages, headers and footer alike: sixteen
+digits of its metadata under `_SUM`, made as if they were zeros.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from dataclasses import dataclass, field
@@ -11,11 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from ..model.errors import StoreError
+from ..model.checksums import sum_of
+from ..model.errors import DamagedError, StoreError
 from ..model.records import Records
 from .atomic import atomic_file
 
 _HEADER = b"tiepoint"
+_SUM = b"tiepoint:sum"
+_BLANK = b"0" * 16
 _LARGE = 1 << 20
 """Bytes from which several threads read a file faster than one."""
 _HELD = 256 << 20
@@ -61,8 +69,9 @@ class RecordStore:
                 flat = pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
             names.append(name)
             columns.append(flat)
-        header = json.dumps({"kind": records.kind, "meta": dict(records.meta)})
-        table = pa.Table.from_arrays(columns, names=names).replace_schema_metadata({_HEADER: header})
+        header = json.dumps({"kind": records.kind, "meta": dict(records.meta), "summed": True})
+        marks = {_HEADER: header, _SUM: _BLANK}
+        table = pa.Table.from_arrays(columns, names=names).replace_schema_metadata(marks)
         with atomic_file(self.path(key)) as temporary:
             # Doubles hardly repeat: a dictionary of them would be made, grow too large and be dropped again.
             repeating = [
@@ -71,7 +80,14 @@ class RecordStore:
                 if not pa.types.is_float64(c.type)
                 and not (pa.types.is_fixed_size_list(c.type) and pa.types.is_float64(c.type.value_type))
             ]
-            pq.write_table(table, temporary, compression="zstd", use_dictionary=repeating or False)
+            pq.write_table(
+                table,
+                temporary,
+                compression="zstd",
+                use_dictionary=repeating or False,
+                write_page_checksum=True,
+            )
+            _mark(temporary)
         if self.hold:
             self._hold(key, Records(records.kind, records.columns, json.loads(header)["meta"]))
 
@@ -89,36 +105,93 @@ class RecordStore:
         return found.st_size, found.st_mtime_ns, found.st_ino
 
     def get(self, key: str) -> Records:
-        """Records of a key; a missing or damaged file is a `StoreError`."""
+        """Records of a key; a missing or damaged file is a `DamagedError`."""
+        with self._lock:
+            held = self._held.pop(key, None)
+        if held is not None:
+            with contextlib.suppress(OSError):
+                if held[0] == self._stamp(key):
+                    return held[1]
+        return self._read(key)[0]
+
+    def verify(self, key: str) -> bool:
+        """Read the file of a key; whether it has a checksum, which files of older versions have not.
+
+        Raises:
+            DamagedError: it is missing, cannot be read, or does not have its checksum.
+        """
+        return self._read(key)[1]
+
+    def _read(self, key: str) -> tuple[Records, bool]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = self.path(key)
-        with self._lock:
-            held = self._held.pop(key, None)
         try:
-            if held is not None and held[0] == self._stamp(key):
-                return held[1]
+            content = bytearray(path.read_bytes())
+            summed = _has_sum(content)
             # `read_table` would look for a dataset first, which takes longer than reading one file.
-            with pq.ParquetFile(path) as file:
-                table = file.read(use_threads=path.stat().st_size > _LARGE)
-        except (OSError, pa.ArrowException) as e:
-            raise StoreError(
-                f"cannot read records {path}: {e}; remove the file and run again to make it anew"
-            ) from e
-        header = json.loads(table.schema.metadata[_HEADER])
-        columns: dict[str, Any] = {}
-        for known, column in zip(table.schema, table.columns, strict=True):
-            combined = column.combine_chunks()
-            if isinstance(combined, pa.ChunkedArray):
-                combined = pa.concat_arrays(combined.chunks) if combined.num_chunks else combined
-            if pa.types.is_fixed_size_list(known.type):
-                width = known.type.list_size
-                flat = _to_numpy(combined.flatten())
-                columns[known.name] = flat.reshape(len(combined), width)
-            else:
-                columns[known.name] = _to_numpy(combined)
-        return Records(header["kind"], columns, header["meta"])
+            source = pa.BufferReader(pa.py_buffer(content))
+            with pq.ParquetFile(source, page_checksum_verification=not summed) as file:
+                table = file.read(use_threads=len(content) > _LARGE)
+            header = json.loads(table.schema.metadata[_HEADER])
+            if header.get("summed", False) != summed:
+                raise ValueError("its checksum is gone")
+            return Records(header["kind"], _columns(table), header["meta"]), summed
+        except OSError as e:
+            reason = e.strerror or str(e)
+        except (pa.ArrowException, ValueError, KeyError, TypeError, AttributeError, MemoryError) as e:
+            reason = str(e) or "it asks for too much memory"
+        raise DamagedError(path, "records", reason.partition("\n")[0])
+
+
+def _sum_at(content: bytes | bytearray) -> int | None:
+    """Where the checksum in the footer of a file begins, None if it has none."""
+    footer = int.from_bytes(content[-8:-4], "little")
+    at = content.find(_SUM, max(0, len(content) - 8 - footer)) + len(_SUM)
+    # A value follows its key after two bytes: its kind, and its length.
+    found = at >= len(_SUM) and content[at : at + 2] == b"\x18\x10" and at + 18 <= len(content)
+    return at + 2 if found else None
+
+
+def _mark(path: Path) -> None:
+    """Write the checksum of a whole file into it."""
+    content = bytearray(path.read_bytes())
+    at = _sum_at(content)
+    if at is None or content[at : at + 16] != _BLANK:
+        raise StoreError("the installed pyarrow writes metadata in a form that is not known; install another")
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(sum_of(content).encode())
+
+
+def _has_sum(content: bytearray) -> bool:
+    """Whether a file has a checksum, which is blanked; one that does not fit is a ValueError."""
+    at = _sum_at(content)
+    if at is None:
+        return False
+    stated = bytes(content[at : at + 16])
+    content[at : at + 16] = _BLANK
+    if sum_of(content).encode() != stated:
+        raise ValueError("its content does not have its checksum")
+    return True
+
+
+def _columns(table: Any) -> dict[str, Any]:
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    for known, column in zip(table.schema, table.columns, strict=True):
+        combined = column.combine_chunks()
+        if isinstance(combined, pa.ChunkedArray):
+            combined = pa.concat_arrays(combined.chunks) if combined.num_chunks else combined
+        if pa.types.is_fixed_size_list(known.type):
+            width = known.type.list_size
+            flat = _to_numpy(combined.flatten())
+            columns[known.name] = flat.reshape(len(combined), width)
+        else:
+            columns[known.name] = _to_numpy(combined)
+    return columns
 
 
 def _to_arrow(array: np.ndarray[Any, Any]) -> Any:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The file of a run, which holds everything the database says about it."""
+"""The file of a run, which holds everything the database says about it, and a checksum of that."""
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
+from ..model.checksums import sealed, unsealed
 from ..model.errors import StoreError
 from .atomic import atomic_file
 from .manifest import Manifest
@@ -34,7 +34,7 @@ def write_run_file(store: Store, run: StoredRun) -> None:
         "keypoint_set": None if run.keypoint_set is None else dict(run.keypoint_set),
     }
     with atomic_file(run_file(store, run.id)) as temporary:
-        temporary.write_text(json.dumps(plain, indent=1, default=str))
+        temporary.write_text(sealed(plain, indent=1))
 
 
 def run_file(store: Store, run_id: str) -> Path:
@@ -45,7 +45,7 @@ def run_file(store: Store, run_id: str) -> Path:
 def read_run(path: Path) -> StoredRun:
     """A run from its file; one that is not a run file is a `StoreError`."""
     try:
-        plain = json.loads(path.read_text())
+        plain, _ = unsealed(path.read_bytes())
         return StoredRun(**plain | {"manifest": Manifest.read(plain["manifest"])})
     except (OSError, ValueError, TypeError, KeyError) as e:
         raise StoreError(f"{path} is not a run file: {e}; remove it and make the run again") from e

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..model.errors import StoreError
+from ..model.errors import DamagedError
 from ..model.hashing import hash_array, hash_json
 from ..model.scores import Score
 from .atomic import atomic_file
@@ -56,7 +57,7 @@ class ValueStore:
                 named[score.metric, score.group] = packer.table(table)
         header = {"format": FORMAT, "scores": [[*name, at] for name, at in named.items()], **packer.header()}
         flat = packer.flat()
-        key = hash_json([header, {name: hash_array(array) for name, array in flat.items()}])
+        key = _key(header, flat)
         if key not in self:
             text = np.frombuffer(json.dumps(header).encode(), np.uint8)
             with atomic_file(self.path(key)) as temporary, temporary.open("wb") as f:
@@ -70,9 +71,15 @@ class ValueStore:
             with np.load(path, allow_pickle=False) as archive:
                 header = json.loads(archive["header"].tobytes())
                 flat = {name: archive[name] for name in archive.files if name != "header"}
+            if _key(header, flat) != key:
+                raise ValueError("its content does not have its hash")
             tables = unpacked(header, flat)
             return {(metric, group): tables[at] for metric, group, at in header["scores"]}
-        except (OSError, ValueError, KeyError, IndexError, TypeError, EOFError, zipfile.BadZipFile) as e:
-            raise StoreError(
-                f"cannot read the scene values {path}: {e}; remove the file and score the run again"
-            ) from e
+        except OSError as e:
+            raise DamagedError(path, "the scene values", e.strerror or str(e)) from e
+        except Exception as e:  # a damaged archive makes its reader raise whatever it likes
+            raise DamagedError(path, "the scene values", str(e)) from e
+
+
+def _key(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -> str:
+    return hash_json([header, {name: hash_array(array) for name, array in flat.items()}])

@@ -19,8 +19,8 @@ from tiepoint.formats.keypoints.set_folder import KeypointSet, read_keypoint_set
 from tiepoint.geometry.homography import project
 from tiepoint.model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from tiepoint.model.keypoints import Keypoints
-from tiepoint.store.check import rebuild
 from tiepoint.store.keypoint_sets import load_keypoint_set, save_keypoint_set
+from tiepoint.store.rebuild import rebuild
 from tiepoint.store.store import Store
 
 SHIFT = np.array([[1, 0, -30], [0, 1, 12], [0, 0, 1.0]])

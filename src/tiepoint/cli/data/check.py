@@ -37,12 +37,10 @@ def check(
         print(as_flags(str(report)))
         code = 0 if report.ok else 2
     if store is not None:
-        from ...store.check import check_store
+        from ...store.upkeep.check import check_store
 
-        with writing(store, create=False) as opened:
-            problems, count = check_store(opened)
-        print(f"{count} runs in the store, database rebuilt from their files")
-        for problem in problems:
-            print(f"  - {as_flags(problem)}")
-        code = max(code, 2 if problems else 0)
+        with writing(store, create=False) as opened, progress_bars() as progress:
+            found = check_store(opened, progress=progress, rebuild=True)
+        print(as_flags(str(found)))
+        code = max(code, 0 if found.ok else 2)
     return code

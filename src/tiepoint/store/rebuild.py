@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Verifying a store: the database follows the files, and every file that a run needs is readable."""
+"""The database follows the files of a store: what they say is what it says afterwards."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 
 import sqlalchemy as sa
 
@@ -12,34 +11,10 @@ from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
 from ..model.errors import InputError, StoreError
 from .older import combined, is_older, renewed
 from .run_files import read_run, run_file, write_run_file
-from .runs import load_runs
 from .saving import insert_run, upsert
 from .schema import datasets, keypoint_sets, methods, runs, scores
 from .store import Store
 from .stored_run import StoredRun
-
-
-def check_store(store: Store) -> tuple[list[str], int]:
-    """Problems in words, and the number of runs after the database was rebuilt from the files."""
-    problems = rebuild(store)
-    found = load_runs(store)
-    for run in found:
-        wanted = [(f"unit {u}", k) for u, by in run.manifest.units.items() for k in by.values()]
-        for part, key in wanted:
-            with _noting(problems, run, part):
-                store.records.get(key)
-        for protocol, key in run.manifest.values.items():
-            with _noting(problems, run, f"protocol {protocol}"):
-                store.values.get(key)
-    return problems, len(found)
-
-
-@contextlib.contextmanager
-def _noting(problems: list[str], run: StoredRun, part: str) -> Iterator[None]:
-    try:
-        yield
-    except StoreError as e:
-        problems.append(f"run {run.id} ({run.method}), {part}: {e}")
 
 
 def rebuild(store: Store) -> list[str]:

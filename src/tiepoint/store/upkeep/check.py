@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Verifying a store: every file is read and hashed anew, and the database is held against the run files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...model.cores import cores
+from ...model.errors import StoreError, TiepointError
+from ..rebuild import rebuild as follow
+from ..run_files import read_run
+from ..runs import load_runs
+from ..store import Store
+from ..stored_run import StoredRun
+from .files import Looked, files_of, leftovers_of
+from .rows import damaged_database, differing_rows
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong in a store: what, in which file, which runs it touches, and what makes it anew.
+
+    >>> print(Problem("a.parquet is damaged", runs=("12ab",), again="run sift on t/a again"))
+    a.parquet is damaged (run 12ab): run sift on t/a again
+    """
+
+    what: str
+    path: Path | None = None
+    runs: tuple[str, ...] = ()
+    again: str = ""
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.runs[:5]) + (f" and {len(self.runs) - 5} more" if len(self.runs) > 5 else "")
+        whose = f" (run{'s' if len(self.runs) > 1 else ''} {shown})" if self.runs else ""
+        return f"{self.what}{whose}" + (f": {self.again}" if self.again else "")
+
+
+@dataclass(frozen=True)
+class StoreCheck:
+    """What a check has found.
+
+    `files` and `sizes` count what was read by kind, in files and bytes; `unmarked` the files among them that
+    an older version wrote without a checksum of their own: of records and run files only that they can be
+    read is known then, features are held against their content hash all the same. `leftovers` are half-made
+    files of killed processes. `rebuilt` says whether the database was made from the files again.
+    """
+
+    problems: Sequence[Problem]
+    runs: int
+    files: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    unmarked: Mapping[str, int] = field(default_factory=dict)
+    leftovers: Sequence[Path] = ()
+    rebuilt: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        lines = [f"{self.runs} runs in the store" + (", database rebuilt from their files" * self.rebuilt)]
+        for kind, count in self.files.items():
+            older = self.unmarked.get(kind, 0)
+            more = f", {older:,} of them without a checksum (written by an older version)" if older else ""
+            lines.append(f"{kind}: {count:,} files, {self.sizes[kind] / 1e6:,.1f} MB verified{more}")
+        if self.leftovers:
+            lines.append(f"{len(self.leftovers)} leftovers of killed processes, removed by the next run")
+        lines.append("no problems" if self.ok else f"{len(self.problems)} problems:")
+        return "\n".join([*lines, *(f"  - {p}" for p in self.problems)])
+
+
+def check_store(store: Store, *, progress: Progress | None = None, rebuild: bool = False) -> StoreCheck:
+    """Read everything in a store and say what is damaged, missing or not what the database says.
+
+    Every feature is hashed and held against its content hash, every record, scene value, list, transform and
+    keypoint set is read and verified; no hash that was remembered is trusted. Nothing is written, unless
+    `rebuild`.
+
+    Args:
+        store: Open for reading, or for writing where `rebuild` is wanted.
+        progress: Called with ("check", done, total).
+        rebuild: Make the database say what the files say at the end (see `store.rebuild`).
+    """
+    runs, problems = _runs(store)
+    problems += [Problem(what, again=again) for what, again in damaged_database(store)]
+    if not problems or rebuild:
+        for run, what in differing_rows(store, runs):
+            again = "the database was made from the files again" if rebuild else "`data check` rebuilds it"
+            problems.append(Problem(what, store.root / "runs" / f"{run}.json", (run,), again))
+    if rebuild:
+        known = {str(p.path) for p in problems}
+        problems += [Problem(told) for told in follow(store) if not any(path in told for path in known)]
+        runs = {run.id: run for run in load_runs(store)}
+    users = _users(runs.values())
+    jobs = files_of(store, {kind: sorted(used) for kind, used in users.items()})
+    files: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    unmarked: dict[str, int] = {}
+    with ThreadPoolExecutor(cores()) as threads:
+        for done, look in enumerate(threads.map(lambda job: job(), jobs), start=1):
+            if progress is not None:
+                progress("check", done, len(jobs))
+            files[look.kind] = files.get(look.kind, 0) + 1
+            sizes[look.kind] = sizes.get(look.kind, 0) + look.size_bytes
+            if not look.marked:
+                unmarked[look.kind] = unmarked.get(look.kind, 0) + 1
+            if look.problem is not None:
+                problems.append(_problem(look, users.get(look.kind, {}).get(look.key, []), runs))
+    return StoreCheck(problems, len(runs), files, sizes, unmarked, leftovers_of(store.root), rebuild)
+
+
+def _runs(store: Store) -> tuple[dict[str, StoredRun], list[Problem]]:
+    """Runs by id from their files, or where one cannot be read, from its rows."""
+    runs: dict[str, StoredRun] = {}
+    problems = []
+    for path in sorted((store.root / "runs").glob("*.json")):
+        try:
+            run = read_run(path)
+            if run.id != path.stem:
+                raise StoreError(f"{path} holds the run {run.id}; name it {run.id}.json or remove it")
+            runs[run.id] = run
+        except StoreError as e:
+            problems.append(Problem(str(e), path, (path.stem,)))
+    try:
+        for run in load_runs(store):
+            runs.setdefault(run.id, run)
+    except (TiepointError, ValueError, KeyError, TypeError) as e:
+        problems.append(Problem(f"the runs of the database cannot be read: {e}"))
+    return runs, problems
+
+
+def _users(runs: Iterable[StoredRun]) -> dict[str, dict[str, list[tuple[str, str]]]]:
+    """By kind and key of a file, which runs need it, and for what."""
+    found: dict[str, dict[str, list[tuple[str, str]]]] = {"records": {}, "values": {}}
+    for run in runs:
+        for unit, by in run.manifest.units.items():
+            for key in by.values():
+                found["records"].setdefault(key, []).append((run.id, f"unit {unit}"))
+        for protocol, key in run.manifest.values.items():
+            found["values"].setdefault(key, []).append((run.id, f"protocol {protocol}"))
+    return found
+
+
+def _problem(look: Looked, used: Sequence[tuple[str, str]], runs: Mapping[str, StoredRun]) -> Problem:
+    ids = tuple(dict.fromkeys(run for run, _ in used)) if used else _of_method(look.method, runs)
+    what = f"{used[0][1]}: {look.problem}" if used else str(look.problem)
+    return Problem(what, look.path, ids, _again(look, [runs[i] for i in ids]))
+
+
+def _of_method(method: str | None, runs: Mapping[str, StoredRun]) -> tuple[str, ...]:
+    return tuple(run.id for run in runs.values() if method is not None and run.method == method)
+
+
+def _again(look: Looked, users: Sequence[StoredRun]) -> str:
+    """What makes a file anew."""
+    if look.heals:
+        return "the next run that needs it makes it anew"
+    gone = f"remove {look.path}, then " if look.path.exists() else ""
+    if not users:
+        return f"no run needs it; remove {look.path}" if gone else ""
+    wanted = dict.fromkeys(
+        f"import {r.method} again" if r.manifest.imported else f"run {r.method} on {r.task} again"
+        for r in users
+    )
+    return gone + "; ".join(wanted)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The files of a store, each with how it is verified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from ...formats.keypoints.set_folder import read_keypoint_set, sets_below
+from ...model import kept
+from ...model.errors import TiepointError
+from ..store import Store
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A file that was read: how large it is, what is wrong with it, and whether it carried a checksum.
+
+    `heals` says that a run that needs it sees the damage itself and makes it anew. `method` is the one that
+    made it, where the file says so.
+    """
+
+    kind: str
+    key: str
+    path: Path
+    size_bytes: int = 0
+    problem: str | None = None
+    marked: bool = True
+    heals: bool = False
+    method: str | None = None
+
+
+Job = Callable[[], Looked]
+
+
+def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
+    """One job for every file of a store, and for those that runs need (`needed`: keys by kind) but lack."""
+    jobs: list[Job] = []
+    for kind, suffix, look in (("records", "parquet", _record), ("values", "npz", _values)):
+        keys = {path.stem for path in (store.root / kind).glob(f"??/*.{suffix}")} | set(needed.get(kind, ()))
+        jobs += [partial(look, store, key) for key in sorted(keys)]
+    jobs += [partial(_features, store, p.name) for p in sorted((store.root / "features").glob("??/[!.]*"))]
+    jobs += [partial(_list, path) for path in sorted((store.root / kept.FOLDER).glob("*.bin"))]
+    jobs += [partial(_keypoints, path) for path in sets_below(store.root).values()]
+    return jobs
+
+
+def leftovers_of(root: Path) -> list[Path]:
+    """What processes that were killed have left half-made."""
+    return sorted(path for pattern in (".tmp-*", "*/.tmp-*", "*/*/.tmp-*") for path in root.glob(pattern))
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(p.stat().st_size for p in path.iterdir() if p.is_file())
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _record(store: Store, key: str) -> Looked:
+    path = store.records.path(key)
+    problem, marked = None, True
+    try:
+        marked = store.records.verify(key)
+    except TiepointError as e:
+        problem = str(e)
+    return Looked("records", key, path, _size(path), problem, marked)
+
+
+def _values(store: Store, key: str) -> Looked:
+    path = store.values.path(key)
+    problem = None
+    try:
+        store.values.get(key)
+    except TiepointError as e:
+        problem = str(e)
+    return Looked("values", key, path, _size(path), problem)
+
+
+def _features(store: Store, key: str) -> Looked:
+    path = store.features.folder(key)
+    problem, marked, method = None, True, None
+    try:
+        meta = store.features.verify(key)
+        marked, method = "sums" in meta, meta.get("method")
+    except TiepointError as e:
+        problem = str(e)
+    return Looked("features", key, path, _size(path), problem, marked, True, method)
+
+
+def _list(path: Path) -> Looked:
+    problem = None if kept.is_whole(path) else f"the list {path} is damaged"
+    return Looked("lists", path.stem, path, _size(path), problem, heals=True)
+
+
+def _keypoints(folder: Path) -> Looked:
+    problem = None
+    try:
+        read_keypoint_set(folder)
+    except TiepointError as e:
+        problem = str(e)
+    return Looked("keypoint sets", folder.name, folder, _size(folder), problem)
