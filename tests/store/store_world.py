@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from PIL import Image
 
 from tiepoint.store import schema
-from tiepoint.store.database import select
+from tiepoint.store.connect.query import select
 from tiepoint.store.manifest import Manifest
 from tiepoint.store.saving import save_run
 from tiepoint.store.store import Store

@@ -14,7 +14,7 @@ from store_world import a_run, check_results
 
 from tiepoint.model.errors import InputError, StoreError
 from tiepoint.store import schema
-from tiepoint.store.database import select
+from tiepoint.store.connect.query import select
 from tiepoint.store.rebuild import rebuild
 from tiepoint.store.runs import load_runs
 from tiepoint.store.saving import save_run

@@ -23,7 +23,7 @@ from tiepoint.cli.main import run
 from tiepoint.model.errors import StoreError
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.store import schema
-from tiepoint.store.database import select
+from tiepoint.store.connect.query import select
 from tiepoint.store.run_heads import load_heads
 from tiepoint.store.runs import load_run, load_runs, load_singles
 from tiepoint.store.saving import save_run

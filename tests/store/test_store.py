@@ -19,7 +19,7 @@ from tiepoint.model.errors import InputError, StoreError
 from tiepoint.model.records import Records
 from tiepoint.store import schema
 from tiepoint.store.atomic import atomic_file, atomic_folder, remove_temporaries
-from tiepoint.store.database import select
+from tiepoint.store.connect.query import select
 from tiepoint.store.rebuild import rebuild
 from tiepoint.store.runs import load_run, load_runs
 from tiepoint.store.saving import Merge, save_run

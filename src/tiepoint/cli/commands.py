@@ -20,7 +20,7 @@ from . import (
     score_cmd,
     serve_cmd,
     show_cmd,
-    store_cmd,
+    store,
 )
 from .data.app import app as data_app
 
@@ -40,9 +40,9 @@ def mount(app: typer.Typer) -> None:
     app.command("list")(list_cmd.list_things)
     app.command("show")(show_cmd.show)
     app.command("import")(import_cmd.import_results)
-    app.command("sql")(store_cmd.sql)
+    app.command("sql")(store.sql)
     app.add_typer(data_app, name="data")
     app.add_typer(keypoints_cmd.app, name="keypoints")
     app.add_typer(flow.app, name="flow")
     app.add_typer(pairs_cmd.app, name="pairs")
-    app.add_typer(store_cmd.app, name="store")
+    app.add_typer(store.app, name="store")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Connections to SQLite and PostgreSQL: opening them, waiting for other writers, a user's own SQL."""
+"""Connections to SQLite and PostgreSQL: opening them, and waiting for other writers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,37 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..model.errors import InputError, StoreError
+from ..model.errors import StoreError
 from ..model.hashing import hash_bytes
+from .connect.urls import DATABASE, without_secret
 
-DATABASE = "tiepoint.sqlite"
-"""The database in the folder of a store."""
+__all__ = [
+    "ATTEMPTS",
+    "BUSY_S",
+    "DATABASE",
+    "begin",
+    "begin_reading",
+    "commit",
+    "make_engine",
+    "make_sqlite_engine",
+]
 
 BUSY_S = 60
 """Seconds that SQLite waits for another process; a writer asks `ATTEMPTS` times."""
 
 ATTEMPTS = 10
+
+SPILL_PAGES = (1 << 17) - 1
+"""Pages of 4 KiB that a writer of SQLite keeps in memory before it writes any, which locks readers out.
+
+SQLite reads the last byte of the number as a truth value, so that must not be 0.
+
+The journal is SQLite's own (`delete`). A write-ahead log would let others read during a commit as well, but
+needs memory that processes share, which network file systems do not have, and the right to write to read.
+"""
+
+CONNECT_S = 20
+"""Seconds to reach a server."""
 
 _LOCK = 7496
 """Number of the advisory locks that writers of a PostgreSQL store take."""
@@ -32,9 +53,11 @@ def make_engine(url: str, mode: str) -> tuple[sa.Engine, Path | None]:
             return make_sqlite_engine(Path(made.database), mode), Path(made.database)
         if made.drivername == "postgresql":
             made = made.set(drivername="postgresql+psycopg")
-        engine = sa.create_engine(made)
-    except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError) as e:
-        raise StoreError(f"cannot understand the store URL {url!r}: {e}") from e
+        wait = {} if "connect_timeout" in made.query else {"connect_timeout": CONNECT_S}
+        engine = sa.create_engine(made, connect_args=wait)
+    except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ValueError) as e:
+        # The error of the library may quote the URL, and with it the password.
+        raise StoreError(f"cannot understand the store URL: {without_secret(str(e), url)}") from None
     except ModuleNotFoundError as e:
         raise StoreError(
             f"this database needs the package {e.name!r}: pip install 'tiepoint[postgres]'"
@@ -56,7 +79,12 @@ def make_sqlite_engine(path: Path, mode: str) -> sa.Engine:
 
     def connect() -> sqlite3.Connection:
         # No isolation level: the driver would begin transactions, and too late for DDL. `begin` does.
-        return sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        made = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        if mode == "read":
+            made.execute("PRAGMA query_only = ON")
+        else:
+            made.execute(f"PRAGMA cache_spill = {SPILL_PAGES}")
+        return made
 
     return sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool)
 
@@ -67,14 +95,7 @@ def begin(connection: sa.Connection, lock: str | None) -> None:
     Without the name of a `lock` these are all; with it, on PostgreSQL, those that give the same name.
     """
     if connection.dialect.name == "sqlite":
-        for attempt in range(ATTEMPTS):
-            try:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                return
-            except sa.exc.OperationalError as e:
-                busy = getattr(e.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
-                if not busy or attempt == ATTEMPTS - 1:
-                    raise
+        _patiently(connection, "BEGIN IMMEDIATE")
     elif lock is None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
     else:
@@ -83,35 +104,35 @@ def begin(connection: sa.Connection, lock: str | None) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK, number)))
 
 
+def _patiently(connection: sa.Connection, statement: str) -> None:
+    """Run a statement of SQLite that waits for other processes, `ATTEMPTS` times."""
+    for attempt in range(ATTEMPTS):
+        try:
+            connection.exec_driver_sql(statement)
+            return
+        except sa.exc.OperationalError as e:
+            if not is_busy(e) or attempt == ATTEMPTS - 1:
+                raise
+
+
+def is_busy(error: sa.exc.DBAPIError) -> bool:
+    """Whether another process keeps an SQLite database locked."""
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def commit(connection: sa.Connection) -> None:
+    """End a transaction that writes: on SQLite as soon as those that read now have finished.
+
+    A commit that found the database busy has changed nothing, and can be tried again.
+    """
+    if connection.dialect.name == "sqlite":
+        _patiently(connection, "COMMIT")
+
+
 def begin_reading(connection: sa.Connection) -> None:
     """Begin to read: all statements see one state of the database, and nobody waits."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN")
     else:
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-
-
-def select(engine: sa.Engine, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Columns and rows of a user's own SQL. The database itself refuses to write; failures are InputErrors.
-
-    On PostgreSQL the statement is prepared, so that a second one cannot hide behind a semicolon and end
-    the read-only transaction.
-    """
-    dialect = engine.dialect
-    connection = engine.raw_connection()
-    cursor = connection.cursor()
-    try:
-        if dialect.name == "sqlite":
-            cursor.execute("PRAGMA query_only = ON")
-            cursor.execute(query)
-        else:
-            cursor.execute("SET TRANSACTION READ ONLY")
-            cursor.execute(query, prepare=True)  # type: ignore[call-arg]
-        if cursor.description is None:
-            raise InputError("this statement returns no rows; a query can only read")
-        return [column[0] for column in cursor.description], [tuple(row) for row in cursor.fetchall()]
-    except (dialect.loaded_dbapi.Error, dialect.loaded_dbapi.Warning) as e:
-        raise InputError(f"the database refuses this query: {e}") from e
-    finally:
-        connection.rollback()
-        connection.close()

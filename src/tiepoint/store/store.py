@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import sqlalchemy as sa
 
@@ -20,7 +18,9 @@ from ..model import hashing, kept
 from ..model.errors import StoreError
 from . import schema
 from .atomic import atomic_file, unwritable
-from .database import DATABASE, begin, begin_reading, make_engine, make_sqlite_engine
+from .connect.copy import copy_database
+from .connect.urls import DATABASE, is_url, read_url, split_url, without_secret
+from .database import begin, begin_reading, commit, is_busy, make_engine, make_sqlite_engine
 from .features import FeatureCache
 from .records import RecordStore
 from .values import ValueStore
@@ -32,28 +32,12 @@ DEFAULT = "tiepoint-store"
 
 Mode = Literal["read", "write"]
 
+_BUSY = "the database is locked: another process has been writing for longer than this one waits; try again"
+
 
 def default_store() -> str:
     """Where runs go when nothing is said: ``$TIEPOINT_STORE`` or ``tiepoint-store`` here."""
     return os.environ.get("TIEPOINT_STORE", DEFAULT)
-
-
-def split_url(where: str) -> tuple[str, Path]:
-    """Database URL and files folder of ``postgresql://…?files=DIR``; a URL without the folder is refused.
-
-    >>> split_url("postgresql://u@h/db?files=/lab/tp&connect_timeout=3")
-    ('postgresql://u@h/db?connect_timeout=3', PosixPath('/lab/tp'))
-    """
-    parts = urlsplit(where)
-    query = dict(parse_qsl(parts.query))
-    files = query.pop("files", None)
-    if not files:
-        shown = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
-        raise StoreError(
-            f"the store {shown} does not say where its files are; add the folder for records and features to "
-            f"the URL: {shown}?files=DIR"
-        )
-    return urlunsplit(parts._replace(query=urlencode(query))), Path(files)
 
 
 def store_root(where: str | Path | None = None) -> Path:
@@ -63,7 +47,7 @@ def store_root(where: str | Path | None = None) -> Path:
     'lab'
     """
     text = str(where) if where is not None else default_store()
-    return split_url(text)[1] if "://" in text else Path(text)
+    return split_url(text)[1] if is_url(text) else Path(text)
 
 
 @dataclass(frozen=True)
@@ -94,10 +78,10 @@ class Store:
             create: Whether to make a store that is not there; one that is only read is never made.
         """
         text = str(where) if where is not None else default_store()
-        if "://" in text:
-            url, root = split_url(text)
-            engine, database = make_engine(url, mode)
-            shown = engine.url.render_as_string(hide_password=True) if database is None else text
+        if is_url(text):
+            named = read_url(text)
+            root, shown = named.files, named.shown
+            engine, database = make_engine(named.url, mode)
         else:
             root, shown = Path(text), text
             if root.exists() and not root.is_dir():
@@ -111,6 +95,8 @@ class Store:
             raise StoreError(f"there is no store at {root}")
         with unwritable(root):
             root.mkdir(parents=True, exist_ok=True)
+            if database is not None:
+                database.parent.mkdir(parents=True, exist_ok=True)
             if not os.access(root, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
                 raise PermissionError(13, "Permission denied")
         return store._opened_to_write()
@@ -167,15 +153,15 @@ class Store:
             with self.engine.connect() as connection:
                 connection.exec_driver_sql("select count(*) from sqlite_master")
             return self
-        except sa.exc.DBAPIError:
+        except sa.exc.DBAPIError as e:
             self.engine.dispose()
+            if is_busy(e):
+                raise StoreError(f"the store {self.where}: {_BUSY}") from e
         copy = tempfile.TemporaryDirectory(prefix="tiepoint-")
         try:
-            for suffix in ("", "-journal", "-wal"):
-                source = database.with_name(database.name + suffix)
-                if source.is_file():
-                    shutil.copyfile(source, Path(copy.name) / source.name)
+            copy_database(database, Path(copy.name))
         except OSError as e:
+            copy.cleanup()
             raise StoreError(f"cannot read the store {self.where}: {e.strerror or e}") from e
         engine = make_sqlite_engine(Path(copy.name) / database.name, "write")
         return replace(self, engine=engine, _copy=copy)
@@ -215,6 +201,7 @@ class Store:
         with self._transaction() as connection:
             begin(connection, lock)
             yield connection
+            commit(connection)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -228,12 +215,18 @@ class Store:
         try:
             opened = self.engine.connect()
         except sa.exc.DBAPIError as e:
-            raise StoreError(f"cannot open the store {self.where}: {e.orig}") from e
+            raise StoreError(f"cannot open the store {self.where}: {self._said(e)}") from e
         try:
             with opened as connection, connection.begin():
                 yield connection
         except sa.exc.DBAPIError as e:
-            raise StoreError(f"the store {self.where}: {e.orig}") from e
+            raise StoreError(f"the store {self.where}: {self._said(e)}") from e
+
+    def _said(self, error: sa.exc.DBAPIError) -> str:
+        """What the database says, on one line and without its password."""
+        if is_busy(error):
+            return _BUSY
+        return without_secret(str(error.orig), self.engine.url.render_as_string(hide_password=False))
 
     def remember_hashes(self) -> None:
         """Write the hashes of files that this process knows, for the next one."""
