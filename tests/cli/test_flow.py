@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from tiepoint.geometry.flow.interpolation import resize_u8
 from tiepoint.model.errors import InputError
 from tiepoint.report.flow_pictures import sheet
 
+DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 ROOT = typer.Typer()
 ROOT.add_typer(app, name="flow")
 
@@ -57,18 +59,105 @@ def test_convert_there_and_back(folder: Path) -> None:
 
 
 def test_show_one_picture_and_a_sheet(folder: Path) -> None:
-    words = call("show", folder / "flow1.flo")
+    words = call("show", folder / "flow1.flo", "--plain", "--out", folder / "plain.png")
     assert "14 x 10, 90.0 % known, longest 2.00 px" in words
-    assert read_image(folder / "flow1.flo.color.png").shape == (10, 14, 3)
-    call(
+    assert read_image(folder / "plain.png").shape == (10, 14, 3)
+    words = call(
         "show", folder / "flow1.flo", "--image1", folder / "image1.png", "--image2", folder / "image2.png",
         "--mask", folder / "mask1.png", "--truth", folder / "flow1.flo", "--out", folder / "sheet.png",
     )  # fmt: skip
-    assert read_image(folder / "sheet.png").shape[1] == 6 * 324 + 4
+    assert "error mean 0.00 px, 100.0 % within 0.7 px" in words
+    assert read_image(folder / "sheet.png").shape[1] == 7 * 326 + 6
+
+
+def everything_in(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_nothing_is_written_beside_the_input(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = whole_results(folder, "a")
+    before = everything_in(folder)
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    words = call("show", folder / "flow1.flo")
+    name = f"{folder.name}-flow1.flo.png"
+    assert words.endswith(f"-> {Path('tiepoint-pictures', name)}\n")
+    words = call("show", "--results", results, "--data", folder / "data")
+    assert words.startswith("7 pictures of 1 pairs in tiepoint-pictures/SUBSET/PAIR")
+    assert everything_in(folder) == before
+    written = {p.as_posix() for p in Path().rglob("*.png")}
+    kit = {f"{kind}{i}" for kind in ("flow", "warped", "foreground") for i in (1, 2)} | {"sheet"}
+    assert written == {f"tiepoint-pictures/{name}"} | {f"tiepoint-pictures/S/a/{k}.png" for k in kit}
+    # Nor where the flow lies in the current folder: pictures have a folder of their own.
+    monkeypatch.chdir(folder)
+    call("show", "flow1.flo")
+    assert {p for p in everything_in(folder) if p not in before} == {f"tiepoint-pictures/{name}"}
+
+
+def test_truth_of_another_size(folder: Path) -> None:
+    """The flow is resized to the truth, as scoring does: twice the size, twice the displacement."""
+    truth = np.zeros((20, 28, 2), np.float32)
+    truth[..., 0] = 4
+    write_flow(folder / "large.flo", truth)
+    write_flow(folder / "two.flo", np.repeat(np.array([2, 0], np.float32)[None, None], 10, 0).repeat(14, 1))
+    words = call("show", folder / "two.flo", "--truth", folder / "large.flo", "--out", folder / "s.png")
+    assert "error mean 0.00 px, 100.0 % within 1.4 px" in words
+    write_flow(folder / "wide.flo", truth[:10])
+    with pytest.raises(InputError, match=r"14 x 10 and the true flow 28 x 10, of other proportions"):
+        call("show", folder / "two.flo", "--truth", folder / "wide.flo", "--out", folder / "s.png")
+
+
+def test_images_of_two_sizes_at_the_scale_of_the_flow(folder: Path) -> None:
+    """As in the kit: image 1 of 28 x 20 was seen at 14 x 10, so image 2 of 28 x 30 at 14 x 15."""
+    rng = np.random.default_rng(2)
+    one, two = (rng.integers(0, 256, (h, 28, 3)).astype(np.uint8) for h in (20, 30))
+    write_image(folder / "b1.png", one)
+    write_image(folder / "b2.png", two)
+    flow = np.zeros((10, 14, 2), np.float32)
+    flow[..., 1] = 5
+    write_flow(folder / "down.flo", flow)
+    expected = resize_u8(two, 15, 14)[5:]
+    # Image 1 is found beside image 2, and that is said.
+    said, warned = both("warp", folder / "b2.png", folder / "down.flo", "--out", folder / "w.png")
+    assert "read at 14 x 15" in said
+    assert "b1.png is taken as image 1" in warned
+    assert np.array_equal(read_image(folder / "w.png"), expected)
+    (folder / "b1.png").rename(folder / "first.png")
+    warp = ("warp", folder / "b2.png", folder / "down.flo", "--out", folder / "w.png")
+    with pytest.raises(InputError, match=r"`image1`.*`size2`"):
+        call(*warp)
+    for more in (("--image1", folder / "first.png"), ("--size2", "14x15")):
+        call(*warp, *more)
+        assert np.array_equal(read_image(folder / "w.png"), expected)
+    # The mask may have the size of image 1, as those of the kit's data have.
+    mask = np.zeros((20, 28), bool)
+    mask[:, 14:] = True
+    write_mask(folder / "m1.png", mask)
+    call(*warp, "--image1", folder / "first.png", "--mask", folder / "m1.png")
+    masked = read_image(folder / "w.png")
+    assert (masked[:, :7] == (0, 255, 255)).all()
+    assert np.array_equal(masked[:, 7:], expected[:, 7:])
+
+
+@pytest.mark.skipif(not (DATA / "tss").is_dir(), reason=f"no TSS sample in {DATA}")
+def test_the_kits_own_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flow 512 x 319, images 340 x 212 and 340 x 240, truth 340 x 212: the kit's picture, its score."""
+    monkeypatch.chdir(tmp_path)
+    data, results = (DATA / "tss" / part / "JODS" / "car_01_02" for part in ("Dataset", "Results"))
+    call(
+        "warp", data / "image2.png", results / "flow1.flo", "--image1", data / "image1.png",
+        "--mask", results / "mask1.png", "--out", "w.png",
+    )  # fmt: skip
+    assert np.array_equal(read_image("w.png"), read_image(results / "vis" / "warped1.png"))
+    show = ("show", results / "flow1.flo", "--truth", data / "flow1.flo", "--out", "s.png")
+    images = ("--image1", data / "image1.png", "--image2", data / "image2.png")
+    for more in ((), images):  # what `tiepoint score tss` gives this direction: T5 72.72
+        assert "error mean 12.29 px, 72.7 % within 17 px (5 % of the larger side)" in call(*show, *more)
 
 
 def test_colours_of_the_background(folder: Path) -> None:
-    call("show", folder / "flow1.flo", "--out", folder / "a.png", "--flow-bg-color", "001002003")
+    call("show", folder / "flow1.flo", "--plain", "--out", folder / "a.png", "--flow-bg-color", "001002003")
     assert read_image(folder / "a.png")[0, 0].tolist() == [1, 2, 3]
     call(
         "warp", folder / "image2.png", folder / "flow1.flo", "--out", folder / "w.png", "--bg-color", "9,8,7"
@@ -108,8 +197,8 @@ def test_unreadable_results_are_named(folder: Path) -> None:
         (results / "S" / "c" / name).unlink()
     (folder / "data" / "S" / "d" / "image2.png").write_bytes(b"no")
     (folder / "data" / "S" / "e" / "mask2.png").unlink()
-    out, err = both("show", "--results", results, "--data", folder / "data")
-    assert out.startswith("7 pictures of 2 pairs")
+    out, err = both("show", "--results", results, "--data", folder / "data", "--vis-dir", "vis")
+    assert out.startswith("8 pictures of 2 pairs")
     lines = err.splitlines()
     assert len(lines) == 6
     assert all(line.startswith("tiepoint: warning: ") for line in lines)
@@ -132,10 +221,16 @@ def test_nothing_to_draw_is_an_error(folder: Path) -> None:
 def test_pairs_do_not_overwrite_each_other(folder: Path) -> None:
     results, place = whole_results(folder, "a", "b"), folder / "pictures"
     words = call("show", "--results", results, "--data", folder / "data", "--vis-dir", place)
-    assert words.startswith(f"12 pictures of 2 pairs in {place}/SUBSET/PAIR")
-    assert len(list(place.glob("S/?/*.png"))) == 12
+    assert words.startswith(f"14 pictures of 2 pairs in {place}/SUBSET/PAIR")
+    assert len(list(place.glob("S/?/*.png"))) == 14
     with pytest.raises(InputError, match="leaves the folder of a pair"):
         call("show", "--results", results, "--data", folder / "data", "--vis-dir", "../vis")
+
+
+def panel(path: Path, k: int) -> np.ndarray:
+    """Picture k of a sheet, without its caption: below a title of one line, all pictures 14 x 10."""
+    left, height = 6 + 326 * k, round(320 * 10 / 14)
+    return read_image(path)[28 : 28 + height, left : left + 320]
 
 
 def test_images_of_another_size_are_resized_to_the_flow(folder: Path) -> None:
@@ -150,10 +245,9 @@ def test_images_of_another_size_are_resized_to_the_flow(folder: Path) -> None:
     assert np.array_equal(read_image(folder / "w.png"), resize_u8(large[1], 10, 14))
     show = ["show", folder / "zero.flo", "--out", folder / "s.png"]
     call(*show, *images, "--image2", folder / "large2.png", "--mask", folder / "mask1.png")
-    panels = [read_image(folder / "s.png")[:, 4 + 324 * k : 324 * (k + 1)] for k in range(5)]
     small = [resize_u8(image, 10, 14) for image in large]
-    assert np.array_equal(panels[3], sheet([[small[1]]], width=320)[:, 4:-4])
-    assert np.array_equal(panels[4], sheet([[small[0]]], width=320)[:, 4:-4])
+    assert np.array_equal(panel(folder / "s.png", 3), sheet([[small[1]]], width=320)[4:-4, 4:-4])
+    assert np.array_equal(panel(folder / "s.png", 4), sheet([[small[0]]], width=320)[4:-4, 4:-4])
     # A native flow between images of two sizes counts image 2's own pixels.
     call(
         "warp", folder / "large2.png", folder / "zero.flo",
@@ -166,7 +260,7 @@ def test_a_scale_that_cannot_be_known_is_asked_for(folder: Path) -> None:
     write_image(folder / "large.png", np.zeros((20, 28, 3), np.uint8))
     with pytest.raises(InputError, match=r"the flow is 14 x 10 and image 2 is 28 x 20; give image 1 too"):
         call("warp", folder / "large.png", folder / "flow1.flo", "--out", folder / "w.png")
-    with pytest.raises(InputError, match="`image1`"):
+    with pytest.raises(InputError, match=r"`image1`"):
         call("show", folder / "flow1.flo", "--image2", folder / "large.png")
 
 
@@ -176,7 +270,7 @@ def test_masked_flow_has_the_colour_of_the_flow_background(folder: Path) -> None
         "show", folder / "flow1.flo", "--mask", folder / "none.png",
         "--flow-bg-color", "255000000", "--out", folder / "s.png",
     )  # fmt: skip
-    masked = read_image(folder / "s.png")[4:-4, 4 + 324 : 648]
+    masked = panel(folder / "s.png", 1)
     assert (masked == (255, 0, 0)).all()
 
 
@@ -185,9 +279,9 @@ def test_pictures_of_a_results_folder(folder: Path) -> None:
     flow = read_flow(folder / "flow1.flo")
     write_pair_result(results / "S" / "p", {"flow1": flow, "flow2": flow})
     words = call("show", "--results", results, "--data", folder / "data", "--vis-dir", "pictures")
-    assert words.startswith("4 pictures of 1 pairs")
+    assert words.startswith("5 pictures of 1 pairs")
     names = sorted(p.name for p in (results / "S" / "p" / "pictures").iterdir())
-    assert names == ["flow1.png", "flow2.png", "warped1.png", "warped2.png"]
+    assert names == ["flow1.png", "flow2.png", "sheet.png", "warped1.png", "warped2.png"]
 
 
 @pytest.mark.parametrize(
@@ -199,6 +293,8 @@ def test_pictures_of_a_results_folder(folder: Path) -> None:
         (["show", "nowhere.flo"], "does not exist"),
         (["show", "x.flo", "--bg-color", "red"], "cannot read the colour"),
         (["show", "x.flo", "--bg-color", "²,1,1"], "cannot read the colour"),
+        (["show", "flow1.flo", "--image2", "image2.png", "--size2", "0x4"], "cannot read the size"),
+        (["show", "--results", ".", "--data", ".", "--out", "o", "--vis-dir", "v"], "give one of them"),
         (["convert", "nowhere.flo", "a.npy"], "does not exist"),
         (["show", "--results", ".", "--data", "nowhere"], "is not a folder"),
     ],
@@ -223,7 +319,7 @@ def test_sizes_must_agree(folder: Path) -> None:
             folder / "small.png",
         )
     with pytest.raises(InputError, match="3 x 3"):
-        call("show", folder / "flow1.flo", "--truth", folder / "small.flo")
+        call("show", folder / "flow1.flo", "--truth", folder / "small.flo", "--out", folder / "s.png")
 
 
 def test_every_command_has_an_example() -> None:

@@ -83,10 +83,12 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
         "--seed has no effect without --by random",
     ),
     (
-        ("flow", "show", "--results", "r", "--data", "d", "--out", "o", "--truth", "t", "--image1", "i",
-         "--image2", "i", "--mask", "m"),
-        "--out, --truth, --image1, --image2, --mask have no effect with --results",
+        ("flow", "show", "--results", "r", "--data", "d", "--truth", "t", "--image1", "i",
+         "--image2", "i", "--size2", "9x9", "--mask", "m", "--plain"),
+        "--truth, --image1, --image2, --size2, --mask, --plain have no effect with --results",
     ),
+    (("flow", "show", "f.flo", "--plain", "--image1", "i"), "--image1 has no effect with --plain"),
+    (("flow", "show", "f.flo", "--size2", "9x9"), "--size2 has no effect without --image2"),
     (("flow", "show", "f.flo", "--data", "d", "--vis-dir", "v"), "--data, --vis-dir have no effect without"),
     (("flow", "show", "f.flo", "--bg-color", "1,2,3"), "--bg-color has no effect without"),
 ]  # fmt: skip
@@ -108,9 +110,9 @@ ALWAYS = {
     "keypoints import": "--name --data --overwrite --store",
     "keypoints export": "--out --names --store",
     "keypoints list": "--store",
-    "flow show": "--results --flow-bg-color",
+    "flow show": "--results --out --flow-bg-color",
     "flow convert": "",
-    "flow warp": "--out --image1 --mask --bg-color",
+    "flow warp": "--out --image1 --size2 --mask --bg-color",
 }
 """Options that have an effect wherever the command takes them; all others stand above."""
 
@@ -169,7 +171,7 @@ def test_a_default_given_explicitly_is_no_mistake(here: Path, capsys: pytest.Cap
     assert command(["data", "tasks", "--suite", "hpatches-v1", *both]) == 0
     assert command(["data", "tasks", "--suite", "hpatches", *both]) == 0
     capsys.readouterr()
-    assert command(["flow", "show", "f.flo", "--vis-dir", "vis", "--bg-color", "000255255"]) == 2
+    assert command(["flow", "show", "f.flo", "--flow-bg-color", "128128128", "--bg-color", "000255255"]) == 2
     assert "no effect" not in capsys.readouterr().err
 
 

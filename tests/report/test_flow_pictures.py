@@ -16,6 +16,7 @@ from tiepoint.formats.image.read import read_image
 from tiepoint.geometry.flow.color import colour_wheel, flow_color, max_motion
 from tiepoint.geometry.flow.interpolation import resize_u8
 from tiepoint.model.errors import InputError
+from tiepoint.report.captions import error_key, flow_key
 from tiepoint.report.flow_pictures import (
     error_map,
     foreground,
@@ -25,6 +26,7 @@ from tiepoint.report.flow_pictures import (
     sheet,
     target_image,
 )
+from tiepoint.report.flow_sheet import FlowView, flow_errors, flow_sheet
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 
@@ -129,8 +131,34 @@ def test_at_which_scale_image_2_is_warped() -> None:
     assert target_image(large[:3, :4], flow, None).shape == (3, 4, 3)
     with pytest.raises(InputError, match=r"the flow is 4 x 3 and image 2 is 8 x 6; give image 1 too"):
         target_image(large, flow, None)
-    with pytest.raises(InputError, match=r"image 1 is 9 x 6: nothing tells in which scale"):
-        target_image(large, flow, (6, 9))
+    with pytest.raises(InputError, match=r"image 1 is 14 x 6: nothing tells in which scale"):
+        target_image(large, flow, (6, 14))
+
+
+def holds(page: np.ndarray, picture: np.ndarray) -> bool:
+    """Whether a picture is on the page, at its left."""
+    h, w = picture.shape[:2]
+    return any(np.array_equal(page[y : y + h, 6 : 6 + w], picture) for y in range(len(page) - h))
+
+
+def test_captions_and_keys_are_on_the_sheet() -> None:
+    """Letters below the picture, the wheel and the bar of errors below those."""
+    view = FlowView(np.full((40, 60, 2), 3.0), truth=np.zeros((40, 60, 2)))
+    bare = flow_sheet([FlowView(view.flow)])
+    page = flow_sheet([view], title=["a pair"])
+    height = round(320 * 40 / 60)
+    assert (bare[6 + height :, :320] != 255).any()  # its caption and the wheel
+    assert holds(bare, flow_key(1.0, (128, 128, 128)).picture)
+    assert not holds(bare, error_key(6.0).picture)
+    assert (page[:24, :200] != 255).any()  # the title
+    assert holds(page, flow_key(1.0, (128, 128, 128)).picture)
+    assert holds(page, error_key(6.0).picture)
+    assert flow_errors(view).words() == "mean 4.24 px, 0.0 % within 3 px (5 % of the larger side)"
+    blank = FlowView(np.full((4, 6, 2), 1e10), truth=np.zeros((4, 6, 2)))
+    assert flow_errors(blank).words().startswith("no flow where the truth is known, 0.0 %")
+    assert (
+        flow_errors(FlowView(view.flow, truth=np.full((40, 60, 2), 1e10))).words().startswith("the true flow")
+    )
 
 
 def test_background_options_have_an_effect(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from ..geometry.flow.warp import warp_image
 from ..metrics.dense.flow import endpoint_error
 from ..model.errors import InputError
 from ..tasks.dense.tss_compare import RULES
+from .flow_scale import seen_size, size_of
 
 Image = NDArray[np.uint8]
 Colour = tuple[int, int, int]
@@ -43,12 +44,13 @@ def _number(text: str) -> bool:
     return text.isascii() and text.strip().isdigit()
 
 
-def target_image(image2: Image, flow: NDArray[Any], size1: tuple[int, int] | None) -> Image:
+def target_image(
+    image2: Image, flow: NDArray[Any], size1: tuple[int, int] | None, seen: tuple[int, int] | None = None
+) -> Image:
     """Image 2 (h, w, 3) at the scale in which a flow (h, w, 2) counts its pixels, for warping.
 
-    The kit resizes either image to its own flow. With one flow only, `size1` (height, width) of image 1
-    tells: if it is the flow's, the flow counts image 2's own pixels; if both images have one size, image 2 is
-    resized to the flow as image 1 is. An image 2 of the flow's size is taken as it is.
+    The kit resizes either image to its own flow. With one flow only, `size1` (height, width) of image 1 tells
+    (see `seen_size`), or `seen`, the size of image 2 itself.
 
     Raises:
         InputError: where sizes differ and nothing says how.
@@ -56,24 +58,8 @@ def target_image(image2: Image, flow: NDArray[Any], size1: tuple[int, int] | Non
     >>> target_image(np.zeros((6, 8, 3), np.uint8), np.zeros((3, 4, 2)), (6, 8)).shape
     (3, 4, 3)
     """
-    size, size2 = _size(flow), _size(image2)
-    if size in (size1, size2):
-        return image2
-    if size1 == size2:
-        return resize_u8(image2, *size)
-    found = f"the flow is {_wh(flow.shape)} and image 2 is {_wh(image2.shape)}"
-    if size1 is None:
-        raise InputError(
-            f"{found}; give image 1 too (`image1`), whose size tells in which scale the flow counts"
-        )
-    raise InputError(
-        f"{found}, but image 1 is {_wh(size1)}: nothing tells in which scale the flow counts; "
-        "give images of one size, or image 1 at the flow's size and image 2 at the scale of the flow"
-    )
-
-
-def _wh(shape: tuple[int, ...]) -> str:
-    return f"{shape[1]} x {shape[0]}"
+    size = seen or seen_size(size_of(flow), size1, size_of(image2))
+    return image2 if size == size_of(image2) else resize_u8(image2, *size)
 
 
 def foreground(image: Image, mask: Image | None, *, background: Colour = CYAN) -> Image:
@@ -129,11 +115,11 @@ def kit_pictures(
     for i in (0, 1):
         mask = masks[i]
         if mask is not None:
-            shown = resize_u8(images[i], *_size(mask))
+            shown = resize_u8(images[i], *size_of(mask))
             out[f"foreground{i + 1}"] = foreground(shown, mask, background=background)
     if flows is None:
         return out
-    sizes, kit = [_size(f) for f in flows], RULES["tss-cpp"]
+    sizes, kit = [size_of(f) for f in flows], RULES["tss-cpp"]
     longest = max_motion(*resize_flow_pair(truth.flow1, truth.flow2, *sizes, rule=kit))
     for i in (0, 1):
         mask = masks[i]
@@ -143,10 +129,6 @@ def kit_pictures(
         out[f"warped{i + 1}"] = foreground(warped, fitting, background=background)
         out[f"flow{i + 1}"] = foreground(coloured, fitting, background=flow_background)
     return out
-
-
-def _size(array: NDArray[Any]) -> tuple[int, int]:
-    return int(array.shape[0]), int(array.shape[1])
 
 
 def save_pictures(folder: str | Path, pictures: Mapping[str, Image]) -> list[Path]:

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 from ...formats.image.read import to_grey
 from ...geometry.homography import project
 from ...tasks.matched import MatchedPair
+from ..lettering import INK, LINE, PAPER, TEXT, font, wrapped
 from .errors import GRADES, UNKNOWN, counted, grades, spread
 
 Image = NDArray[np.uint8]
@@ -25,8 +24,7 @@ DOT = 3.0
 FADED = 150
 """Opacity of the lines between matched points, of 255."""
 CHOSEN = ((255, 255, 255), (255, 128, 200), (120, 220, 255), (255, 200, 90), (190, 255, 150), (200, 170, 255))
-INK, PAPER, ABSENT = (32, 33, 36), (255, 255, 255), (200, 200, 200)
-TEXT, LINE = 15, 22
+ABSENT = (200, 200, 200)
 
 
 class Panels:
@@ -74,25 +72,25 @@ def pair_picture(
     panels = pair_panels(matched, most=most, chosen=chosen, side_px=side_px)
     legend, notes = _legend(matched), _notes(matched, most, len(chosen))
     width = panels.shape[1]
-    head = [w for line in caption for w in _wrapped(line, width)]
-    foot = [w for line in notes for w in _wrapped(line, width)]
+    head = [w for line in caption for w in wrapped(line, width)]
+    foot = [w for line in notes for w in wrapped(line, width)]
     rows = _rows(legend, width)
     height = LINE * (len(head) + len(rows) + len(foot)) + panels.shape[0] + 3 * GAP
     canvas = Pillow.new("RGB", (width, height), PAPER)
     draw = ImageDraw.Draw(canvas)
     y = GAP // 2
     for line in head:
-        draw.text((2, y), line, fill=INK, font=_font())
+        draw.text((2, y), line, fill=INK, font=font())
         y += LINE
     canvas.paste(Pillow.fromarray(panels), (0, y + GAP // 2))
     y += panels.shape[0] + GAP
     for row in rows:
         for x, words, colour in row:
             draw.rectangle((x, y + 4, x + 12, y + 16), fill=colour, outline=INK)
-            draw.text((x + 18, y), words, fill=INK, font=_font())
+            draw.text((x + 18, y), words, fill=INK, font=font())
         y += LINE
     for line in foot:
-        draw.text((2, y), line, fill=INK, font=_font())
+        draw.text((2, y), line, fill=INK, font=font())
         y += LINE
     return np.asarray(canvas)
 
@@ -170,11 +168,11 @@ def _ring(draw: Any, at: Floats, colour: tuple[int, int, int]) -> None:
 
 def _number(draw: Any, at: Floats, words: str, colour: tuple[int, int, int]) -> None:
     """Above a point to its right, or as near to that as the picture allows."""
-    r, font = 3 * DOT * FINE, _font(FINE)
+    r, letters = 3 * DOT * FINE, font(TEXT * FINE)
     width, height = draw.im.size
-    x = min(at[0] + r, width - font.getlength(words) - 2 * FINE)
+    x = min(at[0] + r, width - letters.getlength(words) - 2 * FINE)
     y = min(max(at[1] - r - TEXT * FINE, FINE), height - 1.5 * TEXT * FINE)
-    draw.text((x, y), words, fill=(*colour, 255), font=font, stroke_width=FINE, stroke_fill=(*INK, 255))
+    draw.text((x, y), words, fill=(*colour, 255), font=letters, stroke_width=FINE, stroke_fill=(*INK, 255))
 
 
 def _truth(draw: Any, matched: MatchedPair, panels: Panels, row: int, side: int, colour: Any) -> None:
@@ -247,40 +245,10 @@ def _rows(legend: Sequence[tuple[str, Any]], width: int) -> list[list[tuple[int,
     rows: list[list[tuple[int, str, Any]]] = [[]]
     x = 2
     for words, colour in legend:
-        needed = 18 + round(_font().getlength(words)) + 24
+        needed = 18 + round(font().getlength(words)) + 24
         if rows[-1] and x + needed > width:
             rows.append([])
             x = 2
         rows[-1].append((x, words, colour))
         x += needed
     return rows
-
-
-def _wrapped(line: str, width: int) -> list[str]:
-    """A text in lines that fit; a word that is too long by itself is cut."""
-    font, found = _font(), [""]
-    for word in line.split(" "):
-        longer = f"{found[-1]} {word}".strip()
-        if not found[-1] or font.getlength(longer) <= width - 4:
-            found[-1] = longer
-        else:
-            found.append(word)
-    return [_cut(text, width) for text in found if text]
-
-
-def _cut(text: str, width: int) -> str:
-    font = _font()
-    if font.getlength(text) <= width - 4:
-        return text
-    while len(text) > 1 and font.getlength(text + "…") > width - 4:
-        text = text[:-1]
-    return text + "…"
-
-
-@cache
-def _font(times: int = 1) -> Any:
-    """DejaVu Sans, which Matplotlib brings along: the same letters on every machine."""
-    from matplotlib import get_data_path
-    from PIL import ImageFont
-
-    return ImageFont.truetype(str(Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), TEXT * times)
