@@ -23,6 +23,7 @@ from .._version import __version__
 from ..formats.json_file import read_json
 from ..formats.restricted_pickle import read_plain_pickle
 from ..model.errors import FormatError, InputError, StoreError, TiepointError, UnknownNameError
+from ..model.plain_names import path_part
 from ..model.records import Records
 from ..store.atomic import atomic_file
 from ..tasks.hpatches import matching_scores as v2_matching_scores
@@ -40,6 +41,7 @@ SAME_AUC = (
     "one twice, so ignore the inter one"
 )
 Table = list[list[str]]
+_INCOMPLETE = (LookupError, TypeError, ValueError, AttributeError, StopIteration, ArithmeticError)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -70,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f">> {name}: {task}, split {given.split}")
                 try:
                     print(text_of(task, results))
-                except (KeyError, TypeError, ValueError) as e:
+                except _INCOMPLETE as e:
                     raise InputError(f"the {task} results of {name} are incomplete ({e!r})") from e
                 if task == "verification" and same_auc(results):
                     print(f"hpatches_results: warning: {name}: {SAME_AUC}", file=sys.stderr)
@@ -205,7 +207,7 @@ def _images(records: Records, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def result_path(folder: Path, name: str, task: str, split: str) -> Path:
     """Where the results of a descriptor are written."""
-    return folder / f"{name}_{task}_{split}.json"
+    return folder / path_part(f"{name}_{task}_{split}.json", "the file of results")
 
 
 def write_results(folder: Path, name: str, task: str, split: str, results: Mapping[str, Any]) -> Path:

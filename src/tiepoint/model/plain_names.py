@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import unicodedata
+from pathlib import Path
 
 from .errors import InputError
 
@@ -64,3 +65,28 @@ def path_part(name: str, what: str) -> str:
         return name
     cut = name if len(name) <= 60 else name[:57] + "…"
     raise InputError(f"{what} '{shown(cut)}' cannot be part of a path: {reason}")
+
+
+def path_below(folder: str | Path, *names: str, what: str, ending: str = "") -> Path:
+    """The path of a file that is written below a folder, of names from outside; it stays in the folder.
+
+    Args:
+        folder: Where files go; it may be a link itself.
+        names: Parts of the path, each as `path_part` allows; the last is the name of the file.
+        what: What has the names, for the error.
+        ending: Added to the last name.
+
+    Raises:
+        InputError: if a name cannot be part of a path, or a link below the folder leads out of it.
+
+    >>> path_below("out", "v_bird", "1", what="the image", ending=".csv").as_posix()
+    'out/v_bird/1.csv'
+    """
+    root = Path(folder)
+    path = root.joinpath(*(path_part(name, what) for name in names[:-1]), path_part(names[-1], what) + ending)
+    inner = path.parent
+    while inner != root and not inner.is_symlink():
+        inner = inner.parent
+    if inner != root and not inner.resolve().is_relative_to(root.resolve()):
+        raise InputError(f"{shown(str(inner))} is a link that leads out of {shown(str(root))}; remove it")
+    return path

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..model.errors import InputError
+from ..model.plain_names import path_part
 from ..store.store import Store
 from ..tasks.base import Task
 from .engine import Shared, context_of
@@ -51,9 +52,11 @@ def write_result_files(
     task, context = prepared.task, context_of(prepared, store, shared)
     has_result_files(task, form)
     name, records = run.method.replace("/", "_"), run.unit_records
+    if form == "document":
+        name = name.removeprefix("files:")
+    path_part(name, "the method")
     try:
         if form == "document":
-            name = name.removeprefix("files:")
             return list(task.write_document(folder, name, prepared.opened, records, context.arrays))
         opened, protocols = prepared.opened, prepared.protocols
         return list(task.write_run(folder / name, opened, records, context.arrays, protocols))

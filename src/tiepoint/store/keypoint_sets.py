@@ -17,6 +17,7 @@ from ..formats.keypoints.set_folder import (
     write_keypoint_set,
 )
 from ..model.errors import InputError, UnknownNameError
+from ..model.plain_names import path_part
 from .atomic import atomic_folder
 from .schema import keypoint_sets
 from .store import Store
@@ -30,7 +31,7 @@ def save_keypoint_set(store: Store, made: KeypointSet, *, overwrite: bool = Fals
         raise InputError(
             f"{made.name!r} cannot be the name of a keypoint set; use letters, digits, _ . and -"
         )
-    folder = store.root / SETS / made.name
+    folder = store.root / SETS / path_part(made.name, "the keypoint set")
     with store.begin() as connection:
         if made.name in sets_below(store.root):
             if not overwrite:

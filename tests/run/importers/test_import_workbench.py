@@ -353,3 +353,72 @@ def test_a_name_fits_one_descriptor_and_settings_must_have_an_effect(database, t
         csv.write_text("descriptor_type,dataset_name,true_map_micro\nsift,x,0.5\n")
         runs, _ = import_files([csv], store, name="mine")
         assert [(r.method, r.manifest.method.name_given) for r in runs] == [("mine", True)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("update locked_keypoints set scene_name = '../../../x'", "cannot be part of a path"),
+        ("update locked_keypoints set scene_name = char(27) || '[31m'", "cannot be part of a path"),
+        ("update locked_keypoints set image_name = '..'", "cannot be part of a path"),
+        ("update locked_keypoints set x = 'far'", "expected numbers for x"),
+        ("update locked_keypoints set x = 9e999", "expected numbers for x"),
+        ("update results set true_map_micro = 'high'", "true_map_micro: expected a number"),
+        ("update results set keypoint_verification_ap = x'00ff'", "expected a number"),
+        ("update results set processing_time_ms = 'long'", "processing_time_ms: expected a number"),
+        ("alter table experiments drop column descriptor_type", "no id and descriptor_type"),
+        ("alter table locked_keypoints drop column octave", "locked_keypoints has no octave"),
+        ("alter table keypoint_sets drop column name", "keypoint_sets has no name"),
+        ("update results set metadata = cast(zeroblob(20000000) as text)", "damaged database"),
+    ],
+)
+def test_a_database_that_does_not_hold_is_refused_before_anything_is_stored(
+    database, tmp_path, statement, words
+):
+    with sqlite3.connect(database) as c:
+        c.execute(statement)
+    c.close()
+    with Store.open(tmp_path / "store") as store:
+        with pytest.raises(FormatError, match=words):
+            import_files([database], store)
+        assert not list((store.root / "keypoint_sets").glob("*"))
+        assert not load_runs(store)
+
+
+def test_bytes_and_broken_text_in_a_database_are_text(database, tmp_path):
+    with sqlite3.connect(database) as c:
+        c.execute("update keypoint_sets set name = cast(x'ff2e2e2f78' as text), generator_type = x'00ff'")
+        c.execute("update experiments set dataset_name = cast(x'ff' as text), parameters = x'7b7b'")
+        c.execute("update results set metadata = ? where experiment_id = 2", ('{"a":' * 5000,))
+    c.close()
+    with Store.open(tmp_path / "store") as store:
+        assert len(import_files([database], store)[0]) == 4
+        assert [p.name for p in (store.root / "keypoint_sets").iterdir()] == ["set__.._x"]
+
+
+@pytest.mark.parametrize("name", ["what?is", "100%", "a#b", "a b'c"])
+def test_a_database_in_a_folder_of_any_name_is_found(database, tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    moved = database.rename(folder / database.name)
+    with Store.open(tmp_path / "store") as store:
+        assert import_files([moved], store)[0]
+
+
+def test_a_damaged_database_is_a_sentence(database, tmp_path):
+    data = database.read_bytes()
+    for cut in (100, 4096, len(data) // 2):
+        database.write_bytes(data[:cut])
+        with Store.open(tmp_path / "store") as store, pytest.raises(FormatError):
+            import_files([database], store)
+
+
+def test_numbers_of_a_csv_export_that_are_none_say_their_line(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("descriptor_type,true_map_micro,processing_time_s\nsift,0.5,1\nsurf,0.4,soon\n")
+    with Store.open(tmp_path / "store") as store:
+        with pytest.raises(FormatError, match=r"line 3: processing_time_ms: expected a number"):
+            import_files([path], store)
+        path.write_text("descriptor_type,true_map_micro\nsift," + "9" * 200_000 + "\n")
+        with pytest.raises(FormatError, match="CSV"):
+            import_files([path], store)

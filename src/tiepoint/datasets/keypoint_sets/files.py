@@ -12,6 +12,7 @@ from ...formats.keypoints.set_folder import KeypointSet
 from ...geometry.covisibility import in_view
 from ...methods.keypoints.detect.files import find_file
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from ...model.plain_names import path_below
 from ..sequences import ImageSequences
 
 NAMES = ("number", "workbench")
@@ -54,11 +55,20 @@ def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> Keyp
 
 
 def export_keypoints(made: KeypointSet, folder: Path, *, names: str = "number") -> int:
-    """Write ``SCENE/1.csv`` (or ``SCENE/1ppm.csv``) for every image; returns the number of files."""
+    """Write ``SCENE/1.csv`` (or ``SCENE/1ppm.csv``) for every image; returns the number of files.
+
+    Raises:
+        InputError: if a scene or image has a name that would lead out of the folder; nothing is written then.
+    """
     if names not in NAMES:
         raise UnknownNameError("naming", names, NAMES)
-    for key, keypoints in made.images.items():
+    files = []
+    for key in made.images:
         scene, _, image = key.rpartition("/")
-        file = f"{image}.csv" if names == "number" else f"{image}ppm.csv"
-        write_keypoint_csv(folder / scene / file, keypoints)
-    return len(made.images)
+        ending = ".csv" if names == "number" else "ppm.csv"
+        files.append(
+            path_below(folder, scene, image, what=f"keypoint set {made.name}: the image", ending=ending)
+        )
+    for file, keypoints in zip(files, made.images.values(), strict=True):
+        write_keypoint_csv(file, keypoints)
+    return len(files)

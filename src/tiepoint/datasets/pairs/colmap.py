@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import combinations
@@ -24,6 +25,7 @@ OVERLAP = 0.1
 """Least share of the points of the image that sees fewer."""
 MOST = 5000
 """At most this many pairs are taken from a model without a list."""
+_POINT = re.compile(r"-?[0-9]{1,19}")
 _PLACES = ("", "sparse", "sparse/0", "dense/sparse")
 
 
@@ -110,7 +112,7 @@ def _views(
             continue
         R = rotation(values[:4], where, findings)
         K, size = cameras[fields[8]]
-        points = frozenset(int(word) for word in tail.split()[2::3] if word.lstrip("-").isdigit())
+        points = frozenset(int(word) for word in tail.split()[2::3] if _POINT.fullmatch(word))
         pose = None if R is None else posed_matrix(R.ravel().tolist(), values[4:7])
         yield View(name, K, size, pose, points - {-1})
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from itertools import permutations
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...formats.csv_file import csv_rows
 from ...formats.image.read import SUFFIXES
 from ...formats.keypoints.pf_willow import read_mat5_matrix, read_pf_keypoints
 from ...formats.text_file import read_lines
@@ -24,6 +24,7 @@ CLASSES = (
     "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor",
 )  # fmt: skip
 """The classes of PASCAL VOC; the lists of pairs number them from 1."""
+NUMBERED = {str(i): name for i, name in enumerate(CLASSES, start=1)}
 _WILLOW_POINTS = 10
 Points = NDArray[np.float64]
 
@@ -33,7 +34,7 @@ def list_drafts(file: Path, findings: Findings) -> list[Draft] | None:
 
     None for a table of another kind. Names of images are taken without the folders of the authors' machine.
     """
-    rows = list(csv.reader(read_lines(file)))
+    rows = list(csv_rows(read_lines(file), file))
     head = [name.strip().lower() for name in rows[0]] if rows else []
     if head[:2] == ["imagea", "imageb"]:
         return [_willow_row(row, f"line {i}", findings) for i, row in enumerate(rows[1:], start=2) if row]
@@ -62,7 +63,7 @@ def _pascal_row(
 ) -> Draft:
     names = [row.get(key, "").rpartition("/")[2] for key in ("source_image", "target_image")]
     number = row.get("class", "")
-    category = CLASSES[int(number) - 1] if number.isdigit() and 1 <= int(number) <= 20 else number
+    category = NUMBERED.get(number, number)
     if row.get("flip", "0") not in ("0", "0.0", ""):
         findings.problems.append(f"{where}: a mirrored pair is for training only; remove it from the list")
     points: list[Points | None] = []

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...model.errors import FormatError
+from ...model.errors import FormatError, InputError
+from ...model.plain_names import path_part
 from ..json_file import read_json
 from ..text_file import write_bytes
 
@@ -49,6 +50,10 @@ def read_splits(path: str | Path) -> dict[str, Split]:
 
 
 def _split(path: str | Path, name: str, value: Any) -> Split:
+    try:
+        path_part(name, "the split")
+    except InputError as e:
+        raise FormatError(path, str(e)) from e
     if not isinstance(value, dict) or "test" not in value:
         raise FormatError(path, f"split {name!r}: expected an object with the list 'test'")
     unknown = sorted(set(value) - {"name", "test", "train"})

@@ -18,6 +18,7 @@ from ...formats.hpatches.descriptor_table import write_descriptors as write_tabl
 from ...model.edges import DISTANCES
 from ...model.errors import FormatError, InputError, ProblemsError, joined
 from ...model.hashing import hash_file
+from ...model.plain_names import path_below
 from ...model.units import Arrays, Item
 from ..base import Method
 
@@ -208,7 +209,7 @@ def write_descriptors(
     written = []
     errors: list[InputError] = []
     for item, patches in items:
-        path = Path(out) / f"{item.key}.csv"
+        path = path_below(out, *item.key.split("/"), what="the patch-image", ending=".csv")
         if path.exists() and not overwrite:
             raise InputError(f"{path} exists already; choose another folder or allow overwriting")
         try:

@@ -6,7 +6,6 @@ No file of the tool was available: the columns come from its source, and the tes
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from ...formats.csv_file import csv_rows, undefused
 from ...formats.text_file import read_lines
 from ...model.errors import FormatError, InputError
 from ...model.records import Records
 from .result import NEGATIVES, NOISES, OFFICIAL_PAIRS, Imported, not_a_fraction, records_of
 
 PROTOCOL = "hpatches-matlab"
+_DIGITS = 9
 COLUMNS = {
     "verification": ("descriptor", "split", "negs", "geom_noise", "method", "pr_auc", "pr_ap", "roc_auc"),
     "matching": ("descriptor", "sequence", "geom_noise", "ima", "imb", "ap", "auc", "sr"),
@@ -67,7 +68,7 @@ class Row:
         """Number of the second image: ``3``, or its name ``h3``, which must be of the row's noise level."""
         text = self.fields["imb"].lower()
         digits = text[1:] if text[:1] in NOISES else f"{self.number('imb'):g}"
-        if not digits.isdecimal():
+        if not digits.isascii() or not digits.isdecimal() or len(digits) > _DIGITS:
             raise self.wrong(f"imb: expected a number or a name like e1, found {text!r}")
         if text[:1] in NOISES and list(NOISES).index(text[0]) != self.noise():
             raise self.wrong(f"image {text!r} is not of noise {self.fields['geom_noise']!r}")
@@ -101,7 +102,7 @@ def _rows(path: Path) -> tuple[str, list[Row]]:
     lines = read_lines(path)
     if not lines:
         raise FormatError(path, "is empty; expected a line of column names")
-    table = list(csv.reader(lines, delimiter=";" if ";" in lines[0] else ","))
+    table = list(csv_rows(lines, path, ";" if ";" in lines[0] else ","))
     head = [c.strip() for c in table[0]]
     task = next((t for t, columns in COLUMNS.items() if set(columns) <= set(head)), None)
     if task is None:
@@ -113,7 +114,8 @@ def _rows(path: Path) -> tuple[str, list[Row]]:
     for number, fields in enumerate(table[1:], 2):
         if len(fields) != len(head):
             raise FormatError(path, f"expected {len(head)} fields, found {len(fields)}", line=number)
-        rows.append(Row({k: v.strip() for k, v in zip(head, fields, strict=True)}, path, number))
+        cells = {k: undefused(v.strip()) for k, v in zip(head, fields, strict=True)}
+        rows.append(Row(cells, path, number))
     if not rows:
         raise FormatError(path, "has no rows after the column names")
     return task, rows

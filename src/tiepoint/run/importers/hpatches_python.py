@@ -22,12 +22,16 @@ from ...formats import json_file
 from ...formats.hpatches.task_csv import read_patches_csv
 from ...formats.restricted_pickle import read_plain_pickle
 from ...model.errors import FormatError, InputError
+from ...model.plain_names import path_part
 from ...model.records import Records
 from .result import NEGATIVES, NOISES, OFFICIAL_PAIRS, Imported, not_a_fraction, records_of
 
 PROTOCOL = "hpatches-python"
 TASKS = ("matching", "verification", "retrieval")
 OWN_KEYS = {"descriptor", "task", "split", "results"}
+_MOST = 1e300
+_DIGITS = 9
+"""Digits of the number of a query or the size of a pool."""
 SAME_AUC = (
     "the balanced AUC was left out: it is the same number for inter and intra negatives, which one fork of "
     "the tool writes by mistake"
@@ -85,7 +89,9 @@ def _imported(name: str, task: str, split: str, table: Any, path: Path, tasks: P
     elif task == "verification":
         records, notes = verification_records(table, path)
     elif task == "retrieval":
-        queries = None if tasks is None else tasks / f"retr_queries_split-{split}.csv"
+        queries = None
+        if tasks is not None:
+            queries = tasks / path_part(f"retr_queries_split-{split}.csv", f"{path}: the list")
         records, notes = retrieval_records(table, path, queries)
     else:
         raise FormatError(path, f"unknown task {task!r}; expected verification, matching or retrieval")
@@ -97,16 +103,22 @@ def _task_of(table: Any, path: Path) -> str:
     if isinstance(table, Mapping) and table:
         if set(table) == {"e", "h", "t"}:
             return "verification"
-        if all(str(k).isdigit() for k in table):
+        if all(_is_count(k) for k in table):
             return "retrieval"
         if all(isinstance(v, Mapping) and set(v) == {"e", "h", "t"} for v in table.values()):
             return "matching"
     raise FormatError(path, "contains no verification, matching or retrieval results of the reference tool")
 
 
+def _is_count(key: Any) -> bool:
+    """Whether a key is a whole number, as such or as text, that an index can be."""
+    text = str(key) if isinstance(key, str | int) and not isinstance(key, bool) else ""
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS
+
+
 def _number(value: Any, where: str, path: Path) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise FormatError(path, f"{where}: expected a number, found {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MOST:
+        raise FormatError(path, f"{where}: expected a number, found {repr(value)[:80]}")
     if (wrong := not_a_fraction(float(value))) is not None:
         raise FormatError(path, f"{where}: {wrong}")
     return float(value)
@@ -134,11 +146,12 @@ def matching_records(table: Any, path: Path) -> Records:
     """``[sequence][e|h|t][1..5]`` with a number, or with `ap` and perhaps `sr`."""
     if not isinstance(table, Mapping) or not table:
         raise FormatError(path, "expected results by sequence")
-    scenes = sorted(str(s) for s in table)
+    by_scene = {str(s): value for s, value in table.items()}
+    scenes = sorted(by_scene)
     rows = []
     for i, scene in enumerate(scenes):
         for z, letter in enumerate(NOISES):
-            by_image = _level(table[scene], letter, scene, path)
+            by_image = _level(by_scene[scene], letter, scene, path)
             for k in range(1, 6):
                 where = f"{scene}, {letter}{k}"
                 cell = _level(by_image, k, where, path)
@@ -161,7 +174,9 @@ def verification_records(table: Any, path: Path) -> tuple[Records, list[str]]:
             ap = _level(_level(cell, "imbalanced", where, path), "ap", where, path)
             balanced = cell.get("balanced") or {}
             if not isinstance(balanced, Mapping):
-                raise FormatError(path, f"{where}, balanced: expected results by name, found {balanced!r}")
+                raise FormatError(
+                    path, f"{where}, balanced: expected results by name, found {repr(balanced)[:80]}"
+                )
             auc = _number(balanced["auc"], where, path) if "auc" in balanced else float("nan")
             rows.append((z, k, _number(ap, where, path), auc))
     columns = _columns(("noise", "negatives", "ap", "auc"), rows)
@@ -192,12 +207,12 @@ def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Rec
     if not isinstance(table, Mapping) or not table:
         raise FormatError(path, "expected results by query")
     for q in table:
-        if not str(q).isdigit():
-            raise FormatError(path, f"expected results by query number, found {q!r}")
+        if not _is_count(q):
+            raise FormatError(path, f"expected results by query number, found {repr(q)[:80]}")
     numbers = sorted(int(q) for q in table)
     by_query = {int(q): v for q, v in table.items()}
     first = _level(by_query[numbers[0]], "e", f"query {numbers[0]}", path)
-    if not isinstance(first, Mapping) or not all(str(k).isdigit() for k in first):
+    if not isinstance(first, Mapping) or not all(_is_count(k) for k in first):
         raise FormatError(path, f"query {numbers[0]}, e: expected results by pool size")
     pools = sorted(int(k) for k in first)
     rows = []

@@ -4,19 +4,16 @@
 from __future__ import annotations
 
 import csv
-import re
-import sqlite3
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ...formats.keypoints.set_folder import KeypointSet, sets_below
+from ...formats.csv_file import undefused
+from ...formats.text_file import MOST_TEXT
 from ...model.errors import FormatError
+from ...model.files import plain_file
 from ...model.hashing import hash_file, hash_json
-from ...model.keypoints import COLUMNS, Keypoints
-from ...store.keypoint_sets import save_keypoint_set
 from ...store.manifest import DatasetFacts, Manifest, MethodFacts
 from ...store.schema import WORKBENCH_COLUMNS
 from ...store.store import Store
@@ -24,7 +21,9 @@ from ..finish import finished
 from ..prepare import load_task
 from ..result import Run
 from .result import not_a_fraction
+from .workbench_database import check_sets, checked_count, columns_of, import_sets, opened_database, tables_of
 from .workbench_scores import (
+    NUMBERS,
     PROTOCOL,
     doubts,
     failed,
@@ -89,25 +88,32 @@ def save_workbench(
 
 def _check_values(row: Mapping[str, Any], path: Path) -> None:
     """Refuse scores that are no numbers, and fractions outside 0 and 1; nothing is stored then."""
-    values = without_sentinels(row)
     line = row.get("line")
     where = "" if line is not None else f"experiment {row.get('experiment_id')}, "
+    for column in dict.fromkeys((*WORKBENCH_COLUMNS, *NUMBERS)):
+        if row.get(column) is not None and _number(row[column]) is None:
+            found = repr(row[column])[:80]
+            raise FormatError(path, f"{where}{column}: expected a number, found {found}", line=line)
+    values = without_sentinels(row)
     for column, (task, metric) in WORKBENCH_COLUMNS.items():
-        value = values.get(column)
-        if value is None:
+        if values.get(column) is None:
             continue
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            raise FormatError(
-                path, f"{where}{column}: expected a number, found {value!r}", line=line
-            ) from None
-        wrong = not_a_fraction(number) if load_task(task).metric(metric).unit == "fraction" else None
+        fraction = load_task(task).metric(metric).unit == "fraction"
+        wrong = not_a_fraction(float(values[column])) if fraction else None
         if wrong is not None:
             raise FormatError(path, f"{where}{column}: {wrong}", line=line)
     for key, number in fractions_of(row.get("metadata_values", {})).items():
         if (wrong := not_a_fraction(number)) is not None:
             raise FormatError(path, f"{where}metadata, {key}: {wrong}", line=line)
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, also as text; None for anything else."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store, name: str | None) -> list[Run]:
@@ -125,7 +131,7 @@ def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store, name:
             {PROTOCOL: scores} if scores else {},
             store=store,
             error=reason,
-            created_at=str(row["timestamp"]) if row.get("timestamp") else None,
+            created_at=str(row["timestamp"])[:32] if row.get("timestamp") else None,
             time_s=_seconds(values),
             keypoint_set=_set_row(row),
         )
@@ -174,16 +180,21 @@ def _set_row(row: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     return {
         "id": hash_json(["workbench set", row.get("dataset_name"), row["keypoint_set_name"]]),
-        "name": row["keypoint_set_name"],
-        "generator_type": row.get("generator_type"),
-        "generation_method": row.get("generation_method"),
-        "dataset_path": row.get("dataset_path"),
-        "max_features": row.get("max_features"),
-        "tolerance_px": row.get("tolerance_px"),
+        "name": str(row["keypoint_set_name"]),
+        "generator_type": _text(row.get("generator_type")),
+        "generation_method": _text(row.get("generation_method")),
+        "dataset_path": _text(row.get("dataset_path")),
+        "max_features": None if (most := _number(row.get("max_features"))) is None else int(most),
+        "tolerance_px": _number(row.get("tolerance_px")),
     }
 
 
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
 def _csv_rows(path: Path) -> list[dict[str, Any]]:
+    plain_file(path, most=MOST_TEXT)
     try:
         with path.open(newline="", encoding="utf-8-sig") as f:
             found = list(csv.DictReader(f))
@@ -199,7 +210,8 @@ def _csv_rows(path: Path) -> list[dict[str, Any]]:
         if "descriptor_type" not in row:
             raise FormatError(path, "has no column descriptor_type, which says what was measured", line=1)
         if "processing_time_s" in row and row["processing_time_s"] is not None:
-            row["processing_time_ms"] = 1000 * float(row["processing_time_s"])
+            seconds = _number(row["processing_time_s"])
+            row["processing_time_ms"] = row["processing_time_s"] if seconds is None else 1000 * seconds
         row["name"] = str(row["descriptor_type"])
         row["line"] = number
         _read_texts(row)
@@ -214,45 +226,40 @@ def _plain(text: str) -> Any:
     try:
         return float(text)
     except ValueError:
-        return text
+        return undefused(text)
 
 
 def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], list[str]]:
-    try:
-        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    except sqlite3.Error as e:
-        raise FormatError(path, f"cannot be opened ({e})") from e
-    try:
-        connection.row_factory = sqlite3.Row
-        tables = {r[0] for r in connection.execute("select name from sqlite_master where type = 'table'")}
-        columns = {r["name"] for r in connection.execute("pragma table_info(results)")}
+    with opened_database(path) as connection:
+        check_sets(connection, path)
+        tables = tables_of(connection)
+        columns = columns_of(connection, "results")
         if "results" not in tables or columns.isdisjoint(WORKBENCH_COLUMNS):
             lacks = "it has no table results" if not columns else "its table results has no known scores"
             raise FormatError(path, f"is not a workbench database: {lacks}")
+        checked_count(connection, "results", path)
+        named = columns_of(connection, "experiments")
         if "experiments" not in tables or "experiment_id" not in columns:
             found = connection.execute("select *, rowid as row_number from results order by rowid").fetchall()
-            return _unnamed([dict(r) for r in found], name or path.stem, path)
+            return _unnamed(found, name or path.stem, path)
+        if not {"id", "descriptor_type"} <= named:
+            raise FormatError(path, "is damaged: its table experiments has no id and descriptor_type")
         sets = {}
-        if "keypoint_sets" in tables:
-            sets = {r["id"]: dict(r) for r in connection.execute("select * from keypoint_sets")}
+        if {"id", "name"} <= columns_of(connection, "keypoint_sets"):
+            sets = {r["id"]: r for r in connection.execute("select * from keypoint_sets")}
         query = (
             "select e.*, r.*, e.id as experiment_id from results r "
             "join experiments e on e.id = r.experiment_id order by r.rowid"
         )
-        rows = [_joined(dict(r), sets) for r in connection.execute(query)]
+        rows = [_joined(r, sets) for r in connection.execute(query)]
         notes = []
-        if "patch_benchmark_results" in tables:
-            count = connection.execute("select count(*) from patch_benchmark_results").fetchone()[0]
-            if count:
-                notes.append(
-                    f"{count} patch results were left out: they are not the HPatches tasks, and SIFT and "
-                    "SURF keypoints reach far beyond the patch"
-                )
+        patches = "patch_benchmark_results"
+        if patches in tables and (count := checked_count(connection, patches, path)):
+            notes.append(
+                f"{count} patch results were left out: they are not the HPatches tasks, and SIFT and "
+                "SURF keypoints reach far beyond the patch"
+            )
         return rows, notes
-    except sqlite3.DatabaseError as e:
-        raise FormatError(path, f"is damaged ({e})") from e
-    finally:
-        connection.close()
 
 
 def _unnamed(rows: list[dict[str, Any]], base: str, path: Path) -> tuple[list[dict[str, Any]], list[str]]:
@@ -285,64 +292,3 @@ def _joined(row: dict[str, Any], sets: Mapping[Any, Mapping[str, Any]]) -> dict[
             row[key] = found.get(key)
     _read_texts(row)
     return row
-
-
-def import_sets(path: Path, store: Store) -> list[str]:
-    """Import every set that has keypoints; returns what should be known.
-
-    Rows keep the order they were inserted in: that order, not the response by which the workbench read them
-    back, pairs the two sides of an intersection.
-    """
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    try:
-        connection.row_factory = sqlite3.Row
-        tables = {r[0] for r in connection.execute("select name from sqlite_master where type = 'table'")}
-        if not {"keypoint_sets", "locked_keypoints"} <= tables:
-            return []
-        notes = []
-        for header in connection.execute("select * from keypoint_sets order by id").fetchall():
-            made = _set(connection, dict(header))
-            if made is None:
-                continue
-            if made.name in sets_below(store.root):
-                notes.append(f"keypoint set {made.name} is in the store already and was not replaced")
-                continue
-            save_keypoint_set(store, made)
-            notes.append(f"keypoint set {made.name}: {made.total:,} keypoints imported")
-        return notes
-    finally:
-        connection.close()
-
-
-def _set(connection: sqlite3.Connection, header: dict[str, Any]) -> KeypointSet | None:
-    columns = ", ".join(COLUMNS)
-    query = (
-        f"select scene_name, image_name, {columns} from locked_keypoints "
-        "where keypoint_set_id = ? order by id"
-    )
-    rows: dict[str, list[tuple[float, ...]]] = {}
-    for row in connection.execute(query, (header["id"],)):
-        rows.setdefault(f"{row[0]}/{_image_number(str(row[1]))}", []).append(tuple(row)[2:])
-    if not rows:
-        return None
-    images = {}
-    for key in sorted(rows):
-        table = np.array(rows[key], np.float64).reshape(-1, len(COLUMNS))
-        table[table[:, 3] < 0, 3] = np.nan
-        table[table[:, 2] <= 0, 2] = 1.0
-        images[key] = Keypoints.from_array(table)
-    paired = header.get("source_set_a_id") is not None
-    pairs = {key: np.arange(len(k), dtype=np.int64) for key, k in images.items()} if paired else None
-    recipe = {
-        "method": header.get("generation_method"), "detector": header.get("generator_type"),
-        "max_features": header.get("max_features"), "border_px": None, "data": header.get("dataset_path"),
-        "tolerance_px": header.get("tolerance_px"), "imported_as": header["name"],
-    }  # fmt: skip
-    name = re.sub(r"[^\w.-]", "_", str(header["name"]))
-    return KeypointSet(name, images, recipe, pairs)
-
-
-def _image_number(image: str) -> str:
-    """``1.ppm``, ``1ppm.ppm`` (the workbench's own import) and ``img1.png`` are image 1."""
-    found = re.search(r"\d+", image)
-    return found[0] if found else Path(image).stem

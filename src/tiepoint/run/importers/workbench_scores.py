@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ...formats.json_file import parse_json
+from ...model.errors import FormatError
 from ...model.scores import Score, group_name, kind_of
 from ...store.schema import WORKBENCH_COLUMNS
 from ...tasks.scene_means import Sums, macro, micro
@@ -69,12 +70,19 @@ def parse_metadata(text: str) -> dict[str, str]:
     """
     if text.lstrip().startswith("{"):
         try:
-            found = json.loads(text)
-        except ValueError:
+            found = parse_json(text.encode("utf-8", "surrogatepass"), "metadata")
+        except FormatError:
             return {}
         return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
     pairs = (part.partition("=") for part in text.split(";") if "=" in part)
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+NUMBERS = (
+    *_MINUS_ONE, *_ZERO, *_LEGACY, *_COUNTS, "true_map_micro", "true_map_macro", "precision_at_1",
+    "precision_at_5", "viewpoint_map_with_zeros", "illumination_map_with_zeros",
+)  # fmt: skip
+"""Columns that are calculated with, beside those that are scores."""
 
 
 def without_sentinels(row: Mapping[str, Any]) -> dict[str, Any]:

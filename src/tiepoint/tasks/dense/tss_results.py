@@ -14,6 +14,7 @@ from ...formats.flow.tss_results import read_pair_result
 from ...formats.flow.tss_text import THRESHOLDS, ScoreRow, write_scores
 from ...methods.dense.files import absent_words, check_folders, extra_folders, pair_folder, stands_alone
 from ...model.errors import InputError, ProblemsError
+from ...model.plain_names import path_below
 from ...model.records import Records
 from ...model.workspace import thread_workspace
 from .task import ALLOW, chosen_protocol
@@ -106,7 +107,7 @@ def write_scores_csv(
         if all(r.meta["absent"] for r in own):
             continue
         alone = stands_alone(folder, [str(r.meta["scene"]) for r in own])
-        path = Path(folder) / "scores.csv" if alone else Path(folder) / subset / "scores.csv"
+        path = path_below(folder, *([] if alone else [subset]), "scores.csv", what="the subset")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_scores(path, rows, use_prec=use_prec)

@@ -18,6 +18,7 @@ from ...formats.hbench.classification_results import (
 )
 from ...formats.hbench.ids import sequence_codes
 from ...kernels import pair_distances
+from ...model.plain_names import path_below
 from ...model.records import Records
 from ...model.units import Features
 from ..base import Column, MetricInfo, TaskInfo
@@ -101,7 +102,7 @@ class Classification(V1Task):
         self, records: Records, folder: Path, opened: OpenV1 | None = None, arrays: GetArrays | None = None
     ) -> Path:
         """Write ``BENCHMARK.results`` as the 2016 tool would: squared l2, six decimals."""
-        path = Path(folder) / f"{records.meta['benchmark']}.results"
+        path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")
         write_classification_results(path, printed(records))
         return path
 

@@ -15,6 +15,7 @@ from ...formats.hbench.matching_labels import matching_truth
 from ...formats.hbench.matching_results import read_matching_results
 from ...formats.text_file import lines_of
 from ...model.curves import SceneCurves
+from ...model.plain_names import path_below
 from ...model.records import Records
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
@@ -113,7 +114,7 @@ class Matching(V1Task):
         The option `neighbours` of the open task asks for another number of them. More than two are not in the
         records and are looked for again, in the features that `arrays` gives.
         """
-        path = Path(folder) / f"{records.meta['benchmark']}.results"
+        path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")
         wanted = getattr(opened and opened.options, "neighbours", WRITTEN)
         write_neighbours(path, records, arrays, wanted)
         return path

@@ -45,7 +45,7 @@ class BenchmarkOptions(TaskOptions):
 
 def _neighbours(value: Any) -> Any:
     """A number of neighbours from 1 on, or ``all``."""
-    number = int(value) if isinstance(value, str) and value.isdigit() else value
+    number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 19 else value
     if number == "all" or (isinstance(number, int) and not isinstance(number, bool) and number >= 1):
         return number
     raise ValueError(f"neighbours is a whole number from 1 on, or all; found {value!r}")

@@ -13,6 +13,7 @@ from ...formats.hbench.classification_labels import LabelledPairs
 from ...formats.hbench.classification_results import write_classification_results
 from ...formats.hbench.matching_results import Neighbours, write_matching_results
 from ...model.errors import InputError
+from ...model.plain_names import path_below
 from ...model.records import Records
 from ...model.units import Features
 from .matching_compare import listed_neighbours
@@ -36,7 +37,7 @@ def write_lists(folder: Path, made: Iterable[tuple[LabelledPairs, Records]]) -> 
         for name, rows in pairs.slices().items():
             if name not in written:
                 written.add(name)
-                path = folder / f"{name}.results"
+                path = path_below(folder, name, what="the list", ending=".results")
                 write_classification_results(path, distances[rows], pairs.labels[rows])
                 yield path
 

@@ -15,6 +15,7 @@ from ...formats.hbench.retrieval_labels import check_relevant, retrieval_truth
 from ...formats.hbench.retrieval_results import Rankings, read_retrieval_results, write_retrieval_results
 from ...model.curves import SceneCurves
 from ...model.errors import InputError
+from ...model.plain_names import path_below
 from ...model.records import Records
 from ...model.units import Features
 from ..base import MetricInfo, TaskInfo
@@ -118,7 +119,7 @@ class Retrieval(V1Task):
         rest = np.take_along_axis(ids, np.argsort(own, axis=1, kind="stable"), axis=1)[:, : ids.shape[1] - 1]
         listed = np.concatenate([records["query"][:, None].astype(np.int64), rest], axis=1)
         image = (np.searchsorted(pool.starts, listed, side="right") - 1).astype(np.int32)
-        path = Path(folder) / f"{records.meta['benchmark']}.results"
+        path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")
         write_retrieval_results(path, Rankings(pool.benchmark.pool, image, listed - pool.starts[image]))
         return path
 
