@@ -62,3 +62,21 @@ def test_the_first_page_and_its_events_show_it(client: Any, odd_store: Path) -> 
         event = client.get("/events?once=1")
         assert event.headers["content-type"].startswith("text/event-stream")
         assert json.loads(event.text.removeprefix("data: "))["working"][0]["what"] == "orb on tss"
+
+
+def test_files_of_killed_processes_go_when_the_next_one_starts(tmp_path: Path) -> None:
+    code = "import sys; from pathlib import Path; from tiepoint.store.live import announced\n"
+    code += f"with announced(Path({str(tmp_path)!r}), 'x'): import os; os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -9
+    (left,) = (tmp_path / FOLDER).iterdir()
+    left.with_suffix(".tmp").touch()
+    theirs = tmp_path / FOLDER / f"{'0' * 8}-1-2.json"
+    theirs.touch()
+    with announced(tmp_path, "y"):
+        names = {p.name for p in (tmp_path / FOLDER).iterdir()}
+        assert left.name not in names
+        assert len(names) == 2
+    assert list((tmp_path / FOLDER).iterdir()) == [theirs]
+    os.utime(theirs, (1, 1))
+    with announced(tmp_path, "z"):
+        assert not theirs.exists()

@@ -17,6 +17,7 @@ from ..methods.base import Method
 from ..model.errors import TiepointError, UnitError
 from ..model.hashing import hash_json
 from ..model.scores import Score
+from ..model.scratch import remove_left
 from ..model.units import Unit
 from ..store.atomic import remove_temporaries, temporary_folder
 from ..store.features import FeatureCache
@@ -74,6 +75,7 @@ class Shared(ExitStack):
         if root not in _tidied:
             _tidied.add(root)
             remove_temporaries(root)
+            remove_left()
 
     def pool(self, jobs: int) -> Executor:
         """The worker processes; how many there are is said first."""

@@ -10,33 +10,21 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import platform
 import re
 import shutil
 from collections.abc import Collection, Iterator
-from functools import cache
 from pathlib import Path
 
 from ..model.errors import StoreError
-from ..model.hashing import hash_json
+from ..model.processes import is_alive, this_host
 
 _count = itertools.count()
 _NAME = re.compile(r"\.tmp-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-\d+")
 
 
-@cache
-def _host() -> str:
-    """A short hash of this machine and its numbering of processes, which differs between containers."""
-    try:
-        numbering = os.stat("/proc/self/ns/pid").st_ino
-    except OSError:
-        numbering = 0
-    return hash_json([platform.node(), numbering])[:8]
-
-
 def _temporary(path: Path) -> Path:
     """A name beside `path` that no other call gives."""
-    return path.parent / f".tmp-{_host()}-{os.getpid()}-{next(_count)}"
+    return path.parent / f".tmp-{this_host()}-{os.getpid()}-{next(_count)}"
 
 
 def _sync(path: Path) -> None:
@@ -131,25 +119,13 @@ def remove_temporaries(root: Path, pids: Collection[int] | None = None) -> int:
         with contextlib.suppress(OSError):  # a folder may vanish while it is looked at
             for path in list(root.glob(pattern)):
                 name = _NAME.fullmatch(path.name)
-                if name is None or name["host"] != _host():
+                if name is None or name["host"] != this_host():
                     continue
                 pid = int(name["pid"])
-                if (pid in pids) if pids is not None else not _alive(pid):
+                if (pid in pids) if pids is not None else not is_alive(pid):
                     _remove(path)
                     removed += 1
     return removed
-
-
-def _alive(pid: int) -> bool:
-    if os.name != "posix":
-        return True  # there, signal 0 would end the process
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True  # somebody else's
-    return True
 
 
 def _remove(path: Path) -> None:

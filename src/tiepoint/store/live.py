@@ -6,19 +6,24 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import platform
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..model.processes import is_alive, started_at, this_host
+
 FOLDER = "running"
 EVERY_S = 0.4
 """Seconds between two states of a process that are written."""
 SILENT_S = 600.0
 """Seconds after which a process of another machine, which cannot be looked up, is taken for dead."""
+FORGOTTEN_S = 86_400.0
+"""Seconds after which its file is removed."""
 MOST_BYTES = 64_000
+_NAME = re.compile(r"((?P<host>[0-9a-f]{8})-)?(?P<pid>\d{1,10})-(?P<started>\d{1,20})\.(json|tmp)")
 Progress = Callable[[str, int, int], None]
 
 
@@ -40,7 +45,7 @@ def announced(root: Path, what: str, progress: Progress | None = None) -> Iterat
 
     A file that cannot be written is not: it only tells others, and no run depends on it.
     """
-    path = root / FOLDER / f"{os.getpid()}-{started_at(os.getpid()) or 0}.json"
+    path = root / FOLDER / f"{this_host()}-{os.getpid()}-{started_at(os.getpid()) or 0}.json"
     stages: dict[str, tuple[int, int]] = {}
     since, written = time.time(), 0.0
 
@@ -57,6 +62,7 @@ def announced(root: Path, what: str, progress: Progress | None = None) -> Iterat
             _write(path, what, stages, since)
 
     try:
+        remove_dead(root)
         _write(path, what, stages, since)
         yield update
     finally:
@@ -64,11 +70,30 @@ def announced(root: Path, what: str, progress: Progress | None = None) -> Iterat
             path.unlink(missing_ok=True)
 
 
+def remove_dead(root: Path) -> int:
+    """Remove the files of processes that were killed; returns how many.
+
+    Those of this machine at once, those of others after a day of silence.
+    """
+    removed = 0
+    with contextlib.suppress(OSError):
+        for path in list((root / FOLDER).iterdir()):
+            found = _NAME.fullmatch(path.name)
+            here = found is not None and found["host"] == this_host()
+            if found is None or (here and is_alive(int(found["pid"]), int(found["started"]))):
+                continue
+            with contextlib.suppress(OSError):
+                if here or time.time() - path.stat().st_mtime > FORGOTTEN_S:
+                    path.unlink()
+                    removed += 1
+    return removed
+
+
 def _write(path: Path, what: str, stages: dict[str, tuple[int, int]], since: float) -> None:
     plain = {
         "pid": os.getpid(),
         "started": started_at(os.getpid()),
-        "host": _host(),
+        "host": this_host(),
         "what": what[:2000],
         "stages": [[name[:200], done, total] for name, (done, total) in list(stages.items())[-20:]],
         "since": since,
@@ -109,38 +134,6 @@ def _read(path: Path) -> Working | None:
         started = plain["started"]
     except (OSError, ValueError, TypeError, KeyError, OverflowError):
         return None
-    if made.host != _host():
+    if made.host != this_host():
         return made if time.time() - made.updated < SILENT_S else None
-    return made if started_at(made.pid) == started and _alive(made.pid) else None
-
-
-def _host() -> str:
-    """This machine and its numbering of processes, which differs between containers."""
-    with contextlib.suppress(OSError):
-        return f"{platform.node()}:{os.stat('/proc/self/ns/pid').st_ino}"
-    return platform.node()
-
-
-def _alive(pid: int) -> bool:
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
-
-
-def started_at(pid: int) -> int | None:
-    """When a process started, in ticks since the machine did; None where the system does not tell.
-
-    >>> started_at(os.getpid()) == started_at(os.getpid())
-    True
-    """
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-        return int(text.rpartition(")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        return None
+    return made if started_at(made.pid) == started and is_alive(made.pid) else None

@@ -8,13 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
 
 from tiepoint.model.errors import InputError, ProblemsError, UnitError
+from tiepoint.run.context import Recipe
 from tiepoint.run.engine import Request, evaluate
-from tiepoint.run.executors.pool import interrupts_are_ours
+from tiepoint.run.executors.pool import ProcessPool, interrupts_are_ours
 from tiepoint.store.store import Store
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")
@@ -158,3 +160,17 @@ def test_an_interrupt_while_workers_start_is_not_lost() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         starting()
+
+
+def test_a_pool_whose_worker_died_before_all_jobs_were_handed_over_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The executor refuses work at once when it has noticed the death."""
+
+    def refuse(*_: object) -> None:
+        raise BrokenProcessPool("A child process terminated abruptly")
+
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor.submit", refuse)
+    recipe = Recipe("t", "d", {}, "m", {}, "nowhere", 1, None)
+    with pytest.raises(UnitError, match="a worker process died"):
+        ProcessPool(2).run(print, {"a": 1}, recipe, lambda: None, None)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ...model.errors import UnitError
+from ...model.scratch import name_semaphores
 from ...store.atomic import remove_temporaries
 from ..context import Context, Recipe
 from . import Done, Failure, Job, Outcome, enough
@@ -65,7 +66,7 @@ class ProcessPool:
         try:
             with _environment(recipe.threads), interrupts_are_ours():
                 for name, argument in arguments.items():
-                    pending[self._started().submit(_call, job, name, argument, recipe)] = name
+                    pending[self._submitted(_call, job, name, argument, recipe)] = name
                     self._workers.update(self._started()._processes or {})
             while pending and not enough(failures, patience):
                 finished, _ = wait(pending, return_when=FIRST_COMPLETED)
@@ -85,8 +86,15 @@ class ProcessPool:
         failures.sort(key=lambda f: order.get(f.name, -1))
         return {name: results[name] for name in arguments if name in results}, failures
 
+    def _submitted(self, *call: Any) -> Future[Any]:
+        try:
+            return self._started().submit(*call)
+        except BrokenProcessPool as e:
+            raise _died() from e
+
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
+            name_semaphores()
             spawn = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(
                 self.jobs, mp_context=spawn, initializer=follow_parent, initargs=(os.getpid(),)
@@ -110,11 +118,15 @@ class ProcessPool:
 def _outcome(name: str, future: Future[Any]) -> Any:
     error = future.exception()
     if isinstance(error, BrokenProcessPool):
-        raise UnitError(
-            "a worker process died, perhaps for lack of memory; finished work is saved, so rerun the command "
-            "with fewer `jobs`"
-        ) from error
+        raise _died() from error
     return Failure.of(name, error) if error else future.result()
+
+
+def _died() -> UnitError:
+    return UnitError(
+        "a worker process died, perhaps for lack of memory; finished work is saved, so rerun the command "
+        "with fewer `jobs`"
+    )
 
 
 _contexts: dict[str, Context | Failure] = {}

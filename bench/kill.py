@@ -1,0 +1,558 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""SIGKILL at random moments: are the scores the same in the end, and is nothing left over?
+
+    python bench/kill.py --kills 1000 [--seed 0] [--jobs 1,2] [--families patches,keypoints,dense,pairs]
+                         [--lanes 2] [--fresh 0.1] [--work DIR]
+
+Tiny datasets of every family are made on the spot, and every command is run once without disturbance. Then
+stores are made by lives of the same command: each life is killed at a moment drawn from the whole of its
+duration, or right before a file operation drawn by its number, and after one to six of them one may finish.
+The whole process group is killed, or the main process alone, or one worker alone. What the finished store
+holds and exports is compared with the undisturbed one byte for byte, measured times aside, and what is left
+is looked for: temporaries and states of dead processes in the store, files in the folder for temporary
+files, in the current folder and in shared memory, processes of the session.
+
+Most lives are forked from a process that has imported everything, so that none of the time goes to imports;
+a share of `--fresh` is a command of its own. Code 1 if anything differs or is left. Needs Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import contextlib
+import hashlib
+import importlib
+import json
+import mmap
+import os
+import pickle
+import platform
+import random
+import select
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiepoint.datasets.demo.dense import make_dense
+from tiepoint.datasets.pairs.pair import ImagePair
+from tiepoint.datasets.pairs.write import write_pairs
+from tiepoint.formats.hpatches.patch_strip import write_strip
+from tiepoint.formats.image.read import write_image
+
+FAMILIES = ("patches", "keypoints", "dense", "pairs")
+PHASES = ("start", "features", "records", "scores", "saving", "end")
+MOST_LIVES = 6
+"""Kills of one store before a life may finish."""
+GONE_S = 10.0
+"""By then all processes of a killed life have ended."""
+STUCK_S = 180.0
+START_S = 3.0
+"""What a process takes longer that imports everything first."""
+BY_OPERATION = 0.35
+"""Share of kills right before a file operation, where one of the main process is drawn."""
+DATABASE = "tiepoint.sqlite"
+TIMES = ("created_at", "time_s", "efficiency", "machine")
+"""What a run file says that is measured, or of the day."""
+
+
+def make_data(root: Path) -> dict[str, list[str]]:
+    """Datasets and, by family, the command line that is run on them."""
+    rng = np.random.default_rng(15)
+    for scene in ("i_aa", "v_bb"):
+        base = rng.normal(128, 40, (24, 17, 17))
+        for image in ("ref", *(f"{z}{k}" for z in "eht" for k in range(1, 6))):
+            strip = np.clip(base + rng.normal(0, 15, base.shape), 0, 255).astype(np.uint8)
+            write_strip(root / "patches" / scene / f"{image}.png", strip)
+    photo = _texture(rng, 220)
+    for scene, (dy, dx) in {"v_a": (6, 9), "i_b": (3, 4), "v_c": (-5, 7)}.items():
+        folder = root / "sequences" / scene
+        folder.mkdir(parents=True)
+        for k in (1, 2, 3):
+            y, x = 40 + dy * (k - 1), 30 + dx * (k - 1)
+            write_image(folder / f"{k}.png", np.ascontiguousarray(photo[y : y + 120, x : x + 140]))
+        for k in (2, 3):
+            np.savetxt(folder / f"H_1_{k}", [[1, 0, -dx * (k - 1)], [0, 1, -dy * (k - 1)], [0, 0, 1]])
+    make_dense(root / "dense", size=(64, 48))
+    pairs = []
+    K, size = np.array([[150.0, 0, 70], [0, 150, 60], [0, 0, 1]]), (140, 120)
+    for k, scene in enumerate(("v_a", "i_b", "v_c")):
+        T = np.eye(4)
+        T[0, 3] = 0.1 * (k + 1)
+        first, second = (root / "sequences" / scene / f"{i}.png" for i in (1, 2))
+        pairs.append(
+            ImagePair(scene, scene, image0=first, image1=second, size0=size, size1=size, K0=K, K1=K, T_0to1=T)
+        )
+    write_pairs(root / "pairs.json", pairs)
+    found = {
+        "patches": f"meanstd resize --task hpatches/matching --data {root}/patches "
+        "--protocol exact --protocol hpatches-python",
+        "keypoints": "sift?max_features=60 orb?max_features=60 --task keypoints/matching "
+        f"--data {root}/sequences",
+        "dense": f"zero farneback --task tss,dense/flow --data {root}/dense",
+        "pairs": "sift?max_features=60 klt --task pose/relative -o estimator=opencv "
+        f"--data {root}/pairs.json",
+    }
+    return {family: ["run", *line.split()] for family, line in found.items()}
+
+
+def _texture(rng: np.random.Generator, side: int) -> Any:
+    from scipy.ndimage import zoom
+
+    layers = (zoom(rng.normal(0, 1, (side // s, side // s)), s, order=1)[:side, :side] for s in (4, 10, 20))
+    whole = sum(np.pad(a, [(0, side - n) for n in a.shape], mode="edge") for a in layers)
+    grey = np.clip(128 + 40 * whole, 0, 255).astype(np.uint8)
+    return np.repeat(grey[:, :, None], 3, axis=2)
+
+
+@dataclass
+class Life:
+    """One process: its command line, folders, and the file operation (from 1) before which it dies.
+
+    `whole` says whether it takes its process group with it.
+    """
+
+    arguments: list[str]
+    place: str
+    at_operation: int = 0
+    whole: bool = True
+    operations: int = 0
+
+    def lead(self) -> int:
+        """Live, in a process that is there for nothing else; the exit code."""
+        os.chdir(Path(self.place) / "here")
+        os.environ["TMPDIR"] = str(Path(self.place) / "tmp")
+        os.environ.pop("TIEPOINT_STORE", None)
+        tempfile.tempdir = None
+        with open(Path(self.place) / "said", "ab", 0) as said:
+            os.dup2(said.fileno(), 1)
+            os.dup2(said.fileno(), 2)
+        prepare(Path(self.place) / "phase")
+        if self.at_operation:
+            sys.addaudithook(self._hook())
+        from tiepoint.cli.main import run
+
+        code = run(self.arguments)
+        (Path(self.place) / "operations").write_text(str(self.operations))
+        return code
+
+    def _hook(self) -> Any:
+        def hook(event: str, given: tuple[Any, ...]) -> None:
+            if event == "open":
+                written = isinstance(given[2], int) and given[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            else:
+                written = event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "sqlite3.connect")
+            self.operations += bool(written)
+            if written and self.operations == self.at_operation:
+                os.kill(0 if self.whole else os.getpid(), signal.SIGKILL)
+
+        return hook
+
+
+def prepare(phase: Path | None = None) -> None:
+    """Import all that a run needs, use workers for the smallest work, measure costs for a moment only."""
+    for name in ("cli.run_cmd", "run.engine", "run.efficiency", "report.export", "store.live", "cli.common"):
+        importlib.import_module(f"tiepoint.{name}")
+    for name in ("cv2", "pyarrow.parquet", "numba", "pandas", "scipy.stats", "poselib"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    engine, efficiency, live = (
+        sys.modules[f"tiepoint.{n}"] for n in ("run.engine", "run.efficiency", "store.live")
+    )
+    vars(engine)["PARALLEL_WORTH_S"] = 0.0
+    vars(efficiency)["TURNS_S"] = 0.01
+    efficiency.repeated.__kwdefaults__.update(budget_s=0.01)
+    if phase is None:
+        return
+    with phase.open("r+b") as file:
+        shown = mmap.mmap(file.fileno(), 1)
+    announced = live.announced
+
+    @contextlib.contextmanager
+    def watched(*given: Any) -> Iterator[Any]:
+        with announced(*given) as progress:
+
+            def update(stage: str, done: int, total: int) -> None:
+                if stage.startswith("scores"):
+                    shown[0] = PHASES.index("saving" if done == total else "scores")
+                else:
+                    shown[0] = PHASES.index("features" if stage.endswith("features") else "records")
+                progress(stage, done, total)
+
+            yield update
+        shown[0] = PHASES.index("end")
+
+    vars(live)["announced"] = watched
+
+
+def start(life: Life, fresh: bool) -> int:
+    """Start a life in a session of its own; its process id."""
+    (Path(life.place) / "phase").write_bytes(b"\0")
+    if fresh:
+        command = [sys.executable, __file__, "--life", json.dumps(vars(life))]
+        return subprocess.Popen(command, start_new_session=True).pid
+    child = os.fork()
+    if child:
+        return child
+    code = 70
+    try:
+        os.setsid()
+        code = life.lead()
+        threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter does at its end
+        atexit._run_exitfuncs()
+    except BaseException:
+        traceback.print_exc()
+    os._exit(code)
+
+
+def ended(pid: int, seconds: float) -> int | None:
+    """The exit status of a child that ends by then."""
+    handle = os.pidfd_open(pid)
+    try:
+        if not select.select([handle], [], [], max(0.0, seconds))[0]:
+            return None
+    finally:
+        os.close(handle)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def of_session(session: int) -> dict[int, bytes]:
+    """Processes of a session that have not ended, with their command lines."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            words = stat.read_text().rpartition(")")[2].split()
+            if int(words[3]) == session and words[0] not in "ZX":
+                found[int(stat.parent.name)] = stat.with_name("cmdline").read_bytes()
+    return found
+
+
+def all_gone(session: int) -> list[int]:
+    """Processes of a session that do not end."""
+    until = time.monotonic() + GONE_S
+    while (left := of_session(session)) and time.monotonic() < until:
+        time.sleep(0.02)
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return list(left)
+
+
+def strike(pid: int, victim: str, rng: random.Random) -> str:
+    """Kill a life, or one of its workers; who was killed."""
+    workers = [p for p, line in of_session(pid).items() if b"spawn_main" in line and p != pid]
+    if victim == "worker" and workers:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(rng.choice(workers), signal.SIGKILL)
+            return "a worker"
+    if victim == "group":
+        os.killpg(pid, signal.SIGKILL)
+        return "the group"
+    os.kill(pid, signal.SIGKILL)
+    return "the main process"
+
+
+def contents(store: Path) -> dict[str, str]:
+    """What a finished store holds by relative name: hashes of files and rows, measured times aside."""
+    found = {}
+    for path in sorted(p for p in store.rglob("*") if p.is_file()):
+        name, data = path.relative_to(store).as_posix(), path.read_bytes()
+        if name.startswith("efficiency/") or name in ("hashes.json", DATABASE):
+            data = b""
+        elif path.suffix == ".json":
+            data = json.dumps(_untimed(json.loads(data)), sort_keys=True).encode()
+        found[name] = hashlib.sha256(data).hexdigest()
+    with contextlib.closing(sqlite3.connect(store / DATABASE)) as database:
+        tables = [t for (t,) in database.execute("select name from sqlite_master where type = 'table'")]
+        for table in tables:
+            columns = [c[1] for c in database.execute(f"pragma table_info({table})")]
+            rows = [
+                dict(zip(columns, row, strict=True)) for row in database.execute(f"select * from {table}")
+            ]
+            text = sorted(json.dumps(_untimed(row), sort_keys=True, default=repr) for row in rows)
+            found[f"{DATABASE}:{table}"] = hashlib.sha256("\n".join(text).encode()).hexdigest()
+    return found
+
+
+def _untimed(plain: Any) -> Any:
+    if isinstance(plain, str) and plain.startswith("{"):  # a column of JSON
+        plain = json.loads(plain)
+    if isinstance(plain, dict):
+        return {key: _untimed(value) for key, value in plain.items() if key not in TIMES}
+    return [_untimed(value) for value in plain] if isinstance(plain, list) else plain
+
+
+@dataclass
+class Figures:
+    """What is counted; `bad` says in words what differs or is left."""
+
+    kills: Counter[tuple[str, str]] = field(default_factory=Counter)
+    victims: Counter[str] = field(default_factory=Counter)
+    ways: Counter[str] = field(default_factory=Counter)
+    lives: int = 0
+    stores: int = 0
+    resumed: int = 0
+    torn: int = 0
+    compared: int = 0
+    bad: list[str] = field(default_factory=list)
+
+    def add(self, other: Figures) -> None:
+        """Take the figures of another lane."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+    def table(self) -> str:
+        """The figures to print."""
+        heads = [f"{h:>9s}" for h in (*PHASES, "all")]
+        lines = [f"{'killed in':18s}{''.join(heads)}"]
+        for family in dict.fromkeys(f for f, _ in self.kills):
+            own = [self.kills[family, phase] for phase in PHASES]
+            lines.append(f"{family:18s}" + "".join(f"{n:9d}" for n in (*own, sum(own))))
+        whole = [sum(n for (_, p), n in self.kills.items() if p == phase) for phase in PHASES]
+        lines.append(f"{'all':18s}" + "".join(f"{n:9d}" for n in (*whole, sum(whole))))
+        told = [f"{n} {what}" for what, n in [*self.victims.most_common(), *self.ways.most_common()]]
+        lines += [
+            f"killed: {', '.join(told)}; {self.torn} left a half-written file",
+            f"lives {self.lives}, stores {self.stores}, finished after a kill {self.resumed}, "
+            f"files and tables compared {self.compared}",
+            f"differences and leftovers: {len(self.bad)}",
+        ]
+        return "\n".join([*lines, *(f"  {b}" for b in self.bad[:40])])
+
+
+@dataclass
+class Case:
+    """A command line with what an undisturbed run of it makes, and seconds it takes forked and fresh."""
+
+    name: str
+    arguments: list[str]
+    jobs: int
+    expected: dict[str, str] = field(default_factory=dict)
+    seconds: dict[bool, float] = field(default_factory=dict)
+    operations: int = 1
+
+
+class Lane:
+    """One after the other, stores made by lives that are killed."""
+
+    def __init__(self, work: Path, cases: Sequence[Case], seed: int, fresh: float) -> None:
+        self.work, self.cases, self.fresh = work, cases, fresh
+        self.rng = random.Random(seed)
+        self.figures = Figures()
+
+    def run(self, kills: int) -> Figures:
+        """So many kills, and the lives in between."""
+        number = 0
+        while sum(self.figures.victims.values()) < kills:
+            case = self.cases[number % len(self.cases)]
+            self.make_store(case, self.work / f"store{number}")
+            number += 1
+        return self.figures
+
+    def make_store(self, case: Case, place: Path) -> None:
+        """Kill up to six lives, let one finish, compare."""
+        new_place(place)
+        figures, struck = self.figures, 0
+        for left in range(self.rng.randint(1, MOST_LIVES), -1, -1):
+            before = sum(figures.victims.values())
+            code = self.one_life(case, place, may_die=left > 0)
+            struck += sum(figures.victims.values()) - before
+            if code == 0:
+                break
+        figures.stores += 1
+        figures.resumed += struck > 0
+        if code != 0:
+            return  # told already
+        bad = [*differences(case.expected, contents(place / "store")), *left_behind(place)]
+        figures.compared += len(case.expected)
+        figures.bad += [f"{place.name} ({case.name}, {struck} kills): {b}" for b in bad]
+        if not bad:
+            shutil.rmtree(place)
+
+    def one_life(self, case: Case, place: Path, *, may_die: bool) -> int:
+        """Start a life, kill it, count it; the exit code, which is 0 where it finished all the same."""
+        rng, figures = self.rng, self.figures
+        fresh = rng.random() < self.fresh
+        victim = rng.choices(("group", "main", "worker"), (5, 3, 4 if case.jobs > 1 else 0))[0]
+        life = Life([*case.arguments, "--store", str(place / "store")], str(place), whole=victim == "group")
+        if may_die and victim != "worker" and rng.random() < BY_OPERATION:
+            life.at_operation = rng.randint(1, case.operations)
+        delay_s = rng.uniform(0, case.seconds[fresh]) * rng.choice((1.0, 1.0, 0.5))
+        pid = start(life, fresh)
+        figures.lives += 1
+        code = ended(pid, delay_s if may_die and not life.at_operation else STUCK_S)
+        who, way = None, "at a moment"
+        phase = PHASES[(place / "phase").read_bytes()[0]]
+        if code is None:
+            who = strike(pid, victim, rng)
+            code = ended(pid, STUCK_S)
+            if code is None:
+                figures.bad.append(f"{place.name} ({case.name}): does not end though {who} was killed")
+                os.killpg(pid, signal.SIGKILL)
+                code = ended(pid, STUCK_S)
+        elif code == -signal.SIGKILL:
+            who, way = "the group" if life.whole else "the main process", "at a file operation"
+        if orphans := all_gone(pid):
+            figures.bad.append(f"{place.name} ({case.name}): processes left: {orphans}")
+        if who is not None:
+            figures.kills[case.name, phase] += 1
+            figures.victims[who] += 1
+            figures.ways[way] += 1
+            figures.torn += any((place / "store").rglob(".tmp-*"))
+        expected = (0,) if who is None else (0, 1) if who == "a worker" else (0, -signal.SIGKILL)
+        if code not in expected:
+            said = (place / "said").read_text(errors="replace").strip()[-800:]
+            figures.bad.append(f"{place.name} ({case.name}): ended with code {code}, {who} killed: {said}")
+        return -1 if code is None else code
+
+
+def new_place(place: Path) -> None:
+    """Empty folders for a store and what is beside it."""
+    for name in ("tmp", "here"):
+        (place / name).mkdir(parents=True)
+    (place / "said").touch()
+
+
+def differences(expected: dict[str, str], found: dict[str, str]) -> list[str]:
+    """What is not as in an undisturbed store."""
+    told = []
+    for name in sorted(expected.keys() | found.keys()):
+        if name not in found or name not in expected:
+            told.append(f"{name} is {'left over' if name in found else 'missing'}")
+        elif found[name] != expected[name]:
+            told.append(f"{name} differs")
+    return told
+
+
+def left_behind(place: Path) -> list[str]:
+    """Files beside the store that should not be there."""
+    known = {"tmp", "here", "said", "phase", "operations", "store"}
+    beside = [p for p in place.iterdir() if p.name not in known]
+    return [
+        f"{p.relative_to(place)} is left over" for f in ("tmp", "here") for p in (place / f).iterdir()
+    ] + [f"{p.name} is left over" for p in beside]
+
+
+def undisturbed(case: Case, work: Path) -> list[str]:
+    """Make what is expected, once fresh and once forked; how the two differ."""
+    for fresh in (True, False):
+        place = work / f"undisturbed-{case.name.replace(' ', '-')}"
+        shutil.rmtree(place, ignore_errors=True)
+        new_place(place)
+        started = time.monotonic()
+        life = Life([*case.arguments, "--store", str(place / "store")], str(place), at_operation=-1)
+        code = ended(start(life, fresh), STUCK_S)
+        case.seconds[fresh] = time.monotonic() - started
+        if code != 0:
+            raise SystemExit(f"{case.name}: code {code}: {(place / 'said').read_text()[-2000:]}")
+        found = contents(place / "store")
+        wrong = differences(case.expected, found) if case.expected else []
+        case.expected = found
+        if wrong:
+            return wrong
+    case.seconds[True] = min(case.seconds[True], case.seconds[False] + START_S)  # it may have compiled
+    case.operations = int((place / "operations").read_text())
+    return [*wrong, *left_behind(place)]
+
+
+def shared_memory() -> set[str]:
+    """Names in shared memory that no process has mapped, but those of a database."""
+    used = set()
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):
+            used |= {line.split()[-1] for line in maps.read_text().splitlines() if "/dev/shm/" in line}
+    with contextlib.suppress(OSError):
+        names = (n for n in os.listdir("/dev/shm") if not n.startswith("PostgreSQL"))
+        return {n for n in names if f"/dev/shm/{n}" not in used}
+    return set()
+
+
+def main() -> int:
+    """Make the data, run undisturbed, kill, compare."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", default="1,2")
+    parser.add_argument("--families", default=",".join(FAMILIES))
+    parser.add_argument("--lanes", type=int, default=2, help="stores made at the same time")
+    parser.add_argument("--fresh", type=float, default=0.1, help="share of lives that are not forked")
+    parser.add_argument("--work", type=Path, help="new folder, kept; by default a temporary one")
+    parser.add_argument("--life", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.life is not None:
+        return Life(**json.loads(options.life)).lead()
+    print(f"{platform.platform()}, Python {platform.python_version()}, {os.cpu_count()} cores")
+    work = options.work or Path(tempfile.mkdtemp(prefix="kill-"))
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        return _campaign(work.resolve(), options)
+    finally:
+        if options.work is None:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _campaign(work: Path, options: argparse.Namespace) -> int:
+    started = time.monotonic()
+    lines = make_data(work / "data")
+    cases = [
+        Case(f"{family} jobs {jobs}", [*lines[family], "--jobs", jobs], int(jobs))
+        for family in options.families.split(",")
+        for jobs in options.jobs.split(",")
+    ]
+    prepare()
+    figures = Figures()
+    for case in cases:
+        figures.bad += [f"undisturbed {case.name}: {d}" for d in undisturbed(case, work)]
+        told = ", ".join(f"{s:.1f} s {'fresh' if f else 'forked'}" for f, s in case.seconds.items())
+        print(
+            f"{case.name:18s} {len(case.expected)} files, {case.operations} file operations, {told}",
+            flush=True,
+        )
+    memory = shared_memory()
+    sys.stdout.flush()
+    lanes = []
+    for lane in range(options.lanes):
+        share = options.kills // options.lanes + (lane < options.kills % options.lanes)
+        turn = lane * len(cases) // options.lanes
+        own = Lane(
+            work / f"lane{lane}", cases[turn:] + cases[:turn], options.seed * 1000 + lane, options.fresh
+        )
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                (work / f"lane{lane}.pickle").write_bytes(pickle.dumps(own.run(share)))
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        lanes.append(child)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in lanes]
+    for lane, code in enumerate(codes):
+        if code:
+            figures.bad.append(f"lane {lane} ended with code {code}")
+        else:
+            figures.add(pickle.loads((work / f"lane{lane}.pickle").read_bytes()))
+    figures.bad += [f"/dev/shm/{name} is left over" for name in sorted(shared_memory() - memory)]
+    print(f"{figures.table()}\n{time.monotonic() - started:.0f} s")
+    return int(bool(figures.bad))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether a process that left something behind is still there."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+from pathlib import Path
+
+from .hashing import hash_json
+
+
+@cache
+def this_host() -> str:
+    """A short hash of this machine and its numbering of processes, which differs between containers."""
+    try:
+        numbering = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        numbering = 0
+    return hash_json([platform.node(), numbering])[:8]
+
+
+def started_at(pid: int) -> int | None:
+    """When a process started, in ticks since the machine did; None where the system does not tell.
+
+    >>> started_at(os.getpid()) == started_at(os.getpid())
+    True
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+        return int(text.rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def is_alive(pid: int, started: int | None = None) -> bool:
+    """Whether a process of this machine runs; with `started`, whether it is the one that started then.
+
+    Where the system cannot tell, it does.
+
+    >>> is_alive(os.getpid()), is_alive(os.getpid(), 1)
+    (True, False)
+    """
+    if pid <= 0:
+        return False
+    if os.name != "posix":
+        return True  # there, signal 0 would end the process
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OverflowError:
+        return False
+    except OSError:
+        pass  # somebody else's
+    found = started_at(pid)
+    return not started or found is None or found == started

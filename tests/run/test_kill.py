@@ -1,0 +1,31 @@
+"""The short version of ``bench/kill.py``: commands are killed and resumed, and nothing differs or is left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "bench" / "kill.py"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")
+def test_a_dozen_kills_change_nothing_and_leave_nothing() -> None:
+    pytest.importorskip("skimage.data", reason="the dense pairs are made of its photographs")
+    command = [
+        sys.executable,
+        str(SCRIPT),
+        "--kills",
+        "12",
+        "--families",
+        "dense",
+        "--jobs",
+        "1",
+        "--lanes",
+        "1",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "differences and leftovers: 0" in done.stdout
