@@ -6,14 +6,23 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..model.errors import InputError, TiepointError
+from .shell import level
+from .shell.console import console
+from .shell.progress import progress_bars
 from .words import as_flags
 
 if TYPE_CHECKING:
     from ..store.store import Store
+
+__all__ = [
+    "Interrupted", "console", "error", "key_values", "listed", "more", "notice", "print_json", "print_plan",
+    "print_tables", "progress_bars", "reading", "resumable", "say_json", "task_options", "tell", "told",
+    "values", "without_effect", "writing",
+]  # fmt: skip
 
 
 def error(message: str) -> None:
@@ -22,13 +31,26 @@ def error(message: str) -> None:
 
 
 def notice(message: str) -> None:
-    """A warning on standard error."""
-    print(f"tiepoint: warning: {as_flags(message)}", file=sys.stderr)
+    """A warning on standard error; not with ``-q``."""
+    if not level.quiet():
+        print(f"tiepoint: warning: {as_flags(message)}", file=sys.stderr)
 
 
 def tell(message: str) -> None:
-    """Something to know while the work goes on, on standard error."""
-    print(f"tiepoint: {as_flags(message)}", file=sys.stderr)
+    """Something to know while the work goes on, on standard error; not with ``-q``."""
+    if not level.quiet():
+        print(f"tiepoint: {as_flags(message)}", file=sys.stderr)
+
+
+def more(message: str) -> None:
+    """What is told with ``-v`` only, on standard error, with the seconds since the command began."""
+    if level.verbose():
+        print(f"tiepoint: {as_flags(message)} ({level.elapsed_s():.2f} s)", file=sys.stderr)
+
+
+def say_json(found: Any, **how: Any) -> None:
+    """One JSON value on standard output, in ASCII."""
+    print(json.dumps(found, indent=1, **how).replace("\x7f", "\\u007f"))
 
 
 @contextlib.contextmanager
@@ -37,6 +59,7 @@ def reading(where: str | None) -> Iterator[Store]:
     from ..store.store import Store
 
     with Store.open(where, mode="read") as opened:
+        more(f"store: {opened.root.absolute()}, opened to be read")
         for line in opened.notices:
             notice(line)
         yield opened
@@ -48,6 +71,7 @@ def writing(where: str | None, *, create: bool = True) -> Iterator[Store]:
     from ..store.store import Store
 
     with Store.open(where, create=create) as opened:
+        more(f"store: {opened.root.absolute()}, opened to be written")
         for line in opened.notices:
             notice(line)
         yield opened
@@ -83,6 +107,15 @@ def without_effect(context: Any, names: Iterable[str], why: str) -> None:
     if found:
         has, them = ("has", "it") if len(found) == 1 else ("have", "them")
         raise InputError(f"{', '.join(found)} {has} no effect {why}; leave {them} out")
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a list in a sentence.
+
+    >>> listed(["a", "b", "c"]), listed(["a"])
+    ('a, b and c', 'a')
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def values(given: Sequence[str] | None) -> list[str]:
@@ -150,13 +183,13 @@ def told(runs: Sequence[Any]) -> list[str]:
 
 def print_json(scores: Sequence[dict[str, Any]], warnings: Sequence[str]) -> None:
     """The one object of ``--json``."""
-    print(json.dumps({"scores": list(scores), "warnings": [as_flags(w) for w in warnings]}, indent=1))
+    say_json({"scores": list(scores), "warnings": [as_flags(w) for w in warnings]})
 
 
-def print_plan(plan: Sequence[dict[str, Any]], as_json: bool, **more: Any) -> None:
+def print_plan(plan: Sequence[dict[str, Any]], as_json: bool, **also: Any) -> None:
     """What ``--dry-run`` prints: a line a run, or one JSON object."""
     if as_json:
-        print(json.dumps({"plan": list(plan), **more}, indent=1))
+        say_json({"plan": list(plan), **also})
         return
     for one in plan:
         spec = f"{one['spec']}, " if "spec" in one else ""
@@ -165,53 +198,12 @@ def print_plan(plan: Sequence[dict[str, Any]], as_json: bool, **more: Any) -> No
         print(f"{one['method']} on {one['task']}: {spec}{sizes}, protocols {', '.join(one['protocols'])}")
 
 
-@contextlib.contextmanager
-def progress_bars(enabled: bool = True) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress function drawing rich bars on standard error; draws nothing when it is not a terminal."""
-    if not enabled or not sys.stderr.isatty():
-        yield lambda _stage, _done, _total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    # Descriptions carry names of methods, and a name may look like markup.
-    named = TextColumn("{task.description}", markup=False)
-    columns = (named, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        known: dict[str, Any] = {}
-
-        def update(stage: str, done: int, total: int) -> None:
-            if stage not in known:
-                known[stage] = bars.add_task(stage, total=total)
-            bars.update(known[stage], completed=done, total=total)
-            if done >= total:
-                bars.update(known.pop(stage), visible=False)
-
-        yield update
-
-
-def console() -> Any:
-    """A rich console; wide when the output is not a terminal, so that tables are not cut."""
-    from rich.console import Console
-
-    return Console() if sys.stdout.isatty() else Console(width=200)
-
-
-MOST_IDS = 24
-"""Runs up to which their ids are printed below the tables."""
-
-
 def print_tables(runs: Sequence[Any], warnings: Sequence[str]) -> None:
-    """Warnings, then one table a task and protocol, then the ids of the runs."""
-    from ..report.runs.names import distinct_names
+    """Warnings, then one table a task and protocol, with the ids of the runs."""
     from ..report.terminal.scores import score_tables
 
     for warning in warnings:
         notice(warning)
+    out = console()
     for table in score_tables(runs):
-        console().print(table)
-    if len(runs) > MOST_IDS:
-        print(f"{len(runs)} runs; `tiepoint list runs` has their ids")
-        return
-    for run, name in zip(runs, distinct_names(runs), strict=True):
-        console().print(f"run {run.id}: {name} on {run.task}", markup=False, highlight=False, soft_wrap=True)
+        out.print(table)

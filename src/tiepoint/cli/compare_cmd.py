@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from pathlib import Path
 
 import typer
 
-from .common import values
+from .common import console, say_json, values
+from .shell.console import width_of
 from .words import as_flags
 
 
@@ -42,6 +43,7 @@ def compare(
     Example: `tiepoint compare sift rootsift --task hpatches-v1/matching --baseline sift`
     """
     from ..api import compare as compare_named
+    from ..report.compare.table import text
 
     comparison = compare_named(
         methods or (),
@@ -56,8 +58,8 @@ def compare(
     )
     written = {} if out is None else {"file": str(comparison.save(out))}
     if json_:
-        print(json.dumps(comparison.to_dict() | written, indent=1))
+        say_json(comparison.to_dict() | written)
     elif written:
         print(f"wrote {written['file']}")
     else:
-        print(as_flags(str(comparison)))
+        print(as_flags(text(comparison, width_of(sys.stdout) or console().width)))

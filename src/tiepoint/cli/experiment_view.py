@@ -92,9 +92,9 @@ def _live(experiment: Any, store: Any, outcomes: list[Any], cluster: str | None)
 
 def table(outcomes: list[Any], now: str = "") -> Any:
     """Headline metrics of what is done, in percent where they are fractions; failures with their reason."""
-    from rich.table import Table
     from rich.text import Text
 
+    from ..report.terminal.fit import Table
     from ..run.engine import load_task
 
     shown = Table(title="experiment (percent, 95 % interval)", caption=Text(now) if now else None)

@@ -45,10 +45,11 @@ def list_things(
     if len(texts) > _LONG and (lines := _plain_lines(columns, texts, console().width)) is not None:
         sys.stdout.write("\n".join([*lines, ""]))
         return
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold")
+    from ..report.terminal.fit import Table
+
+    table = Table(box=None, header_style="bold", keys=_KEYS.get(what, 2), spare=_SPARE, wraps=_PROSE)
     for column in columns:
         table.add_column(column)
     for line in texts:
@@ -141,5 +142,9 @@ def _runs(store: str | None) -> list[dict[str, str | None]]:
         ]
 
 
+_KEYS = {"datasets": 1}
+_SPARE = ("protocols", "dataset", "status", "made", "options", "extra")
+"""Columns that a narrow terminal does without, the first ones first."""
+_PROSE = ("about", "options")
 _OF_THE_PACKAGE = ("methods", "tasks")
 _LISTS = {"methods": _methods, "tasks": _tasks, "datasets": _datasets, "runs": _runs}

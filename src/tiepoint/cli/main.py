@@ -16,14 +16,18 @@ import typer
 from .._version import __version__
 from ..model.errors import TiepointError
 from .common import error
+from .shell import level
+from .shell.dress import dressed, in_order, missing
+from .shell.streams import OutputError, guarded, hold_standard_places, lose
 from .words import speak_of
+
+COMPLETING = "_TIEPOINT_COMPLETE"
+"""The variable by which a shell asks for completions."""
 
 app = typer.Typer(
     name="tiepoint",
-    help="Measure how well a method finds the same point in two images.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
+    add_completion=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -31,7 +35,7 @@ app = typer.Typer(
 
 def _version(value: bool) -> None:
     if value:
-        typer.echo(f"tiepoint {__version__}")
+        print(f"tiepoint {__version__}")
         raise typer.Exit
 
 
@@ -43,8 +47,13 @@ def _root(
 ) -> None:
     """Measure how well a method finds the same point in two images.
 
-    `--debug` anywhere on the line shows the traceback of an error.
+    Examples: `tiepoint demo`, `tiepoint list`, `tiepoint run --help`
     """
+
+
+def command() -> Any:
+    """All commands, with the options that every one has."""
+    return dressed(typer.main.get_command(app))
 
 
 def _mount() -> None:
@@ -54,18 +63,28 @@ def _mount() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; the exit code is 0 (done), 1 (some units failed) or 2 (wrong usage or input)."""
+    """Run the command line.
+
+    The exit code is 0 (done), 1 (some units failed, or the output could not be written), 2 (wrong usage or
+    input), 130 (stopped by Ctrl-C) or 128 and the number of another signal that stopped it (143 for SIGTERM).
+    """
+    hold_standard_places()
     raise SystemExit(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def run(arguments: list[str]) -> int:
     """The exit code of a command line."""
-    debug = "--debug" in arguments
-    arguments = [a for a in arguments if a != "--debug"]
     _mount()
-    speak_of(app, arguments)
-    with _signals() as received:
-        code = _code(arguments, debug)
+    if COMPLETING in os.environ:
+        from .shell.complete import complete
+
+        return complete(app, command)
+    level.begin()
+    root = command()
+    arguments = in_order(root, arguments)
+    speak_of(root, arguments)
+    with guarded(), _signals() as received:
+        code = _code(root, arguments)
     return 128 + received[0] if received and code == STOPPED else code
 
 
@@ -100,18 +119,19 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _code(arguments: list[str], debug: bool) -> int:
+def _code(root: Any, arguments: list[str]) -> int:
+    debug = "--debug" in arguments
     try:
-        result = app(arguments, standalone_mode=False)
-        code = int(result) if isinstance(result, int) else 0
+        code = _called(root, arguments)
+        sys.stdout.flush()
         return _stopped() if code == STOPPED else code
-    except typer.Exit as e:
-        return _stopped() if e.exit_code == STOPPED else int(e.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         return _stopped()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except OutputError as e:
+        lose(sys.stdout)
+        if not e.quiet:
+            error(str(e))
+        return e.exit_code
     except TiepointError as e:
         if debug and e.exit_code != STOPPED:
             raise
@@ -119,11 +139,34 @@ def _code(arguments: list[str], debug: bool) -> int:
         return e.exit_code
     except Exception as e:
         # Usage errors: their class moved between versions of Typer, their method did not.
-        message = getattr(e, "format_message", None)
-        if message is None:
+        if not hasattr(e, "format_message"):
             raise
-        error(f"{message()} (see --help)")
+        error(_usage(e, arguments))
         return 2
+
+
+def _called(root: Any, arguments: list[str]) -> int:
+    try:
+        result = root.main(args=arguments, prog_name="tiepoint", standalone_mode=False)
+    except typer.Exit as e:
+        return int(e.exit_code)
+    except SystemExit as e:  # how Typer ends after it has shown or installed completion
+        return e.code if isinstance(e.code, int) else 0
+    return int(result) if isinstance(result, int) else 0
+
+
+def _usage(problem: Any, arguments: list[str]) -> str:
+    """What is wrong about a command line, and where to look."""
+    context = getattr(problem, "ctx", None)
+    if context is None:
+        return f"{problem.format_message()} (see tiepoint --help)"
+    path = context.command_path
+    if type(problem).__name__ == "MissingParameter":
+        lacking = missing(context, arguments[len(path.split()) - 1 :])
+        if lacking:
+            return f"{path.partition(' ')[2]} needs {lacking}; see {path} --help"
+    said = problem.format_message().rstrip().replace("'-j' / '--jobs'", "'--jobs'")
+    return f"{said} (see {path} --help)"
 
 
 def _stopped() -> int:

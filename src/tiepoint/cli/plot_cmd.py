@@ -87,13 +87,14 @@ def _listed(found: list[dict[str, str]], as_json: bool) -> None:
     if as_json:
         print(json.dumps(found, indent=1))
         return
-    from rich.table import Table
     from rich.text import Text
+
+    from ..report.terminal.fit import Table
 
     groups: dict[tuple[str, str], list[str]] = {}
     for row in found:
         groups.setdefault((row["task"], row["kind"]), []).append(row["group"])
-    table = Table(box=None, header_style="bold")
+    table = Table(box=None, header_style="bold", keys=2, wraps=("groups",))
     for column in ("task", "kind", "groups"):
         table.add_column(column, overflow="fold")
     for (task, kind), own in groups.items():

@@ -12,6 +12,8 @@ import typer
 from ..model.errors import ClusterError, InputError, StoreError, TiepointError, UnknownNameError
 from .common import (
     error,
+    listed,
+    more,
     print_json,
     print_plan,
     print_tables,
@@ -44,8 +46,10 @@ def run(
     methods: list[str] = typer.Argument(
         None, metavar="METHOD...", help="Names, files:DIR, onnx:FILE, my.py:Class …"
     ),
-    task: list[str] = typer.Option(None, "--task", help="Tasks, repeated or comma-separated."),
-    data: Path = typer.Option(None, "--data", help="Folder of the dataset."),
+    task: list[str] = typer.Option(
+        None, "--task", help="Tasks, repeated or comma-separated; needed without --config."
+    ),
+    data: Path = typer.Option(None, "--data", help="Folder of the dataset; needed without --config."),
     tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
     benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use: NAME or NAME*."),
     protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; the default is exact."),
@@ -103,8 +107,9 @@ def run(
         asked = {"num_threads": jobs, "device": device, "on_bad": on_bad}
         return run_config(config, store, asked, dry_run=dry_run, as_json=json_, cluster=cluster)
     names = values(task)
-    if not methods or not names or data is None:
-        raise InputError("run needs at least one METHOD, --task and --data; see tiepoint run --help")
+    given = {"METHOD": methods, "--task TASK": names, "--data DIR": data is not None}
+    if lacking := [name for name, there in given.items() if not there]:
+        raise InputError(f"run needs {listed(lacking)}, or --config FILE; see tiepoint run --help")
     if name is not None and len(methods) > 1:
         raise InputError(f"--name is for a single method, and there are {len(methods)}: {', '.join(methods)}")
     if results_form not in FORMS:
@@ -146,10 +151,11 @@ def run(
         announced(opened.root, what, bars) as progress,
         resumable(),
     ):
-        prepared = prepare_all(requests, opened.root, progress, check=check)
+        work = Watched(progress)
+        prepared = prepare_all(requests, opened.root, work, check=check)
         with Shared(opened.root, cluster, tell) as shared:
-            shared.submit(prepared, opened, progress)
-            runs, code = _evaluate(prepared, opened, shared, progress, write_results, results_form)
+            shared.submit(prepared, opened, work)
+            runs, code = _evaluate(prepared, opened, shared, work, write_results, results_form)
     warnings = told(runs)
     if json_:
         print_json([row for r in runs for row in r.rows()], warnings)
@@ -158,8 +164,31 @@ def run(
     return code
 
 
+class Watched:
+    """A progress function that keeps what was done, to tell it with ``-v``."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._done: dict[str, int] = {}
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Told where the work is."""
+        self._done[stage] = done
+        self._progress(stage, done, total)
+
+    def tell(self, run: Run) -> None:
+        """What was made for a run; nothing where it was stored already."""
+        own = [
+            f"{s.partition(': ')[2]} {n}" for s, n in self._done.items() if s.startswith(f"{run.method}: ")
+        ]
+        made = f"made: {', '.join(own)}" if own else "nothing had to be made, it is reused as stored"
+        more(f"{run.method} on {run.task}: run {run.id}, {made}")
+        for stage in [s for s in self._done if s.startswith(f"{run.method}: ")]:
+            del self._done[stage]
+
+
 def _evaluate(
-    prepared: list[Prepared], store: Store, shared: Shared, progress: Progress, out: Path | None, form: str
+    prepared: list[Prepared], store: Store, shared: Shared, progress: Watched, out: Path | None, form: str
 ) -> tuple[list[Run], int]:
     """Run what was made ready, one after the other; a failure is told at once and the rest goes on."""
     from ..run.engine import evaluate_prepared
@@ -172,6 +201,7 @@ def _evaluate(
         one = prepared.pop(0)  # lets the open task go after its last method
         try:
             runs.append(evaluate_prepared(one, store, shared, progress))
+            progress.tell(runs[-1])
             if out is not None:
                 write_result_files(one, runs[-1], store, shared, out, form)
         except (StoreError, ClusterError):

@@ -44,11 +44,8 @@ def as_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
     return _COMMAND.sub(r"`tiepoint \g<words>`", _SETTING.sub(flag, text))
 
 
-def speak_of(app: Any, arguments: list[str]) -> None:
-    """From now on `as_flags` uses the flags of the command that these arguments call."""
-    import typer
-
-    command: Any = typer.main.get_command(app)
+def speak_of(command: Any, arguments: list[str]) -> None:
+    """From now on `as_flags` uses the flags of the command below this one that the arguments call."""
     words = iter([a for a in arguments if not a.startswith("-")][:2])
     while (word := next(words, None)) is not None and word in getattr(command, "commands", {}):
         command = command.commands[word]
@@ -56,4 +53,4 @@ def speak_of(app: Any, arguments: list[str]) -> None:
     for parameter in command.params:
         flags = [f for f in getattr(parameter, "opts", ()) if f.startswith("-")]
         if flags:
-            _current[parameter.name.rstrip("_")] = flags[0]
+            _current[parameter.name.rstrip("_")] = next((f for f in flags if f != "-j"), flags[0])

@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from textwrap import wrap
+
 from ...stats.groups import join_letters
+from ..side_by_side import blocks
 from .result import Comparison, MethodRow
 from .words import joint, legend, number, p_value, sentences, title
 
@@ -58,24 +62,42 @@ def plain(name: str, longest: int | None = None) -> str:
     return shown
 
 
-def text(c: Comparison) -> str:
-    """The table for a terminal."""
+def text(c: Comparison, width: int | None = None) -> str:
+    """The table for a terminal; in several parts, or a line a cell, where `width` columns are too few."""
     from rich.cells import cell_len
 
     grid = [[plain(x, 44) for x in line] for line in (header(c), *(cells(c, r) for r in c.rows))]
-    width = [max(cell_len(line[k]) for line in grid) for k in range(len(grid[0]))]
+    widths = [max(cell_len(line[k]) for line in grid) for k in range(len(grid[0]))]
+    parts = [list(range(len(widths)))] if width is None else blocks(widths, width)
 
-    def join(line: list[str]) -> str:
+    def join(line: list[str], part: list[int]) -> str:
         padded = [
-            x + " " * (w - cell_len(x)) if k in (0, len(line) - 1) else " " * (w - cell_len(x)) + x
-            for k, (x, w) in enumerate(zip(line, width, strict=True))
+            line[k] + " " * (widths[k] - cell_len(line[k]))
+            if k in (0, len(line) - 1)
+            else " " * (widths[k] - cell_len(line[k])) + line[k]
+            for k in part
         ]
         return "  ".join(padded).rstrip()
 
-    rule = "  ".join("-" * w for w in width)
-    body = [join(grid[0]), rule, *(join(line) for line in grid[1:])]
+    body: list[str] = []
+    for part in parts:
+        body += [""] if body else []
+        body += [join(grid[0], part), "  ".join("-" * widths[k] for k in part)]
+        body += [join(line, part) for line in grid[1:]]
+    if not parts:
+        for row, line in zip(c.rows, grid[1:], strict=True):
+            body.append(plain(row.method))
+            body += [f"  {head}: {x}" for head, x in zip(grid[0][1:], line[1:], strict=True) if x]
     said = [*(plain(x) for x in sentences(c)), ""] if c.pairs else []
-    return "\n".join([plain(title(c)), "", *said, *body, "", *(plain(x) for x in legend(c))])
+    lines = [*_filled([plain(title(c)), "", *said], width), *body, "", *_filled(map(plain, legend(c)), width)]
+    return "\n".join(lines)
+
+
+def _filled(lines: Iterable[str], width: int | None) -> list[str]:
+    """Prose in lines of at most `width`."""
+    if width is None:
+        return list(lines)
+    return [part for line in lines for part in wrap(line, max(width, 20), break_on_hyphens=False) or [""]]
 
 
 def markdown(c: Comparison) -> str:

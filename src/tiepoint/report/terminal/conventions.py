@@ -159,13 +159,14 @@ def _finite(value: float) -> float | None:
 
 def convention_tables(found: Conventions) -> list[Any]:
     """Tables for the terminal: the scores a column a protocol, then the steps of each metric."""
-    from rich.table import Table
     from rich.text import Text
+
+    from .fit import Table
 
     name, task = found.task, stored_task(found.task)
     tables = []
     if found.scores:
-        first = Table(title=f"{name} under each protocol", title_justify="left")
+        first = Table(title=f"{name} under each protocol")
         first.add_column("score")
         for protocol in found.protocols:
             first.add_column(protocol, justify="right")
@@ -175,7 +176,7 @@ def convention_tables(found: Conventions) -> list[Any]:
             first.add_row(Text(heading(task, metric, "all")), *row)
         tables.append(first)
     for explained in found.steps:
-        table = Table(title=f"{name} {explained.title}", title_justify="left")
+        table = Table(title=f"{name} {explained.title}", wraps=("step",))
         table.add_column("step")
         table.add_column("value", justify="right")
         table.add_column("change", justify="right")

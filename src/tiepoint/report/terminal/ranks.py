@@ -34,13 +34,14 @@ def rank_histogram(run: Run, protocol: str) -> list[tuple[str, float]]:
 
 def histogram_table(run: Run, protocol: str) -> Any:
     """Rank histogram of a ranking run, as bars; None without ranks."""
-    from rich.table import Table
     from rich.text import Text
+
+    from .fit import Table
 
     rows = rank_histogram(run, protocol)
     if not rows:
         return None
-    table = Table(title=f"rank of the right answers under {protocol}", title_justify="left")
+    table = Table(title=f"rank of the right answers under {protocol}", keys=2)
     table.add_column("rank", justify="right")
     table.add_column("share", justify="right")
     table.add_column("")

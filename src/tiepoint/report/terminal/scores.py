@@ -43,8 +43,9 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
 
     Below a table stands what its marks mean, at the end what the scores that come first are.
     """
-    from rich.table import Table
     from rich.text import Text
+
+    from .fit import Table
 
     tables: list[Any] = []
     for name in dict.fromkeys(r.task for r in runs):
@@ -55,8 +56,9 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
             title = f"{name}, protocol {protocol} (percent unless a unit is given; 95 % confidence interval)"
             title += f"; {task.info.table_note}" if task.info.table_note else ""
             names = dict(zip((r.id for r in mine), distinct_names(mine), strict=True))
-            table = Table(title=title, title_justify="left")
+            table = Table(title=title)
             table.add_column("method")
+            table.add_column("run")
             for metric, group in columns:
                 head = heading(task, metric, group, between="\n")
                 table.add_column(head, justify="right", overflow="fold")
@@ -68,11 +70,11 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
             }
             for r in mine:
                 cells = (Text(cell(by.get((r.id, m, g)), task.metric(m))) for m, g in columns)
-                table.add_row(Text(names[r.id]), *cells)
+                table.add_row(Text(names[r.id]), r.id, *cells)
             chance = [_chance([by.get((r.id, m, g)) for r in mine], task.metric(m)) for m, g in columns]
             if any(chance):
                 table.add_section()
-                table.add_row("chance", *chance, style="dim")
+                table.add_row("chance", "", *chance, style="dim")
             tables.append(table)
             shown = [by.get((r.id, m, g)) for r in mine for m, g in columns]
             tables += [Text(f"* {text}") for text in cautions_of(shown)]

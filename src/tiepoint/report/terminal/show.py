@@ -28,10 +28,11 @@ MOST_VALUES = 10
 
 def card(run: Run) -> Any:
     """The card as a table, with when it was made."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, show_header=False, title=f"run {run.id}", title_justify="left")
+    from .fit import Table
+
+    table = Table(box=None, show_header=False, title=f"run {run.id}", wraps=("",))
     made = ("made", f"{run.stored.created_at}, {run.stored.time_s or 0:.1f} s")
     for key, value in [*card_rows(run), made]:
         table.add_row(Text(key, style="yellow" if key == "warning" else "dim"), Text(value))
@@ -46,14 +47,13 @@ def protocols_of(run: Run) -> list[str]:
 
 def scores_table(run: Run) -> Any:
     """Every score that is not of one scene or pair, a column a protocol, numeric groups in one row."""
-    from rich.table import Table
     from rich.text import Text
+
+    from .fit import Table
 
     task, protocols = stored_task(run.task), protocols_of(run)
     by = {(s["protocol"], s["metric"], s["group"]): s for s in run.stored.scores}
-    table = Table(
-        title="scores (percent unless a unit is given; 95 % confidence interval)", title_justify="left"
-    )
+    table = Table(title="scores (percent unless a unit is given; 95 % confidence interval)", keys=2)
     for name in ("score", "group", *protocols, "n", "chance"):
         table.add_column(name, justify="left" if name in ("score", "group") else "right")
     for metric, name, groups in _rows(run):
@@ -152,8 +152,9 @@ def _joined(scores: Sequence[Any], info: MetricInfo) -> str:
 
 def scene_table(run: Run) -> Any:
     """The scores by scene under the first protocol; where none are stored, the values behind the headline."""
-    from rich.table import Table
     from rich.text import Text
+
+    from .fit import Table
 
     protocol = next(iter(protocols_of(run)), "")
     found = sections([run], protocol)
@@ -174,7 +175,7 @@ def scene_table(run: Run) -> Any:
     best = task.headline(have)
     columns = [c for c in task.table_columns(have) if c != best]
     metrics = [c[0] for c in ([best] if best else []) + columns][:MOST_SCENE_COLUMNS]
-    table = Table(title=f"scores by scene under {protocol}", title_justify="left")
+    table = Table(title=f"scores by scene under {protocol}")
     table.add_column("scene")
     for metric in metrics:
         table.add_column(heading(task, metric, "all"), justify="right")

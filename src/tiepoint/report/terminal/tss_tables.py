@@ -22,14 +22,15 @@ def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -
 
     `names` has the name of each run by its id.
     """
-    from rich.table import Table
     from rich.text import Text
+
+    from .fit import Table
 
     title = (
         f"tss, protocol {protocol}, percent: T5 and T10 are flow accuracy within 5 and 10 % of the target's "
         "larger side; Average takes all pairs, w/o flip those that are not mirrored"
     )
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, keys=2 if len(runs) > 1 else 1)
     if len(runs) > 1:
         table.add_column("method")
     table.add_column("subset")
@@ -58,8 +59,9 @@ def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -
 
 def pair_tables(runs: Sequence[Run]) -> list[Any]:
     """One table a run and protocol: T5 and IoU of both directions of every pair."""
-    from rich.table import Table
     from rich.text import Text
+
+    from .fit import Table
 
     tables = []
     for run, name in zip(runs, distinct_names(runs), strict=True):
@@ -68,7 +70,7 @@ def pair_tables(runs: Sequence[Run]) -> list[Any]:
             scores = _scores(run, protocol)
             groups = [g for m, g in scores if m == "iou" and g.startswith("direction=")]
             title = Text(f"tss, protocol {protocol}, {name}: the pairs, percent")
-            table = Table(title=title, title_justify="left")
+            table = Table(title=title, keys=2)
             for column in ("pair", "direction", "flip"):
                 table.add_column(column)
             for column in ("T5", "IoU"):

@@ -1,0 +1,20 @@
+"""A small store for commands that read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tiepoint.cli.main import run as command
+
+
+@pytest.fixture(scope="session")
+def small_store(tmp_path_factory: pytest.TempPathFactory, patches: Path) -> Path:
+    """Three patch methods on two tasks; one has a name outside ASCII and with an escape in it."""
+    store = tmp_path_factory.mktemp("shell") / "store"
+    asked = ["--data", str(patches), "--store", str(store), "--jobs", "1", "-q"]
+    both = "hpatches/matching,hpatches/verification"
+    assert command(["run", "resize", "meanstd", "--task", both, *asked]) == 0
+    assert command(["run", "pixels", "--name", "é…\x1b[31m", "--task", "hpatches/matching", *asked]) == 0
+    return store
