@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
+import re
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +17,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ..model.errors import FormatError
+from .what_it_is import HEAD_BYTES, named
 
 
 class FileMap(mmap.mmap):
@@ -73,29 +76,35 @@ def map_file(path: str | Path) -> FileMap:
     return content
 
 
-def array_in(path: str | Path, content: bytes | mmap.mmap) -> NDArray[Any]:
+def array_in(path: str | Path, content: bytes | bytearray | mmap.mmap) -> NDArray[Any]:
     """The array that the content of a ``.npy`` file holds, without a copy; `path` is for errors."""
     try:
         offset = _header_bytes(content[:12])
-        shape, fortran, dtype = _header(content[:offset])
+        shape, fortran, dtype = _header(bytes(content[:offset]))
     except ValueError as e:
-        raise FormatError(Path(path), f"not a .npy file: {e}") from e
+        words = f"not a readable .npy file: {e}"
+        raise FormatError(path, named(bytes(content[:HEAD_BYTES])) or words) from e
     if dtype.hasobject:
-        raise FormatError(Path(path), "holds Python objects, which are never loaded")
-    count = 1
-    for side in shape:
-        count *= side
+        raise FormatError(path, "holds pickled objects, which could run code and are not read")
+    count = math.prod(shape)
     expected = offset + count * dtype.itemsize
     if len(content) != expected:
+        wanted = f"{expected} bytes" if expected < 1 << 63 else "more bytes than any file has"
         raise FormatError(
-            Path(path),
-            f"its header asks for {expected} bytes, the file has {len(content)}; it may be damaged",
+            path, f"its header asks for {wanted}, the file has {len(content)}; it may be damaged"
         )
-    values = np.frombuffer(content, dtype, count, offset)
-    return values.reshape(shape, order="F" if fortran else "C")
+    try:
+        if not count:
+            empty = np.empty(shape, dtype)
+            empty.flags.writeable = isinstance(content, bytearray)
+            return empty
+        values = np.frombuffer(content, dtype, count, offset).reshape(shape, order="F" if fortran else "C")
+    except ValueError as e:  # more elements than an array can count beside a side of none
+        raise FormatError(path, f"its header has the shape {shape}, which no array has") from e
+    return values if values.flags.aligned else values.copy()
 
 
-def _header_bytes(start: bytes) -> int:
+def _header_bytes(start: bytes | bytearray) -> int:
     """Where the data begins."""
     if len(start) < 10 or not start.startswith(npy.MAGIC_PREFIX) or start[6] not in (1, 2, 3):
         raise ValueError("its first bytes are not those of one")
@@ -104,15 +113,34 @@ def _header_bytes(start: bytes) -> int:
     return 12 + int.from_bytes(start[8:12], "little")
 
 
+_MOST_HEADER = 1 << 16
+_MOST_DIMENSIONS = 32
+_WORD = re.compile(r"'[^'\\\n]*'|\"[^\"\\\n]*\"|True|False|[0-9]{1,20}L?|[{}():,\[\]]|[ \t\n]+")
+_MOST_BRACKETS = 64
+
+
 @lru_cache(maxsize=4096)
 def _header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """What a header says. Only what one can need reaches the parser: it is Python's, and can be exhausted."""
+    if len(head) > _MOST_HEADER:
+        raise ValueError(f"its header would have {len(head)} bytes")
+    text = head[10 if head[6] == 1 else 12 :].decode("latin1")
+    at = brackets = 0
+    while at < len(text):
+        word = _WORD.match(text, at)
+        brackets += text[at] in "([{"
+        if word is None or brackets > _MOST_BRACKETS:
+            raise ValueError("its header cannot be read")
+        at = word.end()
     stream = BytesIO(head)
     version = npy.read_magic(stream)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     try:
         shape, fortran, dtype = read(stream)
     except Exception as e:  # the parser of the header raises what Python's tokenizer and evaluator raise
-        raise ValueError(f"its header cannot be read ({e})") from e
-    if any(side < 0 for side in shape):
+        raise ValueError(f"its header cannot be read ({' '.join(str(e).split())[:200]})") from e
+    if any(side < 0 for side in shape) or len(shape) > _MOST_DIMENSIONS:
         raise ValueError(f"its header has the shape {shape}")
+    if dtype.subdtype is not None or not dtype.itemsize:
+        raise ValueError(f"its header has the type {dtype}")
     return shape, fortran, dtype

@@ -27,11 +27,14 @@ _BOM = b"\xef\xbb\xbf"
 def reading(path: str | Path) -> Iterator[None]:
     """What the system says about a file that cannot be opened or read, as a `FormatError`.
 
+    Pipes, devices and folders are refused before anything is opened.
+
     >>> with reading("nowhere.flo"):
     ...     open("nowhere.flo")
     Traceback (most recent call last):
     tiepoint.model.errors.FormatError: nowhere.flo: the file does not exist
     """
+    plain_file(path)
     try:
         yield
     except FileNotFoundError as e:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...formats.image.read import read_size
-from ...formats.matches.own import read_npz
+from ...formats.npz import read_npz
 from ...formats.pickled_arrays import is_pickle, read_arrays
 from ...model.errors import FormatError
 from .draft import Draft

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError
-from ..what_it_is import instead
+from ..npy_map import map_npy
+from ..npz import npz_names, read_npz
+from ..text_file import reading
 
 
 @dataclass(frozen=True)
@@ -36,26 +37,23 @@ def npy_chunks(values: NDArray[Any]) -> Iterator[bytes | memoryview]:
 
 def read_array(path: Path) -> DescriptorTable:
     """The table in an `.npy` or `.npz` file; numbers in float32 and bits of an `.npy` are memory-mapped."""
-    try:
-        loaded = np.load(path, mmap_mode="r" if path.suffix == ".npy" else None, allow_pickle=False)
-    except FileNotFoundError as e:
-        raise FormatError(path, "the file does not exist") from e
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as e:
-        raise FormatError(path, instead(path, f"is not a readable {path.suffix} file ({e})")) from e
-    if isinstance(loaded, np.ndarray):
-        return _table(path, loaded, bits=loaded.dtype == np.uint8)
-    with loaded:
-        unknown = sorted(set(loaded.files) - {"values", "bits", "valid"})
-        if unknown or ("values" in loaded.files) == ("bits" in loaded.files):
-            raise FormatError(
-                path, f"expected the key 'values' or 'bits' (and 'valid'), found {sorted(loaded.files)}"
-            )
-        key = "bits" if "bits" in loaded.files else "values"
-        valid = loaded["valid"].astype(bool) if "valid" in loaded.files else None
-        table = _table(path, loaded[key], bits=key == "bits")
+    if path.suffix == ".npy":
+        with reading(path):
+            found = map_npy(path)
+        return _table(path, found, bits=found.dtype == np.uint8)
+    names = npz_names(path)
+    unknown = sorted(set(names) - {"values", "bits", "valid"})
+    if unknown or ("values" in names) == ("bits" in names):
+        raise FormatError(path, f"expected the key 'values' or 'bits' (and 'valid'), found {sorted(names)}")
+    loaded = read_npz(path)
+    valid = loaded.get("valid")
+    if valid is not None and valid.dtype.kind not in "biuf":
+        raise FormatError(path, f"'valid' is {valid.dtype}, expected truth values")
+    key = "bits" if "bits" in loaded else "values"
+    table = _table(path, loaded[key], bits=key == "bits")
     if valid is not None and valid.shape != (len(table.values),):
         raise FormatError(path, f"'valid' has shape {valid.shape}, expected ({len(table.values)},)")
-    return DescriptorTable(table.values, table.is_bits, valid)
+    return DescriptorTable(table.values, table.is_bits, None if valid is None else valid.astype(bool))
 
 
 def _table(path: Path, values: NDArray[Any], *, bits: bool) -> DescriptorTable:

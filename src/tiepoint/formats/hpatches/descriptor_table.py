@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError, InputError
 from ...model.hashing import hash_json
+from ..npy_map import map_npy
 from ..text.number_table import parse_table
 from ..text_file import map_bytes, write_bytes
 from .descriptor_array import DescriptorTable, npy_chunks, read_array
@@ -68,8 +68,8 @@ def read_descriptors(
         values = parse_table(map_bytes(p), path=p, delimiter=delimiter)
         write_bytes(copy, npy_chunks(values))
     try:
-        return DescriptorTable(np.load(copy, mmap_mode="r"))
-    except (OSError, ValueError):
+        return DescriptorTable(map_npy(copy))
+    except (OSError, FormatError):
         # A damaged copy is not the user's problem: it is made anew.
         copy.unlink(missing_ok=True)
         values = parse_table(map_bytes(p), path=p, delimiter=delimiter)

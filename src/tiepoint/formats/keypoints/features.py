@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,9 +21,10 @@ from ...model.errors import FormatError
 from ...model.keypoints import COLUMNS, Keypoints
 from ..matches import hdf5
 from ..matches.table import columns_of, read_table
-from ..what_it_is import instead
+from ..npz import read_npz
 
 Array = NDArray[Any]
+_ARRAYS = ("keypoints", "descriptors", "scores", "valid")
 _PLACES = (*COLUMNS, "score", "scores")
 
 
@@ -45,11 +45,7 @@ def read_features(path: Path) -> ImageFeatures:
     """
     if path.suffix == ".csv":
         return _from_csv(path)
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as e:
-        raise FormatError(path, instead(path, f"is not an .npz file of arrays ({e})")) from e
+    arrays = read_npz(path, _ARRAYS)
     for name in ("keypoints", "descriptors"):
         if name not in arrays:
             raise FormatError(path, f"has no array {name!r}; it has {', '.join(arrays) or 'none'}")
@@ -69,7 +65,10 @@ def read_hdf5_features(path: Path, group: str) -> ImageFeatures:
 
 
 def _made(arrays: Mapping[str, Array], path: Path) -> ImageFeatures:
-    table, scores = np.asarray(arrays["keypoints"]), arrays.get("scores")
+    for name, array in arrays.items():
+        if name in _ARRAYS and array.dtype.kind not in "biuf":
+            raise FormatError(path, f"{name} is {array.dtype}, expected numbers")
+    table, scores = arrays["keypoints"], arrays.get("scores")
     if table.ndim != 2 or table.shape[1] < 2:
         raise FormatError(path, f"keypoints have shape {table.shape}, expected (n, 2) with x and y first")
     if scores is not None and scores.shape != (len(table),):

@@ -53,7 +53,7 @@ class AnswerFiles:
         rows = [[np.nan, np.nan] if row is None else row for row in self._content[place.file][place.name]]
         try:
             points = np.array(rows, np.float64).reshape(-1, 2) if rows else np.empty((0, 2))
-        except (TypeError, ValueError) as e:
+        except (TypeError, ValueError, OverflowError) as e:
             raise FormatError(place.file, f"{place.name} is not a list of [x, y]") from e
         return {"answers": points}
 

@@ -7,12 +7,13 @@ from collections import Counter
 from pathlib import Path
 
 from ...model.errors import InputError
+from ..npz import read_npz
 from . import hdf5
 from .answers import AnswerFiles
 from .glue_factory import GlueFactoryFiles
 from .hloc import HlocFiles
 from .loftr import NAME, LoftrFiles
-from .own import ALONE, OwnFiles, read_npz
+from .own import ALONE, OwnFiles
 from .source import Source
 from .superglue import ENDING, SuperGlueFiles
 from .table import MatchTables, is_match_table

@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...model.errors import FormatError
 from ...model.units import Arrays
-from ..what_it_is import instead
+from ..npz import read_npz
 from .naming import flat
 from .source import float16_remarks
 
@@ -26,33 +23,14 @@ NAMES = (
 """Arrays that are read, as features of a pair have them."""
 ALONE = frozenset({"flow", "answers", "F", "H"})
 """Each of them says enough about a pair."""
-_DAMAGED = (
-    ValueError, OSError, EOFError, KeyError, RuntimeError, SyntaxError, MemoryError, zipfile.BadZipFile,
-    zlib.error,
-)  # fmt: skip
-
-
-def read_npz(path: str | Path) -> dict[str, NDArray[Any]]:
-    """All arrays of an ``.npz``; one that would need a pickle to be run is a `FormatError`."""
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            if not hasattr(found, "files"):
-                raise FormatError(path, "is one array, not an .npz of named arrays")
-            return {name: found[name] for name in found.files}
-    except FileNotFoundError:
-        raise FormatError(path, "the file is missing") from None
-    except _DAMAGED as e:
-        if "pickle" in str(e).lower():
-            pickled = (
-                "holds pickled objects, which could run code and are not read; save plain arrays instead"
-            )
-            raise FormatError(path, instead(path, pickled)) from e
-        raise FormatError(path, instead(path, f"is not a readable .npz of arrays ({e})")) from e
 
 
 def read_matches(path: str | Path) -> Arrays:
     """Features of a pair from our ``.npz``: `points0` and `points1` (n, 2), `flow`, `answers`, `F` or `H`."""
-    arrays = {name: a for name, a in read_npz(path).items() if name in NAMES}
+    arrays = read_npz(path, NAMES)
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise FormatError(path, f"{name} is {array.dtype}, expected numbers")
     if not ({"points0", "points1"} <= set(arrays) or ALONE & set(arrays)):
         raise FormatError(
             path,

@@ -59,6 +59,9 @@ class Indexed:
             FormatError: if shapes differ, an index names no keypoint, or int16 cannot name them all.
         """
         first, second = self.keypoints
+        for array in (first, second, *([] if self.scores is None else [self.scores])):
+            if array.dtype.kind not in "biuf":
+                raise FormatError(self.path, f"{self.where}: {array.dtype} where numbers are expected")
         for side, points in enumerate(self.keypoints):
             if points.ndim != 2 or points.shape[1] < 2:
                 raise FormatError(
@@ -107,7 +110,7 @@ def float16_remarks(*points: Any) -> list[str]:
     ['keypoints are float16 and lie beyond 1024 px, where it holds whole pixels only; write float32']
     """
     for array in points:
-        if array.dtype == np.float16 and array.size and np.nanmax(np.abs(array)) > FLOAT16_EXACT_PX:
+        if array.dtype == np.float16 and bool((np.abs(array) > FLOAT16_EXACT_PX).any()):
             return [
                 f"keypoints are float16 and lie beyond {FLOAT16_EXACT_PX} px, where it holds whole pixels "
                 "only; write float32"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...model.errors import FormatError
 from ...model.units import Arrays
-from .own import read_npz
+from ..npz import read_npz
 from .source import Indexed, float16_remarks
 
 ENDING = "_matches.npz"

@@ -86,7 +86,7 @@ class MatchTables:
                     out["confidence"] = own["confidence"].to_numpy(np.float64)
                 return out
             return {"answers": own[list(ANSWER)].to_numpy(np.float64)}
-        except (TypeError, ValueError) as e:
+        except (TypeError, ValueError, OverflowError) as e:
             raise FormatError(place.file, f"holds something that is no number ({e})") from e
 
     def remarks(self, place: Rows) -> list[str]:
