@@ -50,9 +50,9 @@ def test_all_header_versions(tmp_path: Path, version: tuple[int, int]) -> None:
         (lambda b: b"PK\x03\x04" + b, "first bytes"),
         (lambda b: b[:-1], "may be damaged"),
         (lambda b: b + b"\0", "may be damaged"),
-        (lambda b: b[:40], "not a .npy file"),
+        (lambda b: b[:40], "not a readable .npy file"),
         (lambda b: b.replace(b"(2, 3)", b"(9, 9)"), "may be damaged"),
-        (lambda b: b.replace(b"(2, 3)", b"(-1,3"), "not a .npy file"),
+        (lambda b: b.replace(b"(2, 3)", b"(-1,3"), "not a readable .npy file"),
     ],
 )
 def test_bad_files_are_a_sentence(tmp_path: Path, change: object, words: str) -> None:
@@ -79,3 +79,41 @@ def test_a_changed_byte_gives_an_array_or_the_error(
     path.write_bytes(content)
     with contextlib.suppress(FormatError):
         assert map_npy(path).size <= 12 * 8
+
+
+def headed(text: bytes, content: bytes = b"") -> bytes:
+    """A file with any header."""
+    return b"\x93NUMPY\x01\0" + len(text).to_bytes(2, "little") + text + content
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4",
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': " + b"(" * 9000,
+        b"-" * 9000,
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (-~-1,)}",
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (9223372036854775807, 9223372036854775807)}",
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (0, 9223372036854775807)}",
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (%s)}" % (b"99999999999999999999, " * 30),
+        b"{'descr': '<U0', 'fortran_order': False, 'shape': (4000000000,)}",
+        b"{'descr': ('<f4', (2, 3)), 'fortran_order': False, 'shape': (1,)}",
+        b"{'descr': '\xe9', 'fortran_order': False, 'shape': (1,)}",
+        b"\xff\xfe\xed\xa0\x80",
+        b"",
+    ],
+)
+def test_headers_that_exhaust_or_mislead_are_a_sentence(tmp_path: Path, header: bytes) -> None:
+    (tmp_path / "a.npy").write_bytes(headed(header))
+    with pytest.raises(FormatError, match=r"a\.npy: ") as caught:
+        map_npy(tmp_path / "a.npy")
+    assert len(str(caught.value)) < 2000
+    assert not isinstance(caught.value.__cause__, MemoryError)
+
+
+def test_numbers_that_do_not_lie_even_are_copied(tmp_path: Path) -> None:
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2,)}"
+    (tmp_path / "a.npy").write_bytes(headed(header, np.array([1.5, 2.5]).tobytes()))
+    found = map_npy(tmp_path / "a.npy")
+    assert found.tolist() == [1.5, 2.5]
+    assert found.flags.aligned

@@ -20,8 +20,8 @@ from tiepoint.model.errors import FormatError
 COUNT = 300
 PARTS = 4
 NOT_YET = {
-    "descriptor arrays", "feature npz", "match npz", "match folder", "hloc", "glue-factory", "match parquet",
-    "keypoint set", "feature cache", "records", "scene values", "classification",
+    "hloc", "glue-factory", "match parquet", "keypoint set", "feature cache", "records", "scene values",
+    "classification",
 }  # fmt: skip
 """Readers that still fail; a name goes when its reader is mended."""
 pytestmark = pytest.mark.skipif(not supported(), reason="needs fork and limits of Linux")

@@ -21,6 +21,7 @@ _MAGIC = b"\x93NUMPY"
 
 def npz_names(path: str | Path) -> list[str]:
     """Names of the arrays of an ``.npz``, from its table alone; errors as in `read_npz`."""
+    plain_file(path)
     with edge(path, "is not a readable .npz of arrays"):
         return list(_entries(path))
 
