@@ -49,7 +49,7 @@ def test_many_files_in_threads_and_what_is_kept_of_them(tmp_path):
     assert [hashing.hash_file(f) for f in files] == [sha(f.read_bytes()) for f in files]
     memo = tmp_path / "hashes.json"
     hashing.save_memo(memo, atomic_file)
-    assert {os.path.basename(row[0]) for row in json.loads(memo.read_text())} == set("345678")
+    assert {os.path.basename(row[0]) for row in json.loads(memo.read_text())["files"]} == set("345678")
     stamp = memo.stat()
     hashing.save_memo(memo, atomic_file)  # nothing new
     assert memo.stat() == stamp

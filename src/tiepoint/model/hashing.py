@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .checksums import sealed, unsealed
 from .errors import InputError
 
 _CHUNK = 1 << 22
@@ -57,15 +58,16 @@ def hash_array(array: np.ndarray[Any, Any]) -> str:
 _memo: dict[tuple[str, int, int, int], str] = {}
 
 
-def hash_file(path: str | Path) -> str:
+def hash_file(path: str | Path, *, anew: bool = False) -> str:
     """SHA-256 of a file, remembered in this process by (path, size, mtime, inode).
 
-    A missing or unreadable file is an `InputError`.
+    Whoever looks for damage reads the file `anew`: a disk that flips a bit leaves its time as it is. A
+    missing or unreadable file is an `InputError`.
     """
     p = os.fspath(path)
     try:
         key = _stamp(p)
-        if key not in _memo:
+        if anew or key not in _memo:
             digest = hashlib.sha256()
             with open(p, "rb") as f:
                 while chunk := f.read(_CHUNK):
@@ -151,15 +153,16 @@ def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int =
 
 def load_memo(path: Path) -> None:
     """Take over remembered hashes from a file of an earlier process; a damaged file is ignored."""
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        for name, size, mtime_ns, inode, digest in json.loads(path.read_text()):
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        plain, whole = unsealed(path.read_bytes())
+        for name, size, mtime_ns, inode, digest in plain["files"] if whole else ():
             _memo.setdefault((name, size, mtime_ns, inode), digest)
 
 
 def save_memo(path: Path, atomic_file: Callable[[Path], contextlib.AbstractContextManager[Path]]) -> None:
     """Write the remembered hashes, those of files over 64 KiB only (smaller ones are read as fast)."""
     rows = sorted((*key, digest) for key, digest in _memo.items() if key[1] > 65536)
-    text = json.dumps(rows)
+    text = sealed({"files": rows})
     with contextlib.suppress(OSError, ValueError):
         if path.read_text() == text:
             return

@@ -171,7 +171,7 @@ class Context:
 
         The keys of its features come from whoever made them: this process need not find the same ones.
         """
-        key = self._record_key(unit, comparison, feature_keys)
+        key = self.record_key(unit, comparison, feature_keys)
         if key not in self.records:
             features = Features(
                 lambda item: self.features.get(feature_keys[item]), self.method.distance, self.method.meta
@@ -180,7 +180,7 @@ class Context:
             (self.writers or self.records).put(key, made)
         return key
 
-    def _record_key(self, unit: Unit, comparison: str, feature_keys: Mapping[str, str]) -> str:
+    def record_key(self, unit: Unit, comparison: str, feature_keys: Mapping[str, str]) -> str:
         """Key of the records of a unit: content of its features, its definition, the comparison."""
         contents = []
         for item in unit.items:

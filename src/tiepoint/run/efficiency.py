@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,6 +15,7 @@ import numpy as np
 
 from ..methods.legacy_keys import old_keys
 from ..methods.pairs.from_keypoints import MEMO
+from ..model.checksums import sealed, unsealed
 from ..model.hashing import hash_json
 from ..model.units import Item
 from ..store.atomic import atomic_file
@@ -140,12 +141,11 @@ def costs(context: Context, root: Path) -> dict[str, Any]:
     older = old_keys(context.method.config, context.method.of_item(item))
     paths = [root / "efficiency" / f"{hash_json([k, about.machine()])[:24]}.json" for k in (own, *older)]
     for path in paths:
-        if path.exists():
-            found: dict[str, Any] = json.loads(path.read_text())
-            return found
+        with contextlib.suppress(OSError, ValueError):  # a damaged file is measured anew
+            return unsealed(path.read_bytes())[0]
     measured = _measure(context, item, None if context.unkept else hash_json(own)[:24])
     with atomic_file(paths[0]) as temporary:
-        temporary.write_text(json.dumps(measured))
+        temporary.write_text(sealed(measured))
     return measured
 
 

@@ -35,9 +35,10 @@ from .executors.pool import ProcessPool
 from .feeding import make_features, raise_input
 from .finish import finished, of_data
 from .fitting import Fitting
+from .healing import discard_damaged, whole_records
 from .prepare import Prepared, Progress, Request, load_task, method_key, prepare, silent
 from .result import Run, StoredRecords
-from .scoring import UnitRecords, numberless, scores_under
+from .scoring import numberless, scores_under
 from .update import bring_up_to_date, outdated, protocols_of
 
 if TYPE_CHECKING:
@@ -100,7 +101,14 @@ class Shared(ExitStack):
             device = str(next(iter(travel.values())).request.method_options.get("device", "cpu"))
             methods = [one.method for one in travel.values()]
             self._matrix = open_matrix(self, self.cluster, store, methods, device, self._say)
-            self._matrix.submit(travel, partial(_unfinished, store=store), progress)
+            self._matrix.submit(travel, partial(self._sound, store=store), progress)
+
+    def _sound(self, prepared: Prepared, store: Store) -> Context | None:
+        """The context of a run for the cluster, whose cached features are whole."""
+        context = _unfinished(prepared, store)
+        for told in [] if context is None else discard_damaged(context, _comparisons(context, prepared)):
+            self._say(told)
+        return context
 
     def collect(self, prepared: Prepared) -> Made | None:
         """What the cluster made for a run; None where it is not among those handed to it."""
@@ -143,19 +151,28 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         found = Run.kept(stored, store, records, protocols, task.first(request.options))
         return replace(found, warnings=list(dict.fromkeys([*manifest.warnings, *found.warnings])))
     far = shared.collect(prepared)
+    healed: list[str] = []
+    recipe = None
     try:
         if far is not None:
             keys, compared_s = far.keys, far.compared_s
         else:
             use_device(request.method_options)
             recipe = _recipe(request, method, store) if kept else None
+            healed = discard_damaged(context, _comparisons(context, prepared)) if kept else []
             keys, compared_s = work(context, recipe, protocols, shared.pool(request.jobs), progress)
     except KeyboardInterrupt as e:
         if not kept:
             e.add_note(f"The features of {method.name} are not cached and will be computed again.")
         raise
     summary = context.summary()
-    made = _records(store, keys)
+
+    def again() -> Mapping[str, Mapping[str, str]]:
+        nonlocal keys
+        keys, _ = work(context, recipe, protocols, shared.pool(request.jobs), progress)
+        return keys
+
+    made, anew = whole_records(store.records, keys, again)
     scores: dict[str, list[Score]] = {}
     notices = list(dict.fromkeys([*manifest.warnings, *method.told, *_misses(summary)]))
     for protocol in protocols:
@@ -182,7 +199,12 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         time_s=time.perf_counter() - started,
         keypoint_set=method.meta.get("keypoint_set"),
     )
-    return Run.kept(run, store, made, protocols, task.first(request.options))
+    found = Run.kept(run, store, made, protocols, task.first(request.options))
+    return replace(found, warnings=[*healed, *anew, *found.warnings])
+
+
+def _comparisons(context: Context, prepared: Prepared) -> list[str]:
+    return list(dict.fromkeys(context.task.comparison(p) for p in prepared.protocols))
 
 
 def context_of(prepared: Prepared, store: Store, shared: Shared, method: Method | None = None) -> Context:
@@ -356,8 +378,3 @@ def _finished(store: Store, run_id: str, protocols: Sequence[str]) -> StoredRun 
         return None
     keys = (key for by in run.manifest.units.values() for key in by.values())
     return run if all(key in store.records for key in keys) else None
-
-
-def _records(store: Store, units: Mapping[str, Mapping[str, str]]) -> UnitRecords:
-    """Records by unit and comparison, from their keys."""
-    return {unit: {c: store.records.get(key) for c, key in by.items()} for unit, by in units.items()}

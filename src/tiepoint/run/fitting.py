@@ -14,7 +14,7 @@ import numpy as np
 from ..methods.base import Method
 from ..methods.legacy_keys import old_fit_keys, old_keys
 from ..methods.normalise import FitRequest, FittedTransform
-from ..model.errors import InputError, joined
+from ..model.errors import DamagedError, InputError, joined
 from ..model.hashing import hash_json
 from ..model.units import Arrays, Item
 from ..store.atomic import atomic_file
@@ -142,7 +142,7 @@ class Fitting:
         errors: list[InputError] = []
         for item, own in zip(items, keys, strict=True):
             try:
-                arrays = _arrays(method, item, own, source, cache)
+                arrays = self._arrays(method, item, own, source, cache)
             except InputError as e:
                 errors.append(e)
                 if method.reads_payload and len(errors) >= SHOWN:
@@ -155,18 +155,25 @@ class Fitting:
             raise joined(errors, f"{method.name}: training descriptors", shown=SHOWN)
         return np.concatenate(parts)
 
-
-def _arrays(method: Method, item: Item, own: str | None, source: OpenTask, cache: FeatureCache) -> Arrays:
-    """Features of an item, from the cache if it has them."""
-    key = feature_key(method, own, item)
-    if own is not None:
-        take_over_features(cache, method, {key: item})
-        if key in cache:
-            return cache.get(key)
-    arrays = method.extract(item, source.read(item.key) if method.reads_payload else None)
-    if own is not None:
-        cache.put(key, arrays, item=item.key, method=method.name, count=item.count)
-    return arrays
+    def _arrays(
+        self, method: Method, item: Item, own: str | None, source: OpenTask, cache: FeatureCache
+    ) -> Arrays:
+        """Features of an item, from the cache if it has them whole."""
+        key = feature_key(method, own, item)
+        if own is not None:
+            take_over_features(cache, method, {key: item})
+            try:
+                if key in cache:
+                    return cache.get(key)
+            except DamagedError as e:
+                cache.discard(key)
+                self.notices.append(
+                    f"the features of {item.key} were damaged on disk and have been made anew ({e.problem})"
+                )
+        arrays = method.extract(item, source.read(item.key) if method.reads_payload else None)
+        if own is not None:
+            cache.put(key, arrays, item=item.key, method=method.name, count=item.count)
+        return arrays
 
 
 def save_transform(path: Path, made: FittedTransform) -> None:
@@ -186,6 +193,6 @@ def load_transform(path: Path) -> FittedTransform | None:
             about: Mapping[str, Any] = json.loads(str(found["about"]))
             mean = found["mean"] if "mean" in found.files else None
             made = FittedTransform(mean=mean, matrix=found["matrix"], **{name: about[name] for name in PLAIN})
-    except (OSError, ValueError, KeyError):
+        return made if made.hash == about["hash"] else None
+    except Exception:  # a damaged archive makes its reader raise whatever it likes
         return None
-    return made if made.hash == about["hash"] else None

@@ -139,13 +139,15 @@ class FeatureCache:
     def damaged(self, keys: Collection[str], most_bytes: int | None = None) -> dict[str, DamagedError]:
         """Entries among those of `keys` that are not what was written, looked at in several threads.
 
-        Where they have more than `most_bytes` together, only their headers are: whoever reads them sees.
+        Where they have more than `most_bytes` together, only headers and marks of failures are: whoever reads
+        the rest sees.
         """
         found: dict[str, DamagedError] = {}
         there = []
         for key in keys:
             try:
                 meta = self.meta(key)
+                self.failed(key)
             except DamagedError as e:
                 found[key] = e
                 continue

@@ -3,7 +3,8 @@
 
 A pack is a first mark, the pixels of the strips, each starting at a multiple of 65,536 bytes, a table in
 JSON, and 64 bytes: where the table starts and how long it is (two little-endian numbers of 8 bytes), its
-SHA-256, and a last mark, which a file that was cut off does not have.
+SHA-256, and a last mark, which a file that was cut off does not have. The table has a hash and a fast
+checksum of the pixels of every strip.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import json
 import mmap
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...model.checksums import sum_of
 from ...model.errors import FormatError
 from ..text_file import reading, write_bytes
 
@@ -58,12 +60,33 @@ class PatchPack:
     path: Path
     side: int
     strips: Mapping[str, PackedStrip]
+    sums: Mapping[str, str] = field(default_factory=dict)
+    """Checksums of the pixels by strip; packs of older versions have none, and their hashes are used."""
+    _whole: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def read(self, key: str) -> NDArray[np.uint8]:
         """Patches of a strip, uint8 (count, side, side).
 
         Mapped for the caller alone: what is written to the array reaches neither the file nor other readers.
+
+        Raises:
+            FormatError: the first time that a strip is read, where its pixels are not what was packed.
         """
+        pixels = self._pixels(key)
+        if key not in self._whole:
+            if self._wrong(key, pixels, fast=key in self.sums):
+                raise FormatError(
+                    self.path, f"the pixels of {key} do not have their checksum; pack the dataset again"
+                )
+            self._whole.add(key)
+        return pixels
+
+    def _wrong(self, key: str, pixels: NDArray[np.uint8], *, fast: bool) -> bool:
+        if fast:
+            return sum_of(pixels) != self.sums[key]
+        return hashlib.sha256(pixels.data).hexdigest() != self.strips[key].pixels
+
+    def _pixels(self, key: str) -> NDArray[np.uint8]:
         strip = self.strips[key]
         size = strip.count * self.side**2
         with reading(self.path), open(self.path, "rb") as f:
@@ -74,9 +97,9 @@ class PatchPack:
 
     def damaged(self) -> Iterator[tuple[str, str | None]]:
         """By strip, what is wrong with its pixels; None where they have their hash."""
-        for key, strip in self.strips.items():
-            good = hashlib.sha256(self.read(key).data).hexdigest() == strip.pixels
-            yield key, None if good else "the pixels do not have their hash; pack the dataset again"
+        for key in self.strips:
+            wrong = self._wrong(key, self._pixels(key), fast=False)
+            yield key, "the pixels do not have their hash; pack the dataset again" if wrong else None
 
 
 def write_pack(path: Path, side: int, strips: Iterable[tuple[PackedStrip, NDArray[np.uint8]]]) -> None:
@@ -84,6 +107,7 @@ def write_pack(path: Path, side: int, strips: Iterable[tuple[PackedStrip, NDArra
 
     def chunks() -> Iterator[bytes | memoryview]:
         table: list[PackedStrip] = []
+        sums: dict[str, str] = {}
         yield FIRST
         at = len(FIRST)
         for strip, patches in strips:
@@ -92,8 +116,9 @@ def write_pack(path: Path, side: int, strips: Iterable[tuple[PackedStrip, NDArra
             yield bytes(gap)
             yield pixels.data
             table.append(replace(strip, offset=at + gap))
+            sums[strip.key] = sum_of(pixels)
             at += gap + pixels.size
-        rows = json.dumps({"side": side, "strips": [astuple(s) for s in table]}).encode()
+        rows = json.dumps({"side": side, "strips": [astuple(s) for s in table], "sums": sums}).encode()
         yield rows
         yield _END.pack(at, len(rows), hashlib.sha256(rows).digest(), LAST)
 
@@ -135,7 +160,7 @@ def _table(path: Path, rows: bytes, end: int) -> PatchPack:
         raise _damaged(path) from e
     if side < 1 or not strips or not inside:
         raise _damaged(path)
-    return PatchPack(path, side, {s.key: s for s in strips})
+    return PatchPack(path, side, {s.key: s for s in strips}, dict(table.get("sums", {})))
 
 
 def _damaged(path: Path) -> FormatError:

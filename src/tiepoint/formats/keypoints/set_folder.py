@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...model.checksums import sealed, unsealed
 from ...model.errors import FormatError, InputError, UnknownNameError
 from ...model.hashing import hash_array, hash_json
 from ...model.keypoints import COLUMNS, Keypoints
@@ -112,7 +113,7 @@ def write_keypoint_set(folder: Path, made: KeypointSet) -> None:
     if made.pairs is not None:
         numbers = [np.asarray(made.pairs[key], np.int64) for key in made.images]
         np.save(folder / PAIRS, np.concatenate([np.empty(0, np.int64), *numbers]))
-    (folder / HEADER).write_text(json.dumps(header, indent=1))
+    (folder / HEADER).write_text(sealed(header, indent=1))
 
 
 def read_keypoint_set(folder: str | Path) -> KeypointSet:
@@ -121,7 +122,7 @@ def read_keypoint_set(folder: str | Path) -> KeypointSet:
     if not (root / HEADER).is_file():
         raise InputError(f"{root} is not a keypoint set: it has no {HEADER}")
     try:
-        header = json.loads(read_bytes(root / HEADER))
+        header = unsealed(read_bytes(root / HEADER))[0]
         counts: dict[str, int] = header["images"]
         table = np.load(root / TABLE, allow_pickle=False)
         numbers = np.load(root / PAIRS, allow_pickle=False) if header["paired"] else None

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from ...model.errors import StoreError, TiepointError
+from ...model.errors import DamagedError, StoreError, TiepointError
 from ...model.records import Records
 from ...run.result import Run, StoredTables, Tables
 from ...run.scoring import SCORING
@@ -54,14 +54,23 @@ class Kept:
         return found
 
 
+def of_run(run: StoredRun, error: DamagedError) -> StoreError:
+    """The error with the run it touches, and what makes the file anew."""
+    anew = f"import {run.method}" if run.manifest.imported else f"run {run.method} on {run.task}"
+    return StoreError(f"run {run.id}: {error.problem}; remove the file, then {anew} again")
+
+
 class LazyRecords(Mapping[str, Records]):
     """Records by comparison (one unit of a run), read when asked for; names cost nothing."""
 
-    def __init__(self, keys: Mapping[str, str], kept: Kept) -> None:
-        self._keys, self._kept = dict(keys), kept
+    def __init__(self, keys: Mapping[str, str], kept: Kept, run: StoredRun | None = None) -> None:
+        self._keys, self._kept, self._run = dict(keys), kept, run
 
     def __getitem__(self, comparison: str) -> Records:
-        return self._kept.get(self._keys[comparison])
+        try:
+            return self._kept.get(self._keys[comparison])
+        except DamagedError as e:
+            raise e if self._run is None else of_run(self._run, e) from e
 
     def __contains__(self, comparison: object) -> bool:
         return comparison in self._keys
@@ -76,11 +85,11 @@ class LazyRecords(Mapping[str, Records]):
 class LazyUnits(Mapping[str, Mapping[str, Records]]):
     """Records by unit, read when asked for; so are the names of the units."""
 
-    def __init__(self, units: Mapping[str, Mapping[str, str]], kept: Kept) -> None:
-        self._units, self._kept = units, kept
+    def __init__(self, run: StoredRun, kept: Kept) -> None:
+        self._units, self._kept, self._run = run.manifest.units, kept, run
 
     def __getitem__(self, unit: str) -> LazyRecords:
-        return LazyRecords(self._units[unit], self._kept)
+        return LazyRecords(self._units[unit], self._kept, self._run)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._units)
@@ -90,11 +99,11 @@ class LazyUnits(Mapping[str, Mapping[str, Records]]):
 
     def items(self) -> Any:
         """Units with their records."""
-        return {unit: LazyRecords(by, self._kept) for unit, by in self._units.items()}.items()
+        return {unit: LazyRecords(by, self._kept, self._run) for unit, by in self._units.items()}.items()
 
     def values(self) -> Any:
         """Records of all units."""
-        return [LazyRecords(by, self._kept) for by in self._units.values()]
+        return [LazyRecords(by, self._kept, self._run) for by in self._units.values()]
 
 
 def run_of(stored: StoredRun, store: Store, kept: Kept | None = None, *, singles: bool = True) -> Run:
@@ -106,17 +115,24 @@ def run_of(stored: StoredRun, store: Store, kept: Kept | None = None, *, singles
     m, kept = stored.manifest, kept or Kept(store.records)
     tables = StoredTables(m.values, store.values, kept.tables_by(store.values))
     more = None if singles else partial(load_singles, store, stored.id)
-    return Run(stored, LazyUnits(m.units, kept), m.warnings, tables, root=store.root, singles=more)
+    return Run(stored, LazyUnits(stored, kept), m.warnings, tables, root=store.root, singles=more)
 
 
 def tables_of(run: Run, protocol: str) -> Tables | None:
     """The scene values behind the scores of a run under a protocol.
 
     None where there are none to rely on: they were never stored, were made by rules of the past, or their
-    file is gone or damaged.
+    file is gone.
+
+    Raises:
+        StoreError: the file is damaged; the message says which run to make again.
     """
     try:
         return run.values[protocol] if run.manifest.scoring == SCORING else None
+    except DamagedError as e:
+        if e.path.exists():
+            raise of_run(run.stored, e) from e
+        return None
     except (KeyError, StoreError):
         return None
 

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bits that a disk flips and blocks that it loses: an error, or the same scores; never other scores."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import damage_world as world
+import numpy as np
+import pytest
+from damage_world import flip, forget, run_all, scores_of, zero
+
+import tiepoint
+from tiepoint.model.errors import StoreError, TiepointError
+from tiepoint.store.features import FeatureCache
+from tiepoint.store.records import RecordStore
+from tiepoint.store.run_files import read_run
+from tiepoint.store.values import ValueStore
+
+PLACES = {flip: 24, zero: 6}
+"""How often every file is damaged, in each way."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, world.Scores]:
+    """Data, a store of all families, and its scores."""
+    root = tmp_path_factory.mktemp("damage")
+    world.make_data(root)
+    scores = scores_of(run_all(root, root / "store"))
+    assert len(scores) > 1000
+    return root, scores
+
+
+@pytest.fixture
+def store(made: tuple[Path, world.Scores], tmp_path: Path) -> Path:
+    """A copy of the store, to be damaged."""
+    shutil.copytree(made[0] / "store", tmp_path / "store")
+    return tmp_path / "store"
+
+
+def _bits(found: Any) -> Any:
+    """What was read, so that it can be compared bit for bit."""
+    if isinstance(found, np.ndarray):
+        return found.dtype.str, found.shape, found.tobytes()
+    if hasattr(found, "__dict__") or hasattr(found, "__slots__"):
+        return repr({k: _bits(v) for k, v in getattr(found, "__dict__", {}).items()})
+    if isinstance(found, dict):
+        return {str(k): _bits(v) for k, v in found.items()}
+    return [_bits(v) for v in found] if isinstance(found, list | tuple) else repr(found)
+
+
+def _features(folder: Path, of: Path) -> Any:
+    cache = FeatureCache(folder.parent.parent)
+    return [cache.meta(folder.name), dict(cache.get(folder.name))]
+
+
+READ: dict[str, Callable[[Path, Path], Any]] = {
+    "records/??/*.parquet": lambda path, top: vars(RecordStore(top / "records").get(path.stem)),
+    "features/??/*/*": lambda path, top: _features(path.parent, path),
+    "values/??/*.npz": lambda path, top: dict(ValueStore(top / "values").get(path.stem)),
+    "runs/*.json": lambda path, top: read_run(path),
+}
+
+
+@pytest.mark.parametrize("pattern", READ)
+def test_no_file_is_read_as_something_else(store: Path, pattern: str) -> None:
+    rng = np.random.default_rng(7)
+    files = sorted(store.glob(pattern))
+    assert files
+    wrong: list[Path] = []
+    unnamed: list[Path] = []
+    refused = 0
+    for path in files[:: max(1, len(files) // 12)]:
+        whole, before = path.read_bytes(), _bits(READ[pattern](path, store))
+        for damage, count in PLACES.items():
+            for _ in range(count):
+                damage(path, rng)
+                try:
+                    if _bits(READ[pattern](path, store)) != before:
+                        wrong.append(path)
+                except TiepointError as e:
+                    refused += 1
+                    unnamed += [path] * (path.name not in str(e) and path.parent.name not in str(e))
+                path.write_bytes(whole)
+    assert not wrong
+    assert not unnamed
+    assert refused > 10 * len(PLACES)
+
+
+KINDS = {
+    "features": (
+        ["features/??/*/*", "lists/*", "transforms/*", "efficiency/*"],
+        ["runs", "records", "values"],
+    ),
+    "records": (["records/??/*", "efficiency/*"], ["runs", "values"]),
+    "values": (["values/??/*", "runs/*"], ["features"]),
+}
+"""Files that are damaged, and what has to be gone for a run to need them."""
+
+
+@pytest.mark.parametrize("damage", PLACES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_makes_anew_what_is_damaged(
+    made: tuple[Path, world.Scores], store: Path, kind: str, damage: Callable[..., None]
+) -> None:
+    rng = np.random.default_rng(3)
+    patterns, gone = KINDS[kind]
+    for pattern in patterns:
+        files = sorted(store.glob(pattern))
+        assert files
+        for path in files:
+            damage(path, rng)
+    if kind != "values":
+        forget(store, *gone)
+    runs = run_all(made[0], store)
+    assert scores_of(runs) == made[1]
+    if kind != "values":
+        assert "made anew" in " ".join(w for run in runs for w in run.warnings)
+        forget(store, "runs", "values")
+        again = run_all(made[0], store)
+        assert scores_of(again) == made[1]
+        assert "made anew" not in " ".join(w for run in again for w in run.warnings)
+
+
+@pytest.mark.parametrize("damage", PLACES)
+def test_readers_say_which_run_to_make_again_or_show_the_same_scores(
+    made: tuple[Path, world.Scores], store: Path, damage: Callable[..., None], tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(5)
+    before = [(r.method, r.value) for r in tiepoint.compare(task="tss", store=store).rows]
+    for folder in ("features", "records", "values", "runs", "lists", "transforms", "efficiency"):
+        for path in (store / folder).rglob("*"):
+            if path.is_file():
+                damage(path, rng)
+    loaded = tiepoint.load(store=store)
+    assert isinstance(loaded, list)
+    assert scores_of(loaded) == made[1]
+    run = next(r for r in loaded if r.task == "tss" and r.method == "zero")
+    again = r"run \w+: .*; remove the file, then run \S+ on \S+ again"
+    with contextlib.suppress(StoreError):  # where the place that was damaged does not matter, as it was
+        assert [(r.method, r.value) for r in tiepoint.compare(task="tss", store=store).rows] == before
+    with pytest.raises(StoreError, match=again):
+        tiepoint.write_report(loaded, tmp_path / "report")
+    with pytest.raises(StoreError, match=rf"run {run.id}: .*run zero on tss again"):
+        assert run.records is None
+
+
+def test_a_pack_of_patches_with_a_flipped_bit_is_refused(
+    made: tuple[Path, world.Scores], tmp_path: Path
+) -> None:
+    data = tmp_path / "patches"
+    shutil.copytree(made[0] / "patches", data)
+    pack = data / "patches.tiepack"
+    whole = bytearray(pack.read_bytes())
+    at = 65_536 + 100  # among the pixels of the first strip
+    whole[at] ^= 4
+    pack.write_bytes(whole)
+    with pytest.raises(TiepointError, match="do not have their checksum; pack the dataset again"):
+        tiepoint.evaluate("resize", task="hpatches/matching", data=data, store=tmp_path / "s", split="a",
+                          tasks=str(made[0] / "tasks"))  # fmt: skip
