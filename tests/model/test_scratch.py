@@ -53,11 +53,9 @@ def test_only_what_dead_processes_of_this_machine_left_is_removed(places: tuple[
     ]
     for path in stay:
         path.touch()
-    with scratch.scratch() as folder:
-        assert sorted(p.name for p in places[0].iterdir()) == sorted(
-            [folder.name, *(p.name for p in stay[:3])]
-        )
-        assert folder.stat().st_mode & 0o777 == 0o700
+    with scratch.scratch_folder() as folder:
+        assert set(temporary.iterdir()) == {Path(folder), *stay[:3]}
+        assert Path(folder).stat().st_mode & 0o777 == 0o700
     assert list(memory.iterdir()) == stay[3:]
 
 

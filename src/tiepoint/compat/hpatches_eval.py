@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +29,7 @@ from ..formats.hpatches.descriptor_table import find_descriptor_file
 from ..formats.hpatches.splits import Split, read_splits, splits_file
 from ..methods.checks import KEEP_ZEROS
 from ..model.errors import FormatError, InputError, ProblemsError, TiepointError, UnknownNameError
+from ..model.scratch import scratch_folder
 from .hpatches_results import PROTOCOL, TASKS, results_of, write_results
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def evaluate_descriptor(given: argparse.Namespace) -> int:
     if Path(given.tasks_dir).is_dir():
         options["tasks"] = given.tasks_dir
     told: set[str] = set()
-    with tempfile.TemporaryDirectory(prefix="tiepoint-") as scratch:
+    with scratch_folder() as scratch:
         data = write_lengths(lengths, Path(scratch))
         check_tasks(given.task, data, options)
         for name, method in variants.items():

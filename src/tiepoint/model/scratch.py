@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
 from multiprocessing import process
 from pathlib import Path
 
@@ -27,24 +26,19 @@ def mine() -> str:
     return f"tiepoint-{this_host()}-{os.getpid()}-{started_at(os.getpid()) or 0}-"
 
 
-@contextlib.contextmanager
-def scratch() -> Iterator[Path]:
+def scratch_folder() -> tempfile.TemporaryDirectory[str]:
     """An empty folder of this user alone, where the system keeps temporary files; removed at the end.
 
     That of a killed process is removed by the next one that needs a folder or starts work.
 
-    >>> with scratch() as folder:
-    ...     folder.is_dir(), list(folder.iterdir())
-    (True, [])
-    >>> folder.exists()
+    >>> with scratch_folder() as folder:
+    ...     os.listdir(folder)
+    []
+    >>> os.path.exists(folder)
     False
     """
     remove_left()
-    folder = Path(tempfile.mkdtemp(prefix=mine()))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return tempfile.TemporaryDirectory(prefix=mine(), ignore_cleanup_errors=True)
 
 
 def name_semaphores() -> None:

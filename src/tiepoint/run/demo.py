@@ -18,7 +18,7 @@ from ..model.errors import InputError, UnitError
 from ..store.store import Store
 from .context import limit_threads
 from .engine import evaluate
-from .executors.pool import end_workers, follow_parent, interrupts_are_ours
+from .executors.pool import end_workers, follow_parent, interrupts_are_ours, safe_path
 from .machine import cores
 from .prepare import Progress, Request, load_task, silent
 from .result import Run
@@ -97,7 +97,7 @@ def _run_streams(out: Path, progress: Progress) -> None:
     me = os.getpid()
     workers = [context.Process(target=_run_stream, args=(str(out), stream, me)) for stream in STREAMS]
     try:
-        with interrupts_are_ours():
+        with safe_path(), interrupts_are_ours():
             for worker in workers:
                 worker.start()
         while any(worker.is_alive() for worker in workers):

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from ..model import hashing, kept
 from ..model.errors import StoreError
+from ..model.scratch import scratch_folder
 from . import schema
 from .atomic import atomic_file, unwritable
 from .connect.copy import copy_database
@@ -157,7 +158,7 @@ class Store:
             self.engine.dispose()
             if is_busy(e):
                 raise StoreError(f"the store {self.where}: {_BUSY}") from e
-        copy = tempfile.TemporaryDirectory(prefix="tiepoint-")
+        copy = scratch_folder()
         try:
             copy_database(database, Path(copy.name))
         except OSError as e:

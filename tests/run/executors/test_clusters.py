@@ -186,7 +186,7 @@ def test_gpus_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
     monkeypatch.setattr("distributed.SpecCluster", lambda **given: seen.update(given))
-    clusters._local(read_spec("local:3")[0], "cuda", None, 1)
+    clusters._local(read_spec("local:3")[0], "cuda", None, 1, "nowhere")
     options = [w["options"] for w in seen["workers"].values()]
     assert [o["env"]["CUDA_VISIBLE_DEVICES"] for o in options] == ["3", "5", "3"]
     assert all(o["resources"] == {"GPU": 1} and o["nthreads"] == 1 for o in options)

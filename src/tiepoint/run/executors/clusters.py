@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from ...model.errors import InputError, UnknownNameError
+from ...model.scratch import scratch_folder
 from ..machine import cores, has_dashboard, visible_gpus
 from .cluster_file import ADDRESS, ClusterFile, read_spec
-from .pool import THREAD_VARIABLES, interrupts_are_ours
+from .pool import SAFE_PATH, THREAD_VARIABLES, interrupts_are_ours, safe_path
 from .queues import keep_jobs, queue_cluster, shape
 
 SETTINGS = {
     # A task that was on a worker when it died is counted against it, though it may only have waited there.
     "distributed.scheduler.allowed-failures": 10,
     "distributed.scheduler.worker-saturation": 1.0,
+    # Set by a nanny before each start of its worker.
+    f"distributed.nanny.pre-spawn-environ.{SAFE_PATH}": "1",
 }
 """Settings of Dask for schedulers that are started here."""
 
@@ -82,13 +85,15 @@ def _opened(
     import dask
 
     # Workers must not stop at a Ctrl-C that is meant for this process; the tracker would let it in again.
-    resource_tracker.ensure_running()
+    with safe_path():
+        resource_tracker.ensure_running()
     stack.enter_context(dask.config.set(SETTINGS))
     keep = None
     with interrupts_are_ours():
         if wanted.local is not None:
+            folder = stack.enter_context(scratch_folder())
             most, threads = wanted.local, wanted.threads or max(1, cores() // wanted.local)
-            made = stack.enter_context(_local(wanted, device, security, threads))
+            made = stack.enter_context(_local(wanted, device, security, threads, folder))
         else:
             made = stack.enter_context(queue_cluster(wanted, where, security))
             processes, threads = shape(wanted)
@@ -131,7 +136,7 @@ def _client(address: str, security: Any, distributed: Any) -> Iterator[Any]:
         yield client
 
 
-def _local(wanted: ClusterFile, device: str, security: Any, threads: int) -> Any:
+def _local(wanted: ClusterFile, device: str, security: Any, threads: int, folder: str) -> Any:
     """Processes of this machine, one piece of work at a time each; with a GPU device, the GPUs in turn."""
     from distributed import Nanny, Scheduler, SpecCluster
 
@@ -143,6 +148,7 @@ def _local(wanted: ClusterFile, device: str, security: Any, threads: int) -> Any
         "security": security,
         "memory_limit": 0,
         "silence_logs": logging.ERROR,
+        "local_directory": folder,
     }
     gpus = visible_gpus() if device.startswith("cuda") else []
     resources = wanted.resources or ({"GPU": 1} if gpus else {})

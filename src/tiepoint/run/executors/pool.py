@@ -32,6 +32,8 @@ PATIENCE_S = 5.0
 CONTEXTS = 2
 """Contexts that a worker keeps."""
 
+SAFE_PATH = "PYTHONSAFEPATH"
+
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -64,7 +66,7 @@ class ProcessPool:
         pending: dict[Future[Any], str] = {}
         whole = False
         try:
-            with _environment(recipe.threads), interrupts_are_ours():
+            with _environment(recipe.threads), safe_path(), interrupts_are_ours():
                 for name, argument in arguments.items():
                     pending[self._submitted(_call, job, name, argument, recipe)] = name
                     self._workers.update(self._started()._processes or {})
@@ -183,6 +185,24 @@ def follow_parent(parent: int) -> None:
 
     if os.name == "posix":
         threading.Thread(target=watch, name="parent watch", daemon=True).start()
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Processes that Python starts here do not look for modules in the current folder.
+
+    Theirs is the path of this process, but Python's own modules are imported before it is handed over, and
+    a ``signal.py`` beside a user's files would be taken for Python's.
+    """
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(SAFE_PATH, None)
+        else:
+            os.environ[SAFE_PATH] = before
 
 
 @contextmanager

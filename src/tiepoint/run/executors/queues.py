@@ -14,6 +14,7 @@ from typing import Any
 from ...model.errors import InputError, UnknownNameError
 from ..machine import has_dashboard
 from .cluster_file import QUEUES, ClusterFile
+from .pool import SAFE_PATH
 
 GONE_S = 20.0
 """A job is over when its workers are away for so long; one that was killed comes back sooner."""
@@ -71,6 +72,8 @@ def queue_cluster(wanted: ClusterFile, where: str, security: Any = None) -> Any:
         extra += ["--resources", ",".join(f"{k}={v:g}" for k, v in wanted.resources.items())]
     arguments["processes"] = processes
     arguments["worker_extra_args"] = [*(arguments.get("worker_extra_args") or ()), *map(shlex.quote, extra)]
+    prologue = arguments.get("job_script_prologue") or ()
+    arguments["job_script_prologue"] = [f"export {SAFE_PATH}=1", *prologue]
     if security is not None:
         arguments["security"] = security
     board = {"dashboard_address": ":0", "dashboard": has_dashboard()}  # a port is taken even without one
