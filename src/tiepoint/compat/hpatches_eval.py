@@ -154,7 +154,7 @@ def check_tasks(tasks: Sequence[str], data: Path, options: dict[str, str]) -> No
 def write_lengths(lengths: dict[str, int], scratch: Path) -> Path:
     """The dataset as a file of lengths."""
     out = scratch / "lengths.json"
-    out.write_text(json.dumps(lengths))
+    out.write_text(json.dumps(lengths), encoding="utf-8", newline="\n")
     return out
 
 

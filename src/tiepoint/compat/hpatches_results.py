@@ -216,7 +216,7 @@ def write_results(folder: Path, name: str, task: str, split: str, results: Mappi
     plain = {"descriptor": name, "task": task, "split": split, "protocol": PROTOCOL, "results": results}
     try:
         with atomic_file(path) as temporary:
-            temporary.write_text(json.dumps(plain))
+            temporary.write_text(json.dumps(plain), encoding="utf-8", newline="\n")
     except StoreError as e:
         reason = e.__cause__ or e
         raise InputError(f"cannot write {path} ({reason}); name another folder with --results-dir") from e

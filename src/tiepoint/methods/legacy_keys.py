@@ -49,7 +49,7 @@ class _Known(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _known() -> _Known:
-    found = json.loads((Path(__file__).parent / "legacy_sources.json").read_text())
+    found = json.loads((Path(__file__).parent / "legacy_sources.json").read_text(encoding="utf-8"))
     classes = {
         method: _Class(name, module["source"], tuple(module["libraries"]))
         for module in found["modules"]

@@ -40,7 +40,7 @@ def cgroup_quota(table: Path, mount: Path) -> int | None:
         mount: ``/sys/fs/cgroup``.
     """
     try:
-        lines = table.read_text().splitlines()
+        lines = table.read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
     shares = []
@@ -69,7 +69,7 @@ def _share(folder: Path) -> float | None:
     """Cores that the files of one group grant, None without a limit."""
     for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
         try:
-            words = " ".join((folder / name).read_text() for name in names).split()
+            words = " ".join((folder / name).read_text(encoding="utf-8") for name in names).split()
             quota, period = float(words[0]), float(words[1])
         except (OSError, ValueError, IndexError):  # no such file, or `max`
             continue

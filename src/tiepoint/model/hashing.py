@@ -164,11 +164,11 @@ def save_memo(path: Path, atomic_file: Callable[[Path], contextlib.AbstractConte
     rows = sorted((*key, digest) for key, digest in _memo.items() if key[1] > 65536)
     text = sealed({"files": rows})
     with contextlib.suppress(OSError, ValueError):
-        if path.read_text() == text:
+        if path.read_text(encoding="utf-8") == text:
             return
     if rows:
         with atomic_file(path) as temporary:
-            temporary.write_text(text)
+            temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def named_generator(seed: int, *names: str) -> np.random.Generator:

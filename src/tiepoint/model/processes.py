@@ -28,7 +28,7 @@ def started_at(pid: int) -> int | None:
     True
     """
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
         return int(text.rpartition(")")[2].split()[19])
     except (OSError, ValueError, IndexError):
         return None
@@ -44,8 +44,8 @@ def is_alive(pid: int, started: int | None = None) -> bool:
     """
     if pid <= 0:
         return False
-    if os.name != "posix":
-        return True  # there, signal 0 would end the process
+    if not hasattr(os, "fork"):
+        return True  # Windows, where signal 0 would send Ctrl-C
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

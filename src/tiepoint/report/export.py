@@ -59,11 +59,11 @@ def write(
             from .page.html import rendered
 
             pieces = rendered(runs, title=title, progress=progress)
-            with path.open("w", encoding="utf-8") as f:
+            with path.open("w", encoding="utf-8", newline="\n") as f:
                 f.writelines(pieces)
         else:
             made = text(runs, form, title=title, progress=progress, table=table, called=called)
-            path.write_text(made, encoding="utf-8")
+            path.write_text(made, encoding="utf-8", newline="\n")
     except OSError as e:
         raise InputError(f"cannot write {path}: {e.strerror or e}") from e
 

@@ -134,6 +134,6 @@ def _make(out: Path, jobs: int, progress: Progress) -> None:
         sizes = V1Sizes(pools=((5, 1),))
         write_v1_tasks(HPatchesDataset(out / "patches"), out / "benchmarks", sizes=sizes)
         progress("demo data", 3, 3)
-        (out / "made").write_text("complete\n")
+        (out / "made").write_text("complete\n", encoding="utf-8", newline="\n")
     if not (out / "pose" / "pairs.json").exists():  # a demo of an earlier version; the list is written last
         make_stereo(out / "pose")

@@ -107,7 +107,7 @@ _EARLIER: deque[_Timed] = deque(maxlen=3)
 def peak_memory_bytes(call: Callable[[], Any]) -> int | None:
     """Memory a call takes at its peak above what is there before; None where the system cannot tell."""
     try:
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8", newline="\n")
         before = _status("VmRSS")
         call()
         return max(0, _status("VmHWM") - before)
@@ -116,7 +116,7 @@ def peak_memory_bytes(call: Callable[[], Any]) -> int | None:
 
 
 def _status(name: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith(name):
             return int(line.split()[1]) * 1024
     raise OSError(f"no {name} in /proc/self/status")
@@ -145,7 +145,7 @@ def costs(context: Context, root: Path) -> dict[str, Any]:
             return unsealed(path.read_bytes())[0]
     measured = _measure(context, item, None if context.unkept else hash_json(own)[:24])
     with atomic_file(paths[0]) as temporary:
-        temporary.write_text(sealed(measured))
+        temporary.write_text(sealed(measured), encoding="utf-8", newline="\n")
     return measured
 
 

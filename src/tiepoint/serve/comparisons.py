@@ -86,14 +86,14 @@ def _made(library: Library, section: Section) -> Found:
         kept = Found(replace(comparison, pairs=tuple(comparison.pairs)), "", sentence)
         if path is not None:
             with contextlib.suppress(TiepointError, OSError), atomic_file(path) as temporary:
-                temporary.write_text(json.dumps(asdict(kept)))
+                temporary.write_text(json.dumps(asdict(kept)), encoding="utf-8", newline="\n")
     return kept
 
 
 def _read(path: Path) -> Found | None:
     """What was kept of a comparison; None where there is nothing, or it is damaged or of another form."""
     try:
-        whole = _tuples(json.loads(path.read_text()))
+        whole = _tuples(json.loads(path.read_text(encoding="utf-8")))
         plain = whole["comparison"]
         rows = [
             r | {"versus": None if r["versus"] is None else PairRow(**r["versus"])} for r in plain["rows"]

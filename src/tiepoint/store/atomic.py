@@ -28,7 +28,11 @@ def _temporary(path: Path) -> Path:
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    """Bring a file or the names in a folder to the disk; Windows syncs open files only, and no folders."""
+    folder = path.is_dir()
+    if folder and not hasattr(os, "fork"):
+        return
+    descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:

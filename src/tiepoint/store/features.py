@@ -101,7 +101,7 @@ class FeatureCache:
             shapes = {name: list(np.shape(array)) for name, array in arrays.items()}
             sums = {name: block_sums(map_file(folder / f"{name}.npy")) for name in arrays}
             header = {"content": content, "arrays": shapes, **extra, "sums": sums}
-            (folder / "meta.json").write_text(sealed(header))
+            (folder / "meta.json").write_text(sealed(header), encoding="utf-8", newline="\n")
         return content
 
     def get(self, key: str) -> Mapping[str, NDArray[Any]]:

@@ -102,7 +102,7 @@ def _write(path: Path, what: str, stages: dict[str, tuple[int, int]], since: flo
     temporary = path.with_suffix(".tmp")
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(plain))
+        temporary.write_text(json.dumps(plain), encoding="utf-8", newline="\n")
         os.replace(temporary, path)
 
 
@@ -125,7 +125,7 @@ def _read(path: Path) -> Working | None:
     try:
         if path.stat().st_size > MOST_BYTES:
             return None
-        plain: dict[str, Any] = json.loads(path.read_text())
+        plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         stages = tuple((str(n), int(d), int(t)) for n, d, t in plain["stages"])
         made = Working(
             int(plain["pid"]), str(plain["host"]), str(plain["what"]), stages, float(plain["since"]),

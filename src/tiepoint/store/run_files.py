@@ -34,7 +34,7 @@ def write_run_file(store: Store, run: StoredRun) -> None:
         "keypoint_set": None if run.keypoint_set is None else dict(run.keypoint_set),
     }
     with atomic_file(run_file(store, run.id)) as temporary:
-        temporary.write_text(sealed(plain, indent=1))
+        temporary.write_text(sealed(plain, indent=1), encoding="utf-8", newline="\n")
 
 
 def run_file(store: Store, run_id: str) -> Path:

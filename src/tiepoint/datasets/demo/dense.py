@@ -54,9 +54,11 @@ def make_dense(out: str | Path, *, size: Size = (240, 180), seed: int = 0) -> Pa
             write_image(folder / f"image{k}.png", picture)
             write_image(folder / f"mask{k}.png", mask)
             write_flo(folder / f"flow{k}.flo", exact_flow(compose(inverse(there), here), mask > 0))
-        (folder / "flip_gt.txt").write_text(f"{int(flip)}\n")
+        (folder / "flip_gt.txt").write_text(f"{int(flip)}\n", encoding="utf-8", newline="\n")
         (folder / "pair.txt").write_text(
-            f"Image1,Image2\n{subject}_on_{first}.png,{subject}_on_{second}.png\n"
+            f"Image1,Image2\n{subject}_on_{first}.png,{subject}_on_{second}.png\n",
+            encoding="utf-8",
+            newline="\n",
         )
     return root
 

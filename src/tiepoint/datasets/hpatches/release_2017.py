@@ -17,7 +17,7 @@ _SAME_SCENES = (("i_objects", "i_table"),)
 
 @cache
 def _known() -> Any:
-    return json.loads(files(__package__).joinpath("release_2017.json").read_text())
+    return json.loads(files(__package__).joinpath("release_2017.json").read_text(encoding="utf-8"))
 
 
 def official_splits() -> dict[str, Split]:

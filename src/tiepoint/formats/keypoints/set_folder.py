@@ -113,7 +113,7 @@ def write_keypoint_set(folder: Path, made: KeypointSet) -> None:
     if made.pairs is not None:
         numbers = [np.asarray(made.pairs[key], np.int64) for key in made.images]
         np.save(folder / PAIRS, np.concatenate([np.empty(0, np.int64), *numbers]))
-    (folder / HEADER).write_text(sealed(header, indent=1))
+    (folder / HEADER).write_text(sealed(header, indent=1), encoding="utf-8", newline="\n")
 
 
 def read_keypoint_set(folder: str | Path) -> KeypointSet:

@@ -86,12 +86,12 @@ def as_dict(c: Comparison) -> dict[str, Any]:
 def save(c: Comparison, path: Path) -> Path:
     """Write the table in the form its suffix names."""
     writers: dict[str, Callable[[], object]] = {
-        ".txt": lambda: path.write_text(text(c) + "\n", encoding="utf-8"),
-        ".md": lambda: path.write_text(markdown(c), encoding="utf-8"),
-        ".tex": lambda: path.write_text(latex(c), encoding="utf-8"),
+        ".txt": lambda: path.write_text(text(c) + "\n", encoding="utf-8", newline="\n"),
+        ".md": lambda: path.write_text(markdown(c), encoding="utf-8", newline="\n"),
+        ".tex": lambda: path.write_text(latex(c), encoding="utf-8", newline="\n"),
         ".csv": lambda: frame(c).to_csv(path, index=False),
         ".json": lambda: path.write_text(
-            json.dumps(as_dict(c), indent=1, sort_keys=True) + "\n", encoding="utf-8"
+            json.dumps(as_dict(c), indent=1, sort_keys=True) + "\n", encoding="utf-8", newline="\n"
         ),
         ".parquet": lambda: frame(c).to_parquet(path, index=False),
     }

@@ -53,7 +53,7 @@ class Figure:
         path = Path(path)
         if path.suffix == ".csv":
             try:
-                path.write_text(self.csv, encoding="utf-8")
+                path.write_text(self.csv, encoding="utf-8", newline="\n")
             except OSError as e:
                 raise InputError(f"cannot write {path}: {e.strerror or e}") from e
             return path

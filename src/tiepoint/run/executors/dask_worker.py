@@ -99,7 +99,7 @@ def write_token(expected: Expected) -> None:
     root = Path(expected.root)
     hashing.save_memo(root / "hashes.json", atomic_file)
     with atomic_file(token_file(root, expected.token)) as temporary:
-        temporary.write_text(expected.token)
+        temporary.write_text(expected.token, encoding="utf-8", newline="\n")
 
 
 def remove_tokens(expected: Expected) -> None:
@@ -180,14 +180,14 @@ def check(expected: Expected, patience_s: float = SHARED_S) -> Unfit | None:
     if not os.path.isdir(expected.folder):
         return Unfit(f"does not see the current folder {expected.folder}; run the command in a shared folder")
     token = token_file(expected.root, expected.token)
-    if not seen(token, patience_s, _cancelled) or token.read_text() != expected.token:
+    if not seen(token, patience_s, _cancelled) or token.read_text(encoding="utf-8") != expected.token:
         return Unfit(
             f"does not see the folder of the store, {expected.root}, as the submitting process does; choose "
             "a `store` in a folder that all machines share"
         )
     try:
         with atomic_file(token_file(expected.root, expected.token, _answer())) as temporary:
-            temporary.write_text(where())
+            temporary.write_text(where(), encoding="utf-8", newline="\n")
     except (OSError, InputError) as e:
         return Unfit(f"cannot write into the folder of the store: {e}")
     remove_temporaries(Path(expected.root))
