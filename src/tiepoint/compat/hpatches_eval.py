@@ -30,7 +30,7 @@ from ..formats.hpatches.splits import Split, read_splits, splits_file
 from ..methods.checks import KEEP_ZEROS
 from ..model.errors import FormatError, InputError, ProblemsError, TiepointError, UnknownNameError
 from ..model.scratch import scratch_folder
-from .hpatches_results import PROTOCOL, TASKS, results_of, write_results
+from .hpatches_results import PROTOCOL, TASKS, results_of, tell, write_results
 
 if TYPE_CHECKING:
     from ..run.result import Run
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return evaluate_descriptor(given)
     except TiepointError as e:
-        print(f"hpatches_eval: {e}", file=sys.stderr)
+        tell(f"hpatches_eval: {e}", sys.stderr)
         return e.exit_code
 
 
@@ -86,17 +86,17 @@ def evaluate_descriptor(given: argparse.Namespace) -> int:
         check_tasks(given.task, data, options)
         for name, method in variants.items():
             for task in given.task:
-                print(f">> {name}: {task} on split {given.split}", flush=True)
+                tell(f">> {name}: {task} on split {given.split}")
                 run = _run(method, task, data, options, Path(scratch))
                 # That no number exists is an error below.
                 odd = [w for w in run.warnings if not w.startswith(f"{PROTOCOL}: ")]
                 for warning in (w for w in odd if f"{name}: {w}" not in told):
                     told.add(f"{name}: {warning}")
-                    print(f"hpatches_eval: warning: {name}: {warning}", file=sys.stderr)
+                    tell(f"hpatches_eval: warning: {name}: {warning}", sys.stderr)
                 records = [r for by in run.unit_records.values() for r in by.values()]
                 results = results_of(task, records)
                 path = write_results(Path(given.results_dir), name, task, given.split, results)
-                print(f">> results written to {path}", flush=True)
+                tell(f">> results written to {path}")
     return 0
 
 

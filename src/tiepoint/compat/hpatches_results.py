@@ -15,7 +15,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from .._version import __version__
 from ..formats.json_file import read_json
 from ..formats.restricted_pickle import read_plain_pickle
 from ..model.errors import FormatError, InputError, StoreError, TiepointError, UnknownNameError
-from ..model.plain_names import path_part
+from ..model.plain_names import path_part, shown
 from ..model.records import Records
 from ..store.atomic import atomic_file
 from ..tasks.hpatches import matching_scores as v2_matching_scores
@@ -69,17 +69,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in given.descr_name:
             for task in given.task:
                 results = read_results(Path(given.results_dir), name, task, given.split)
-                print(f">> {name}: {task}, split {given.split}")
+                tell(f">> {name}: {task}, split {given.split}")
                 try:
                     print(text_of(task, results))
                 except _INCOMPLETE as e:
                     raise InputError(f"the {task} results of {name} are incomplete ({e!r})") from e
                 if task == "verification" and same_auc(results):
-                    print(f"hpatches_results: warning: {name}: {SAME_AUC}", file=sys.stderr)
+                    tell(f"hpatches_results: warning: {name}: {SAME_AUC}", sys.stderr)
     except (TiepointError, FormatError) as e:
-        print(f"hpatches_results: {e}", file=sys.stderr)
+        tell(f"hpatches_results: {e}", sys.stderr)
         return e.exit_code
     return 0
+
+
+def tell(text: str, stream: TextIO | None = None) -> None:
+    """Print lines with control characters of names spelled out, on standard output or `stream`."""
+    for line in text.split("\n"):
+        print(shown(line).encode("utf-8", "backslashreplace").decode(), file=stream, flush=True)
 
 
 def text_of(task: str, results: Any) -> str:

@@ -58,8 +58,25 @@ class InputError(TiepointError):
     exit_code = 2
 
 
+MOST_CHARACTERS = 1000
+"""Characters of a name or reason that a message shows; files of strangers have lines of any length."""
+
+
+def _sentence(text: str, most: int = MOST_CHARACTERS) -> str:
+    r"""The text on one line, with what is not seen spelled out, and cut in the middle where it is long.
+
+    >>> _sentence("a\nb"), _sentence("abcdefgh", 4)
+    ('a\\nb', 'ab…gh')
+    """
+    if not text.isprintable():
+        from .plain_names import shown
+
+        text = shown(text)
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2) :]}"
+
+
 class FormatError(InputError):
-    """A file does not follow its format.
+    """A file does not follow its format; the message is one line that can be printed anywhere.
 
     >>> str(FormatError("a.pairs", "expected 2 fields, found 1", line=7))
     'a.pairs, line 7: expected 2 fields, found 1'
@@ -67,10 +84,13 @@ class FormatError(InputError):
 
     def __init__(self, path: str | Path, reason: str, *, line: int | None = None) -> None:
         self.path = Path(path)
-        self.reason = reason
+        self.reason = _sentence(reason)
         self.line = line
-        where = f"{path}" if line is None else f"{path}, line {line}"
-        super().__init__(f"{where}: {reason}")
+        where = _sentence(str(path)) + ("" if line is None else f", line {line}")
+        super().__init__(f"{where}: {self.reason}")
+
+
+_MOST_NAME = 200
 
 
 class UnknownNameError(InputError):
@@ -81,7 +101,8 @@ class UnknownNameError(InputError):
     """
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
+        names = sorted(_sentence(k, _MOST_NAME) for k in known)
+        name = name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…"
         near = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
         hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else "."
         shown = ", ".join(names[:60]) + (", …" if len(names) > 60 else "")

@@ -48,6 +48,18 @@ def plain_file(path: str | Path, *, most: int | None = None) -> int:
     return facts.st_size
 
 
+def is_file(path: str | Path) -> bool:
+    r"""Whether a plain file is there; a name that no file can have (too long, a zero byte) is not.
+
+    >>> is_file("x" * 5000), is_file("a\0b")
+    (False, False)
+    """
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def read_plain(path: str | Path, *, most: int | None = None) -> bytes:
     """The content of a plain file; what `plain_file` refuses is refused.
 

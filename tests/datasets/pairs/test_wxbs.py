@@ -107,7 +107,7 @@ def test_what_a_plane_lacks_is_told(tmp_path: Path) -> None:
         read_pairs(tmp_path, needs="homography")
     text = str(caught.value)
     assert "the image 2/cat.png is not there" in text
-    assert "dog.txt: the homography file is missing" in text
+    assert "dog.txt: the file does not exist" in text
 
 
 @pytest.mark.skipif(not (DATA / "wxbs").is_dir(), reason="TIEPOINT_TEST_DATA has no WxBS sample")

@@ -13,6 +13,7 @@ import numpy as np
 from ...formats.image.read import SUFFIXES, read_orientation, read_size
 from ...formats.text.matrices import is_singular
 from ...model.errors import FormatError, ProblemsError
+from ...model.files import is_file
 from .pair import Matrix, Size
 
 ORTHONORMAL = 1e-3
@@ -87,7 +88,7 @@ class Findings:
                 if array.ndim > 1 and array.shape[1:] != shape[1:]:
                     raise ValueError
                 array = array.reshape(shape)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             self.problems.append(f"{where}: expected {words} numbers, found {_kind(value)}")
             return None
         if array.ndim != len(shape) or any(s not in (-1, a) for s, a in zip(shape, array.shape, strict=True)):
@@ -104,7 +105,9 @@ class Findings:
         if size is None:
             return None
         if not (np.equal(size, np.rint(size)).all() and (size > 0).all() and (size < 1 << 31).all()):
-            self.problems.append(f"{where}: expected [width, height] in pixels, found {list(value)}")
+            self.problems.append(
+                f"{where}: expected [width, height] in pixels, found {str(list(value))[:80]}"
+            )
             return None
         return int(size[0]), int(size[1])
 
@@ -116,7 +119,7 @@ class Findings:
         plain = name.replace("\\", "/")
         endings = ("",) if Path(plain).suffix.lower() in SUFFIXES else ("", *SUFFIXES)
         candidates = [folder / f"{plain}{e}" for folder in self.folders or (self.place,) for e in endings]
-        return next((path for path in candidates if path.is_file()), candidates[0])
+        return next((path for path in candidates if is_file(path)), candidates[0])
 
     def size(
         self, path: Path | None, stated: Size | None, where: str, assumed: Size | None = None
@@ -147,7 +150,7 @@ class Findings:
 
     def _header(self, path: Path) -> Size | None:
         if path not in self._sizes:
-            if not path.is_file():
+            if not is_file(path):
                 self._sizes[path] = None
                 return None
             try:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...formats.image.read import read_image, read_size
 from ...model.errors import InputError, UnknownNameError
+from ...model.files import is_file
 from ...model.hashing import hash_array, hash_file, hash_json
 from .true_points import at_drawn_depths, on_plane
 
@@ -66,7 +67,7 @@ class ImagePair:
         """Both images, turned, with the query points; an `InputError` names an image that is not there."""
         images = []
         for side, (path, turns) in enumerate(zip((self.image0, self.image1), self.turns, strict=True)):
-            if path is None or not path.is_file():
+            if path is None or not is_file(path):
                 named = f"image{side} ({path})" if path else f"image{side}, which has no file name"
                 raise InputError(
                     f"pair {self.name}: {named} is not there; put it there or bring matches as files"

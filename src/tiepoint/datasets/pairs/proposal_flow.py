@@ -92,6 +92,9 @@ def _pascal_keypoints(path: Path, findings: Findings) -> Points | None:
 
 def _willow_row(row: list[str], where: str, findings: Findings) -> Draft:
     names = ["/".join(word.strip().replace("\\", "/").split("/")[-2:]) for word in row[:2]]
+    if len(names) < 2:
+        findings.problems.append(f"{where} has {len(names)} fields; expected two names and numbers")
+        names = [*names, "", ""]
     try:
         numbers = np.array([float(word) for word in row[2:]])
     except ValueError as e:

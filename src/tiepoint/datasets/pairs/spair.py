@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ...formats.json_file import read_json
 from ...model.errors import FormatError, InputError
+from ...model.files import is_file
 from .draft import Draft
 from .findings import Findings
 from .pair import Size
 
 SPLITS = ("trn", "val", "test")
 FACTS = ("category", "viewpoint_variation", "scale_variation", "truncation", "occlusion", "mirror")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _NEEDED = ("src_kps", "trg_kps", "src_bndbox", "trg_bndbox", "category")
 
 
@@ -85,10 +88,15 @@ def _published(
 
 def _visible(file: Path, findings: Findings) -> list[int] | None:
     """Numbers of all keypoints that an image has; None without its own annotation."""
-    if not file.is_file():
+    if not is_file(file):
         return None
-    keypoints = read_json(file).get("kps")
-    if not isinstance(keypoints, dict):
+    try:
+        found = read_json(file)
+    except FormatError as e:
+        findings.problems.append(str(e))
+        return None
+    keypoints = found.get("kps") if isinstance(found, dict) else None
+    if not isinstance(keypoints, dict) or not all(_NUMBER.fullmatch(number) for number in keypoints):
         findings.problems.append(f"{file.name}: expected `kps` with a number and [x, y] or null each")
         return None
     return sorted(int(number) for number, place in keypoints.items() if place is not None)

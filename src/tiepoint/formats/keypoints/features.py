@@ -106,13 +106,15 @@ def _from_csv(path: Path) -> ImageFeatures:
     for name in ("x", "y"):
         if name not in frame.columns:
             raise FormatError(path, f"has no column {name}; its columns are {', '.join(frame.columns[:8])}")
+    if frame.columns.has_duplicates:
+        raise FormatError(path, "has a column twice")
     rest = [name for name in frame.columns if name not in _PLACES]
     if not rest:
         raise FormatError(path, "has no columns of descriptors besides those of keypoints")
     try:
         values = {name: frame[name].to_numpy(np.float64) for name in frame.columns if name in _PLACES}
         descriptors = frame[rest].to_numpy(np.float64)
-    except (TypeError, ValueError) as e:
+    except (TypeError, ValueError, OverflowError) as e:
         raise FormatError(path, f"holds something that is no number ({e})") from e
     angle = values.get("angle", np.full(len(frame), np.nan))
     response = next((values[n] for n in ("response", "score", "scores") if n in values), 0.0)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...model.errors import FormatError
+from ...model.files import plain_file
 from ...model.units import Arrays
 from .naming import flat, pair_text
 
@@ -88,6 +89,8 @@ class MatchTables:
             return {"answers": own[list(ANSWER)].to_numpy(np.float64)}
         except (TypeError, ValueError, OverflowError) as e:
             raise FormatError(place.file, f"holds something that is no number ({e})") from e
+        except KeyError as e:
+            raise FormatError(place.file, f"has neither {', '.join(MATCH)} nor {', '.join(ANSWER)}") from e
 
     def remarks(self, place: Rows) -> list[str]:
         """Nothing: text has all digits."""
@@ -124,6 +127,10 @@ def read_table(file: Path) -> Any:
     try:
         if file.suffix == ".parquet":
             return pd.read_parquet(file)
-        return pd.read_csv(file, skipinitialspace=True, float_precision="round_trip")
-    except (ValueError, OSError) as e:
+        plain_file(file)
+        table = pd.read_csv(file, skipinitialspace=True, float_precision="round_trip")
+        if not isinstance(table.index, pd.RangeIndex):  # what is too much becomes names of rows
+            raise FormatError(file, "has rows with more fields than the header")
+        return table
+    except (ValueError, OSError, OverflowError) as e:
         raise FormatError(file, f"is not a readable table ({' '.join(str(e).split())})") from e

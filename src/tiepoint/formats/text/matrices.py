@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...model.errors import FormatError, InputError
+from ...model.files import read_plain
 
+_MOST_BYTES = 1 << 20
 _SINGULAR = 1e-14
 
 
@@ -21,10 +23,8 @@ def read_homography(path: str | Path) -> NDArray[np.float64]:
     matrix are each a `FormatError` with the line where there is one.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise FormatError(path, "the homography file is missing") from None
-    except (OSError, UnicodeDecodeError) as e:
+        text = read_plain(path, most=_MOST_BYTES).decode("utf-8-sig")
+    except UnicodeDecodeError as e:
         raise FormatError(path, f"cannot be read as text ({e})") from e
     rows: list[list[float]] = []
     for number, line in enumerate(text.splitlines(), start=1):

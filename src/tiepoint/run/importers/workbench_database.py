@@ -45,7 +45,7 @@ def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
         connection.row_factory = _row
         connection.execute("pragma trusted_schema = off")
         yield connection
-    except (sqlite3.Error, sqlite3.Warning, OverflowError) as e:
+    except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeDecodeError) as e:
         raise FormatError(path, f"is a damaged database ({e})") from e
     finally:
         if connection is not None:
@@ -118,25 +118,31 @@ def check_sets(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def import_sets(path: Path, store: Store) -> list[str]:
-    """Import every set that has keypoints; returns what should be known.
+    """Import every set that has keypoints; returns what should be known."""
+    notes = []
+    for made in read_sets(path):
+        if made.name in sets_below(store.root):
+            notes.append(f"keypoint set {made.name} is in the store already and was not replaced")
+            continue
+        save_keypoint_set(store, made)
+        notes.append(f"keypoint set {made.name}: {made.total:,} keypoints imported")
+    return notes
+
+
+def read_sets(path: Path) -> Iterator[KeypointSet]:
+    """The sets that have keypoints, one after another.
 
     Rows keep the order they were inserted in: that order, not the response by which the workbench read them
     back, pairs the two sides of an intersection.
     """
     with opened_database(path) as connection:
         if not _has_sets(connection, path):
-            return []
-        notes = []
+            return
+        check_sets(connection, path)
         for header in connection.execute("select * from keypoint_sets order by id").fetchall():
             made = _set(connection, header)
-            if made is None:
-                continue
-            if made.name in sets_below(store.root):
-                notes.append(f"keypoint set {made.name} is in the store already and was not replaced")
-                continue
-            save_keypoint_set(store, made)
-            notes.append(f"keypoint set {made.name}: {made.total:,} keypoints imported")
-        return notes
+            if made is not None:
+                yield made
 
 
 def _set(connection: sqlite3.Connection, header: dict[str, Any]) -> KeypointSet | None:
