@@ -19,14 +19,15 @@ from tiepoint.model.errors import FormatError
 leaves = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False), st.text(), st.binary()
 )
-keys = st.one_of(st.text(), st.integers(), st.tuples(st.integers(), st.text()))
+whole = st.integers(1 - 2**60, 2**60 - 1)
+keys = st.one_of(st.text(), whole, st.tuples(whole, st.text()))
 plain = st.recursive(
     leaves,
     lambda x: st.one_of(
         st.lists(x),
         st.dictionaries(keys, x),
         st.tuples(x, x),
-        st.sets(st.integers()),
+        st.sets(whole),
         st.frozensets(st.text()),
     ),
     max_leaves=30,

@@ -6,6 +6,7 @@ See `restricted_pickle`: nothing in the file is imported, called or run.
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..model.errors import FormatError
+from .edge import reason_of
 from .restricted_pickle import Inert, parse_plain_pickle
 from .text_file import read_bytes, reading
 
@@ -20,7 +22,7 @@ _MAGIC = b"\x93NUMPY"
 _ARRAY = {(f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")}
 _BUFFER = {(f"numpy.{core}.numeric", "_frombuffer") for core in ("core", "_core")}  # protocol 5
 _BYTES = {(module, "bytes") for module in ("__builtin__", "builtins")}  # protocol 2 calls it for no bytes
-_TYPE = re.compile(r"[<>=|]?(?:[fiu][1248]|b1|O8?|[SU]\d+)")
+_TYPE = re.compile(r"[<>=|]?(?:[fiu][1248]|b1|O8?|[SU]\d{1,6})")
 
 
 def is_pickle(path: str | Path) -> bool:
@@ -40,7 +42,8 @@ def parse_arrays(data: bytes, *, path: str | Path = "pickle") -> Any:
     >>> parse_arrays(pickle.dumps({"a": np.arange(3.0)}))
     {'a': array([0., 1., 2.])}
     """
-    return _plain(parse_plain_pickle(data, path=path), path, {})
+    found = parse_plain_pickle(data, path=path)
+    return _Arrays(path, len(data)).plain(found)
 
 
 def read_arrays(path: str | Path) -> Any:
@@ -60,49 +63,81 @@ def read_npy_objects(path: str | Path) -> Any:
     return parse_arrays(data[begin:], path=path)
 
 
-def _plain(value: Any, path: str | Path, done: dict[int, Any]) -> Any:
-    """Arrays in place of the notes that ask for them; any other note is refused."""
-    if isinstance(value, Inert):
-        if id(value) not in done:
-            done[id(value)] = _array(value, path, done)
-        return done[id(value)]
-    if isinstance(value, dict):
-        return {_plain(k, path, done): _plain(v, path, done) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_plain(v, path, done) for v in value)
-    if isinstance(value, set | frozenset):
-        return {_plain(v, path, done) for v in value}
-    return value
+class _Arrays:
+    """Arrays in place of the notes that ask for them; any other note is refused.
+
+    What a pickle holds in several places is made once. Depth and number of parts are bounded when it is
+    parsed, the bytes of arrays here: of all together no more than the file has, as each has its own.
+    """
+
+    def __init__(self, path: str | Path, file_bytes: int) -> None:
+        self.path = path
+        self.left = 2 * file_bytes
+        self.done: dict[int, Any] = {}
+
+    def plain(self, value: Any) -> Any:
+        """A value with its arrays."""
+        if not isinstance(value, Inert | dict | list | tuple | set | frozenset):
+            return value
+        if id(value) not in self.done:
+            self.done[id(value)] = self._made(value)
+        return self.done[id(value)]
+
+    def _made(self, value: Any) -> Any:
+        if isinstance(value, Inert):
+            return self._array(value)
+        if isinstance(value, dict):
+            return {self._key(key): self.plain(inner) for key, inner in value.items()}
+        if isinstance(value, set | frozenset):
+            return {self._key(key) for key in value}
+        return type(value)(self.plain(inner) for inner in value)
+
+    def _key(self, key: Any) -> Any:
+        """A key as it is; a call in it is refused."""
+        if isinstance(key, Inert):
+            raise _refusal(key, self.path)
+        return tuple(self._key(part) for part in key) if isinstance(key, tuple) else key
+
+    def _array(self, note: Inert) -> Any:
+        """The array of ``_reconstruct`` and its state, or of ``_frombuffer``; objects as a flat list."""
+        callee = note.callee.name if isinstance(note.callee, Inert) else None
+        try:
+            if callee in _ARRAY and isinstance(note.state, tuple):
+                _, shape, kind, fortran, content = note.state
+            elif callee in _BUFFER:
+                content, kind, shape, order = note.arguments
+                fortran = order == "F"
+            else:
+                raise _refusal(note, self.path)
+            dtype, count = _dtype(kind, self.path), _count(shape)
+            called = content.callee if isinstance(content, Inert) else None
+            if isinstance(called, Inert) and called.name in _BYTES:
+                content = content.arguments[0] if content.arguments else b""
+            if isinstance(content, list) and dtype.hasobject:
+                if len(content) != count:
+                    raise ValueError(f"{len(content)} objects for {count} places")
+                flat = [self.plain(v) for v in content]
+                return flat if shape else flat[0]
+            if dtype.hasobject or not isinstance(content, bytes | bytearray):
+                raise ValueError(f"its content is {type(content).__name__}")
+            if len(content) != count * dtype.itemsize:
+                raise ValueError(f"{len(content)} bytes for {count} numbers of {dtype.itemsize}")
+            self.left -= len(content)
+            if self.left < 0:
+                raise ValueError("the arrays have more bytes than the file")
+            found = np.frombuffer(content, dtype).astype(dtype.newbyteorder("="))
+            return found.reshape(shape, order="F" if fortran else "C")
+        except (TypeError, ValueError, OverflowError) as e:
+            raise FormatError(self.path, f"holds a damaged array ({reason_of(e)})") from e
 
 
-def _array(note: Inert, path: str | Path, done: dict[int, Any]) -> Any:
-    """The array of ``_reconstruct`` and its state, or of ``_frombuffer``; objects as a flat list."""
-    callee = note.callee.name if isinstance(note.callee, Inert) else None
-    try:
-        if callee in _ARRAY and isinstance(note.state, tuple):
-            _, shape, kind, fortran, content = note.state
-        elif callee in _BUFFER:
-            content, kind, shape, order = note.arguments
-            fortran = order == "F"
-        else:
-            raise _refusal(note, path)
-        dtype = _dtype(kind, path)
-        count = int(np.prod(shape, dtype=np.int64))
-        if isinstance(content, Inert) and isinstance(content.callee, Inert) and content.callee.name in _BYTES:
-            content = content.arguments[0] if content.arguments else b""
-        if isinstance(content, list) and dtype.hasobject:
-            if len(content) != count:
-                raise ValueError(f"{len(content)} objects for {count} places")
-            flat = [_plain(v, path, done) for v in content]
-            return flat if shape else flat[0]
-        if dtype.hasobject or not isinstance(content, bytes | bytearray):
-            raise ValueError(f"its content is {type(content).__name__}")
-        if len(content) != count * dtype.itemsize:
-            raise ValueError(f"{len(content)} bytes for {count} numbers of {dtype.itemsize}")
-        found = np.frombuffer(content, dtype).astype(dtype.newbyteorder("="))
-        return found.reshape(shape, order="F" if fortran else "C")
-    except (TypeError, ValueError) as e:
-        raise FormatError(path, f"holds a damaged array ({e})") from e
+def _count(shape: Any) -> int:
+    """How many numbers a shape has."""
+    if not isinstance(shape, tuple) or len(shape) > 32:
+        raise ValueError("its shape is none")
+    if not all(isinstance(side, int) and 0 <= side < 1 << 48 for side in shape):
+        raise ValueError("its shape is none")
+    return math.prod(shape)
 
 
 def _dtype(note: Any, path: str | Path) -> np.dtype[Any]:
@@ -110,9 +145,10 @@ def _dtype(note: Any, path: str | Path) -> np.dtype[Any]:
     callee = note.callee.name if isinstance(note, Inert) and isinstance(note.callee, Inert) else None
     if callee != ("numpy", "dtype"):
         raise _refusal(note, path)
-    letters = str(note.arguments[0])
-    if not _TYPE.fullmatch(letters):
-        raise FormatError(path, f"holds an array of type {letters!r}, expected numbers or text")
+    letters = note.arguments[0] if note.arguments else None
+    if not isinstance(letters, str) or not _TYPE.fullmatch(letters):
+        found = letters[:40] if isinstance(letters, str) else type(letters).__name__
+        raise FormatError(path, f"holds an array of type {found!r}, expected numbers or text")
     order = note.state[1] if isinstance(note.state, tuple) and len(note.state) > 1 else "|"
     return np.dtype(letters).newbyteorder(">") if order == ">" else np.dtype(letters)
 
@@ -120,6 +156,7 @@ def _dtype(note: Any, path: str | Path) -> np.dtype[Any]:
 def _refusal(note: Any, path: str | Path) -> FormatError:
     while isinstance(note, Inert) and note.name is None and isinstance(note.callee, Inert):
         note = note.callee
-    asked = ".".join(note.name) if isinstance(note, Inert) and note.name else repr(note)
+    name = note.name if isinstance(note, Inert) else None
+    asked = ".".join(name) if name else f"something of type {type(note).__name__}"
     reason = f"asks for {asked}, which plain arrays never need; it is not read, because it could run code"
     return FormatError(path, reason)

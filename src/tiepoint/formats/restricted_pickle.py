@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ..model.errors import FormatError
+from .edge import reason_of
+from .pickle_limits import check_key, check_size
 from .text_file import read_bytes
 
 _NUMBERS = {"f8": "d", "f4": "f", "i8": "q", "i4": "i", "i2": "h", "i1": "b", "u8": "Q", "u4": "I", "b1": "?"}
@@ -76,12 +78,13 @@ def parse_plain_pickle(data: bytes, *, path: str | Path = "pickle") -> Any:
     >>> parse_plain_pickle(pickle.dumps({"a": [1, 2.5, ("b",)]}))
     {'a': [1, 2.5, ('b',)]}
     """
-    machine = _Machine()
+    machine = _Machine(len(data))
     try:
         for op, argument, position in pickletools.genops(data):
             if op.name == "STOP":
                 if len(machine.stack) != 1 or machine.stack[0] is _MARK:
                     raise FormatError(path, "is a damaged pickle: more than one thing, or none, is left")
+                check_size(machine.stack[0], len(data))
                 return machine.stack[0]
             if not machine.step(op.name, argument):
                 raise FormatError(
@@ -90,15 +93,17 @@ def parse_plain_pickle(data: bytes, *, path: str | Path = "pickle") -> Any:
                 )
     except FormatError:
         raise
-    except (ValueError, IndexError, KeyError, TypeError, AttributeError, struct.error) as e:
-        raise FormatError(path, f"is not a readable pickle ({type(e).__name__}: {e})") from e
+    except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, struct.error) as e:
+        raise FormatError(path, f"is not a readable pickle ({type(e).__name__}: {reason_of(e)})") from e
     raise FormatError(path, "is a pickle without an end")
 
 
 class _Machine:
     """The stack and memo of a pickle; only builds plain things."""
 
-    def __init__(self) -> None:
+    def __init__(self, file_bytes: int) -> None:
+        self.file_bytes = file_bytes
+        self.copied = 0
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
 
@@ -148,7 +153,10 @@ class _Machine:
         stack = self.stack
         if name in ("TUPLE", "LIST", "FROZENSET"):
             kind: Any = {"TUPLE": tuple, "LIST": list, "FROZENSET": frozenset}[name]
-            stack.append(kind(self.items()))
+            found = self.items()
+            if name == "FROZENSET":
+                _check_keys(found)
+            stack.append(kind(found))
         elif name in ("DICT", "SETITEMS"):
             flat = self.items()
             if name == "DICT":
@@ -163,6 +171,7 @@ class _Machine:
             if isinstance(target, list):
                 target.extend(more)
             elif isinstance(target, set):
+                _check_keys(more)
                 target.update(more)
             elif not isinstance(target, Inert):
                 raise TypeError("something is added to what is not a list")
@@ -171,10 +180,16 @@ class _Machine:
             stack.append(Inert((module, attribute)))
         elif name == "STACK_GLOBAL":
             attribute, module = stack.pop(), stack.pop()
-            stack.append(Inert((str(module), str(attribute))))
+            if not isinstance(module, str) or not isinstance(attribute, str):
+                raise TypeError("a global is not named by text")
+            stack.append(Inert((module, attribute)))
         elif name in ("REDUCE", "NEWOBJ"):
             arguments, callee = stack.pop(), stack.pop()
             stack.append(_called(callee, arguments))
+            if isinstance(stack[-1], bytes):  # a copy of text, which may be asked for again and again
+                self.copied += len(stack[-1])
+                if self.copied > 2 * self.file_bytes:
+                    raise ValueError("it makes more bytes than it has")
         elif name == "NEWOBJ_EX":
             keywords, arguments, callee = stack.pop(), stack.pop(), stack.pop()
             stack.append(Inert(None, callee, (arguments, keywords)))
@@ -192,8 +207,15 @@ class _Machine:
         return True
 
 
+def _check_keys(keys: list[Any]) -> None:
+    for key in keys:
+        if type(key) is not str:
+            check_key(key)
+
+
 def _fill(target: Any, flat: list[Any]) -> None:
     if isinstance(target, dict):
+        _check_keys(flat[::2])
         for key, value in zip(flat[::2], flat[1::2], strict=True):
             target[key] = value
     elif not isinstance(target, Inert):
@@ -236,7 +258,8 @@ def _number(dtype: Any, raw: Any) -> Any:
     """The number of a NumPy scalar from the name of its type and its bytes; None for other types."""
     if not (isinstance(dtype, Inert) and isinstance(dtype.arguments, tuple) and isinstance(raw, bytes)):
         return None
-    letter = _NUMBERS.get(str(dtype.arguments[0]).lstrip("<>=|")) if dtype.arguments else None
+    named = dtype.arguments[0] if dtype.arguments else None
+    letter = _NUMBERS.get(named.lstrip("<>=|")) if isinstance(named, str) else None
     order = dtype.state[1] if isinstance(dtype.state, tuple) and len(dtype.state) > 1 else "<"
     if letter is None or order not in ("<", ">", "|", "="):
         return None
