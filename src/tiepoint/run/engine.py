@@ -21,12 +21,16 @@ from ..model.scratch import remove_left
 from ..model.units import Unit
 from ..store.atomic import remove_temporaries, temporary_folder
 from ..store.features import FeatureCache
+from ..store.live import announced
 from ..store.manifest import Manifest, MethodFacts
 from ..store.older import take_over_features
 from ..store.run_id import run_id
 from ..store.runs import load_runs
 from ..store.store import Store
 from ..store.stored_run import StoredRun
+from ..store.upkeep.changes import FOLDER as CHANGING
+from ..store.upkeep.changes import finish_changes
+from ..store.upkeep.uses import note_uses
 from . import machine
 from .context import SHOWN, Context, FeatureSummary, Recipe, Writers, use_device
 from .efficiency import efficiency, sizes
@@ -132,7 +136,9 @@ def evaluate(
 
     `cluster` is what `executors.clusters.connected` takes; `say` is told what the user should know of it.
     """
-    with Shared(store.root, cluster, say) as shared:
+    named = request.method if isinstance(request.method, str) else type(request.method).__name__
+    what = f"{request.name or named} on {request.task}"
+    with announced(store.root, what, progress) as progress, Shared(store.root, cluster, say) as shared:
         prepared = prepare(request, store.root)
         shared.submit([prepared], store, progress)
         return evaluate_prepared(prepared, store, shared, progress)
@@ -150,6 +156,10 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         records = StoredRecords(stored.manifest.units, store.records)
         found = Run.kept(stored, store, records, protocols, task.first(request.options))
         return replace(found, warnings=list(dict.fromkeys([*manifest.warnings, *found.warnings])))
+    if (store.root / CHANGING).is_dir():
+        finish_changes(store)
+    if kept:
+        note_uses(store, run_id(manifest), manifest.task, context.feature_keys.values())
     far = shared.collect(prepared)
     healed: list[str] = []
     recipe = None

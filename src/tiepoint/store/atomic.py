@@ -12,12 +12,17 @@ import itertools
 import os
 import re
 import shutil
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from ..model.errors import StoreError
-from ..model.processes import is_alive, this_host
+from ..model.processes import is_alive, started_at, this_host
 
+_CLOCK_S = 60.0
+"""Seconds by which the clocks of a file server and this machine may differ."""
+STALE_S = 7 * 86400.0
+"""Seconds after which a temporary of another machine, or of a container that is gone, is taken for left."""
 _count = itertools.count()
 _NAME = re.compile(r"\.tmp-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-\d+")
 
@@ -123,13 +128,32 @@ def remove_temporaries(root: Path, pids: Collection[int] | None = None) -> int:
         with contextlib.suppress(OSError):  # a folder may vanish while it is looked at
             for path in list(root.glob(pattern)):
                 name = _NAME.fullmatch(path.name)
-                if name is None or name["host"] != this_host():
-                    continue
-                pid = int(name["pid"])
-                if (pid in pids) if pids is not None else not is_alive(pid):
+                if name is not None and _is_left(path, name["host"], int(name["pid"]), pids):
                     _remove(path)
                     removed += 1
     return removed
+
+
+def _is_left(path: Path, host: str, pid: int, pids: Collection[int] | None) -> bool:
+    """Whether the process that made a temporary has ended; numbers of processes are used again."""
+    made = max([path.lstat().st_mtime, *(p.lstat().st_mtime for p in path.rglob("*"))])
+    if host != this_host():
+        return pids is None and time.time() - made > STALE_S
+    if pids is not None:
+        return pid in pids
+    return not is_alive(pid) or (_started(pid) or 0.0) > made + _CLOCK_S
+
+
+def _started(pid: int) -> float | None:
+    """When a process started, in seconds since 1970; None where the system does not tell."""
+    ticks = started_at(pid)
+    if ticks is None:
+        return None
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/stat").read_text().splitlines()
+        booted = next(int(line.split()[1]) for line in lines if line.startswith("btime "))
+        return booted + ticks / os.sysconf("SC_CLK_TCK")
+    return None
 
 
 def _remove(path: Path) -> None:

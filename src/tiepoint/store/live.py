@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -23,7 +24,8 @@ SILENT_S = 600.0
 FORGOTTEN_S = 86_400.0
 """Seconds after which its file is removed."""
 MOST_BYTES = 64_000
-_NAME = re.compile(r"((?P<host>[0-9a-f]{8})-)?(?P<pid>\d{1,10})-(?P<started>\d{1,20})\.(json|tmp)")
+_NAME = re.compile(r"((?P<host>[0-9a-f]{8})-)?(?P<pid>\d{1,10})-(?P<started>\d{1,20})(-\d{1,9})?\.(json|tmp)")
+_count = itertools.count()
 Progress = Callable[[str, int, int], None]
 
 
@@ -45,7 +47,7 @@ def announced(root: Path, what: str, progress: Progress | None = None) -> Iterat
 
     A file that cannot be written is not: it only tells others, and no run depends on it.
     """
-    path = root / FOLDER / f"{this_host()}-{os.getpid()}-{started_at(os.getpid()) or 0}.json"
+    path = root / FOLDER / f"{this_host()}-{os.getpid()}-{started_at(os.getpid()) or 0}-{next(_count)}.json"
     stages: dict[str, tuple[int, int]] = {}
     since, written = time.time(), 0.0
 
@@ -106,22 +108,27 @@ def _write(path: Path, what: str, stages: dict[str, tuple[int, int]], since: flo
         os.replace(temporary, path)
 
 
-def running(root: Path) -> list[Working]:
+def is_this(working: Working) -> bool:
+    """Whether it is this process."""
+    return (working.pid, working.host) == (os.getpid(), this_host())
+
+
+def running(root: Path, *, silent_s: float = SILENT_S) -> list[Working]:
     """The processes at work on a store, longest first; files of dead ones and damaged files are passed over.
 
     A process of this machine lives if its id is in use since the time that its file says; one of another
-    machine if its file was written in the last ten minutes.
+    machine if its file was written in the last `silent_s` seconds.
     """
     found = []
     with contextlib.suppress(OSError):
         for path in sorted((root / FOLDER).glob("*.json")):
-            one = _read(path)
+            one = _read(path, silent_s)
             if one is not None:
                 found.append(one)
     return sorted(found, key=lambda w: (w.since, w.pid))
 
 
-def _read(path: Path) -> Working | None:
+def _read(path: Path, silent_s: float) -> Working | None:
     try:
         if path.stat().st_size > MOST_BYTES:
             return None
@@ -135,5 +142,5 @@ def _read(path: Path) -> Working | None:
     except (OSError, ValueError, TypeError, KeyError, OverflowError):
         return None
     if made.host != this_host():
-        return made if time.time() - made.updated < SILENT_S else None
+        return made if time.time() - made.updated < silent_s else None
     return made if started_at(made.pid) == started and is_alive(made.pid) else None

@@ -177,6 +177,11 @@ class Store:
             )
         return version
 
+    @property
+    def in_place(self) -> bool:
+        """Whether the database is read where it is, not from a copy."""
+        return self._copy is None
+
     @cached_property
     def features(self) -> FeatureCache:
         """The feature cache."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from ...model.errors import InputError
-from ..common import progress_bars, without_effect, writing
+from ..common import progress_bars, without_effect
 from ..words import as_flags
 
 
@@ -20,7 +20,7 @@ def check(
     ),
     fast: bool = typer.Option(False, "--fast", help="Check only headers and names."),
 ) -> int:
-    """Validate a dataset and say in words what is wrong, or verify a store.
+    """Validate a dataset and say in words what is wrong, or verify a store as `tiepoint store check` does.
 
     Example: `tiepoint data check --data hpatches-release`
     """
@@ -37,10 +37,7 @@ def check(
         print(as_flags(str(report)))
         code = 0 if report.ok else 2
     if store is not None:
-        from ...store.upkeep.check import check_store
+        from ..store.check import check_and_tell
 
-        with writing(store, create=False) as opened, progress_bars() as progress:
-            found = check_store(opened, progress=progress, rebuild=True)
-        print(as_flags(str(found)))
-        code = max(code, 0 if found.ok else 2)
+        code = max(code, check_and_tell(store))
     return code

@@ -5,17 +5,28 @@ from __future__ import annotations
 
 import typer
 
+from .check import check
 from .migrate import migrate
+from .runs import ls, rename, rm
+from .space import prune, size
 from .sql import sql
 
 __all__ = ["app", "sql"]
 
-app = typer.Typer(help="Stores: what is in one, what it takes, deleting, checking.", no_args_is_help=True)
+app = typer.Typer(
+    help="Stores: list, measure, delete, rename, prune, check, bring up to date.", no_args_is_help=True
+)
 
 
 @app.callback()
 def _store() -> None:
-    """Stores: what is in one, what it takes, deleting, checking."""
+    """Stores: list, measure, delete, rename, prune, check, bring up to date."""
 
 
+app.command("ls")(ls)
+app.command("size")(size)
+app.command("rm")(rm)
+app.command("rename")(rename)
+app.command("prune")(prune)
+app.command("check")(check)
 app.command("migrate")(migrate)

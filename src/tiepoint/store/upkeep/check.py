@@ -15,6 +15,7 @@ from ..run_files import read_run
 from ..runs import load_runs
 from ..store import Store
 from ..stored_run import StoredRun
+from .changes import finish_changes
 from .files import Looked, files_of, leftovers_of
 from .rows import damaged_database, differing_rows
 
@@ -87,6 +88,8 @@ def check_store(store: Store, *, progress: Progress | None = None, rebuild: bool
         progress: Called with ("check", done, total).
         rebuild: Make the database say what the files say at the end (see `store.rebuild`).
     """
+    if rebuild:
+        finish_changes(store)
     runs, problems = _runs(store)
     problems += [Problem(what, again=again) for what, again in damaged_database(store)]
     if not problems or rebuild:

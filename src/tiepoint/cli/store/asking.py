@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What commands that look after a store share: the option, a question before deleting, a plain table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from ...model.errors import InputError
+from ...model.plain_names import shown
+
+STORE = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store.")
+
+
+def sure(question: str, yes: bool) -> None:
+    """Ask before something is deleted; where nobody can answer, `yes` must have been given."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError("nobody can be asked here; give `yes` to delete, or `dry_run` to see what would be")
+    typer.confirm(question, abort=True, err=True)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> None:
+    """Print rows below columns as plain text, nothing cut; the last `right` columns are numbers."""
+    grid = [list(columns), *([shown(text) for text in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+    first = len(columns) - right
+    for row in grid:
+        cells = [
+            t.rjust(w) if i >= first else t.ljust(w) for i, (t, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
