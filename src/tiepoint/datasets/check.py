@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,11 @@ from .hpatches.layout import scan_folder
 from .hpatches.pack import PACK
 from .hpatches.strips import HPatchesDataset
 from .pairs.report import check_pairs, known_layouts
+from .published.pair_sets import pairs_release
+from .published.recognise import patches_release, sequences_release, tss_release
+from .published.release import SHOWN, Release
+from .published.uses import Protocols, Use, flow_uses, pair_uses, patch_uses, sequence_uses
+from .tss import TssDataset, TssPair
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,8 @@ class CheckReport:
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = field(default=())
+    release: Release | None = None
+    uses: tuple[Use, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -35,8 +42,21 @@ class CheckReport:
         return not self.problems
 
     def __str__(self) -> str:
-        """Facts, then problems, then warnings."""
+        """Facts, the release, uses, then problems, then warnings."""
+        return self.told()
+
+    def told(self, *, shown: int = SHOWN, protocols: Protocols = lambda _task: ()) -> str:
+        """The same with at most `shown` names of what is missing, and with the protocols of the tasks."""
         lines = [self.what, *(f"  {fact}" for fact in self.facts)]
+        if self.release is not None:
+            lines += [f"  {line}" for line in self.release.lines(shown=shown)]
+        elif self.facts and self.ok:
+            lines.append("  release: none that is known; data of one's own")
+        if self.uses and self.ok:
+            lines.append("  good for:")
+            lines += [f"    {line}" for use in self.uses for line in use.lines(protocols)]
+        elif self.release is not None and self.ok:
+            lines.append("  good for: no task as it is")
         for name, entries in (("problem", self.problems), ("warning", self.warnings)):
             if entries:
                 lines.append(f"{len(entries)} {name}{'s' if len(entries) > 1 else ''}:")
@@ -58,12 +78,13 @@ def check_dataset(
     if not root.exists():
         return CheckReport(f"{root}", problems=("the folder does not exist",))
     if not _is_pack(root) and (root.is_file() or not any(root.glob("*/ref.png"))):
-        other = _other_layout(root) if root.is_dir() else None
+        other = _other_layout(root, deep) if root.is_dir() else None
         if other is not None:
             return other
         pairs = check_pairs(root, deep=deep, progress=progress)
         if pairs is not None:
-            return CheckReport(*pairs)
+            release = pairs_release(pairs.pairs) if pairs.pairs else None
+            return CheckReport(*pairs[:4], release, tuple(pair_uses(root, pairs.pairs)))
         if root.suffix != ".json" and (root.is_file() or not scan_folder(root).strips):
             known = f"SEQ/ref.png (patches); SEQ/H_1_2 (image sequences); flow1.flo (TSS); {known_layouts()}"
             return CheckReport(f"{root}", problems=(f"no dataset that is known is here; known are {known}",))
@@ -95,6 +116,8 @@ def check_patches(
         return CheckReport(
             f"{root}: lengths of patch sequences, no pixels",
             (*facts, *([unsure] if data.open_lengths else [])),
+            release=patches_release(data),
+            uses=tuple(patch_uses(root, data)),
         )
     facts.append(f"patches of {data.side} x {data.side} pixels")
     problems = _damaged(root, progress) if deep else []
@@ -102,7 +125,14 @@ def check_patches(
         facts.append(f"packed in {data.pack.path}")
         problems += _damaged_pack(data, progress) if deep else []
     warnings = [*data.warnings, *(_warnings(data) if deep and not problems else [])]
-    return CheckReport(what, tuple(facts), tuple(problems), tuple(warnings))
+    return CheckReport(
+        what,
+        tuple(facts),
+        tuple(problems),
+        tuple(warnings),
+        patches_release(data),
+        tuple(patch_uses(root, data)),
+    )
 
 
 def _damaged(root: Path, progress: Callable[[int, int], None] | None) -> list[str]:
@@ -158,9 +188,9 @@ def _warnings(data: HPatchesDataset) -> list[str]:
     return warnings
 
 
-def _other_layout(root: Path) -> CheckReport | None:
+def _other_layout(root: Path, deep: bool) -> CheckReport | None:
     """Report of a folder that is no patch dataset but something else we know, or None."""
-    look: Callable[[Path], tuple[str, list[str]]]
+    look: Callable[[Path, bool], CheckReport]
     if any(root.rglob("flow1.flo")):
         what, look = f"{root}: pairs with flow (TSS)", _tss
     elif any(root.glob("*/H_1_*")) or any(root.glob("*/H1to*p")):
@@ -168,23 +198,42 @@ def _other_layout(root: Path) -> CheckReport | None:
     else:
         return None
     try:
-        fact, problems = look(root)
+        return replace(look(root, deep), what=what)
     except ProblemsError as e:
         return CheckReport(what, problems=e.problems)
     except InputError as e:
         return CheckReport(what, problems=(str(e),))
-    return CheckReport(what, (fact,), tuple(problems))
 
 
-def _tss(root: Path) -> tuple[str, list[str]]:
-    from .tss import TssDataset
-
+def _tss(root: Path, deep: bool) -> CheckReport:
     pairs = TssDataset(root).pairs
-    return f"{len(pairs)} pairs", [problem for pair in pairs for problem in pair.problems()]
+    problems = [problem for pair in pairs for problem in pair.problems()]
+    if deep and not problems:
+        problems = [problem for pair in pairs for problem in _undecoded(pair)]
+    facts = (f"{len(pairs)} pairs",)
+    return CheckReport("", facts, tuple(problems), release=tss_release(pairs), uses=tuple(flow_uses(root)))
 
 
-def _image_sequences(root: Path) -> tuple[str, list[str]]:
+def _undecoded(pair: TssPair) -> Iterator[str]:
+    """What cannot be read of a pair's truth and images."""
+    from ..formats.image.read import read_image
+
+    try:
+        pair.truth()
+        for i in (1, 2):
+            if (pair.folder / f"image{i}.png").exists():
+                read_image(pair.folder / f"image{i}.png")
+    except FormatError as e:
+        yield f"{pair.key}: {e}"
+
+
+def _image_sequences(root: Path, deep: bool) -> CheckReport:
     from .sequences import ImageSequences
 
     images = ImageSequences(root)
-    return f"{len(images.scenes)} sequences", images.check()
+    counts = {scene: len(images.images(scene)) for scene in images.scenes}
+    facts = (f"{len(counts)} sequences, {sum(counts.values())} images",)
+    release = sequences_release(list(counts), counts)
+    return CheckReport(
+        "", facts, tuple(images.check() if deep else ()), release=release, uses=tuple(sequence_uses(root))
+    )

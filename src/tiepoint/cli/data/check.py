@@ -14,30 +14,46 @@ from ..words import as_flags
 
 def check(
     context: typer.Context,
-    data: Path = typer.Option(None, "--data", help="Dataset to check, of any known layout."),
+    folder: Path = typer.Argument(None, metavar="[DATASET]", help="Dataset to check, of any known layout."),
+    data: Path = typer.Option(None, "--data", help="The same as DATASET."),
     store: str = typer.Option(
         None, "--store", help="Store to verify; its database is rebuilt from the files."
     ),
     fast: bool = typer.Option(False, "--fast", help="Check only headers and names."),
+    missing: bool = typer.Option(False, "--missing", help="Name all that is missing from the release."),
 ) -> int:
-    """Validate a dataset and say in words what is wrong, or verify a store as `tiepoint store check` does.
+    """Say which published release a dataset is, what is missing or wrong, and which tasks can run on it.
 
-    Example: `tiepoint data check --data hpatches-release`
+    With --store, verify a store instead, as `tiepoint store check` does.
+
+    Example: `tiepoint data check hpatches-release`
     """
+    if folder is not None and data is not None:
+        raise InputError("check takes one dataset: give it with --data or without, not both")
+    data = folder if data is None else data
     if data is None and store is None:
-        raise InputError("check needs --data DIR or --store STORE")
+        raise InputError("check needs a DATASET or --store STORE")
     if data is None:
-        without_effect(context, ("fast",), "on a store, whose files are all read")
+        without_effect(context, ("fast", "missing"), "on a store, whose files are all read")
     code = 0
     if data is not None:
         from ...datasets.check import check_dataset
+        from ...datasets.published.release import SHOWN
 
         with progress_bars() as progress:
             report = check_dataset(data, deep=not fast, progress=lambda d, t: progress("check", d, t))
-        print(as_flags(str(report)))
+        shown = 1 << 30 if missing else SHOWN
+        print(as_flags(report.told(shown=shown, protocols=_protocols)))
         code = 0 if report.ok else 2
     if store is not None:
         from ..store.check import check_and_tell
 
         code = max(code, check_and_tell(store))
     return code
+
+
+def _protocols(task: str) -> list[str]:
+    from ...tasks import TASKS
+
+    entry = next((e for e in TASKS if e.name == task), None)
+    return [] if entry is None else list(TASKS.imported(entry).protocols)

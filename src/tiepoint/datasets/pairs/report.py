@@ -12,7 +12,7 @@ import numpy as np
 
 from ...formats.image.read import read_image
 from ...model.errors import FormatError, InputError, ProblemsError
-from ...model.hashing import hash_file
+from ...model.hashing import hash_bytes
 from .draft import NEEDS, Draft, assembled
 from .findings import Findings, listed
 from .pair import ImagePair
@@ -26,6 +26,7 @@ class PairsReport(NamedTuple):
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    pairs: tuple[ImagePair, ...] = ()
 
 
 def check_pairs(
@@ -53,7 +54,7 @@ def check_pairs(
     except ProblemsError as e:
         problems = e.problems
     facts = _facts(pairs) if pairs else []
-    return PairsReport(f"{root}: {layout.name}", tuple(facts), problems, warnings)
+    return PairsReport(f"{root}: {layout.name}", tuple(facts), problems, warnings, tuple(pairs))
 
 
 def known_layouts() -> str:
@@ -80,7 +81,7 @@ def _decode(
     for i, path in enumerate(paths, start=1):
         try:
             read_image(path)
-            same[hash_file(path)].append(f"{path.parent.name}/{path.name}")
+            same[hash_bytes(path.read_bytes())].append(f"{path.parent.name}/{path.name}")
         except FormatError as e:
             findings.problems.append(str(e))
         if progress is not None:
