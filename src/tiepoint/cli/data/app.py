@@ -6,11 +6,13 @@ from __future__ import annotations
 import typer
 
 from .check import check
+from .get import get
 from .make import cut, make, pack
 from .tasks import tasks
 
 app = typer.Typer(help="Datasets: get, make, cut, task files, pack, check.", no_args_is_help=True)
 for _name, _command in (
+    ("get", get),
     ("make", make),
     ("cut", cut),
     ("tasks", tasks),
