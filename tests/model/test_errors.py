@@ -10,6 +10,7 @@ import pytest
 from tiepoint.model import errors
 from tiepoint.model.errors import (
     ClusterError,
+    DamagedError,
     FormatError,
     InputError,
     ProblemsError,
@@ -30,6 +31,7 @@ EVERY = [
     UnknownNameError("method", "sfit", ["sift"]),
     ProblemsError("dataset x", ["a", "b"]),
     StoreError("cannot write"),
+    DamagedError("a.parquet", "records", "a page does not hold"),
     ClusterError("the workers are lost"),
     UserCodeError("mine failed on a/ref", "ValueError: no", '  File "my.py", line 3, in describe'),
 ]
@@ -86,3 +88,12 @@ def test_checks_are_told_together() -> None:
     with pytest.raises(InputError, match="2 problems"):
         checks.tell()
     Together().tell()
+
+
+def test_messages_are_one_line_of_bounded_length() -> None:
+    said = str(FormatError("a\x1b[2J\nb.csv", "found " + "x" * 100_000, line=1))
+    assert said.isprintable()
+    assert len(said) < 2500
+    said = str(UnknownNameError("method", "s" * 100_000, ["sift", "a\nb"]))
+    assert said.isprintable()
+    assert len(said) < 2500

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from .._version import __version__
-from ..model.errors import TiepointError
+from ..model.errors import TiepointError, refused_by_system
 from .common import error
 from .shell import level
 from .shell.dress import dressed, in_order, missing
@@ -137,6 +137,11 @@ def _code(root: Any, arguments: list[str]) -> int:
             raise
         error(str(e))
         return e.exit_code
+    except OSError as e:  # a name too long for any file, a folder that went away
+        if debug:
+            raise
+        error(str(refused_by_system(e)))
+        return 2
     except Exception as e:
         # Usage errors: their class moved between versions of Typer, their method did not.
         if not hasattr(e, "format_message"):

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..model.errors import FormatError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text that begins with one of these is run by spreadsheets."""
@@ -27,6 +31,34 @@ def defused(cell: Any) -> Any:
     if isinstance(cell, str) and cell.lstrip(_MARK).startswith(FORMULA) and not _is_number(cell):
         return _MARK + cell
     return cell
+
+
+def frame_csv(frame: pd.DataFrame) -> str:
+    """A data frame as CSV: names of columns and cells with text `defused`, numbers with all their digits."""
+    made = frame.rename(columns=defused)
+    quoting: Literal[0, 2] = csv.QUOTE_MINIMAL
+    for name in made.columns:
+        if made[name].dtype.kind not in "biufc":
+            made[name] = [defused(cell) for cell in made[name]]
+            if any(isinstance(cell, str) and "\r" in cell for cell in made[name]):
+                quoting = csv.QUOTE_NONNUMERIC
+    return str(made.to_csv(index=False, lineterminator="\n", quoting=quoting))
+
+
+def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    r"""CSV text; numbers with all their digits, text that a spreadsheet would run `defused`.
+
+    >>> to_csv(["a", "b"], [[1, 0.5], ["x,y", None]])
+    'a,b\n1,0.5\n"x,y",\n'
+    """
+    buffer = io.StringIO()
+    plain = csv.writer(buffer, lineterminator="\n")
+    quoted = csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    for row in (header, *rows):
+        cells = [defused(cell) for cell in row]
+        # Python up to 3.12 leaves a lone carriage return without quotes, and readers end the row there.
+        (quoted if any(isinstance(c, str) and "\r" in c for c in cells) else plain).writerow(cells)
+    return buffer.getvalue()
 
 
 def undefused(text: str) -> str:

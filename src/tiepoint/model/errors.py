@@ -93,6 +93,17 @@ class FormatError(InputError):
 _MOST_NAME = 200
 
 
+def refused_by_system(error: OSError) -> InputError:
+    """What the system said about a file or folder, in a sentence.
+
+    >>> str(refused_by_system(OSError(36, "File name too long", "n" * 5000)))[-30:]
+    'nnnnnnnnnn: File name too long'
+    """
+    reason = error.strerror or str(error) or type(error).__name__
+    place = "" if error.filename is None else f"{_sentence(str(error.filename), _MOST_NAME)}: "
+    return InputError(f"{place}{_sentence(reason)}")
+
+
 class UnknownNameError(InputError):
     """A name that is not registered, with the nearest known ones.
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..formats.csv_file import frame_csv, to_csv
 from ..model.errors import InputError, UnknownNameError
 from ..run.result import Run
 from .compare.latex import latex_text
 from .compare.table import markdown_text
-from .figures.figure import anchor, short, to_csv
+from .figures.figure import anchor, short
 from .runs.names import Called, distinct_names
 from .runs.sections import Section, sections
 from .tables import paper
@@ -91,7 +92,7 @@ def text(
 ) -> str:
     """The scores as text in one of the text formats; the page has a `title`. See `write` for tables."""
     if form == "csv" and table in (None, "scores"):
-        return str(frame(runs).to_csv(index=False, lineterminator="\n"))
+        return frame_csv(frame(runs))
     if form == "json":
         rows = [row | {"name": name} for r, name in _named(runs) for row in r.rows()]
         warnings = sorted({str(w) for r in runs for w in r.manifest.warnings})

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ...formats.csv_file import frame_csv
 from ...model.errors import InputError
 from ...stats.groups import join_letters
 from .latex import latex
@@ -89,7 +90,7 @@ def save(c: Comparison, path: Path) -> Path:
         ".txt": lambda: path.write_text(text(c) + "\n", encoding="utf-8", newline="\n"),
         ".md": lambda: path.write_text(markdown(c), encoding="utf-8", newline="\n"),
         ".tex": lambda: path.write_text(latex(c), encoding="utf-8", newline="\n"),
-        ".csv": lambda: frame(c).to_csv(path, index=False),
+        ".csv": lambda: path.write_text(frame_csv(frame(c)), encoding="utf-8", newline="\n"),
         ".json": lambda: path.write_text(
             json.dumps(as_dict(c), indent=1, sort_keys=True) + "\n", encoding="utf-8", newline="\n"
         ),

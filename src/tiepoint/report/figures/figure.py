@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from ...model.errors import InputError
 from ...tasks.base import MetricInfo
@@ -78,19 +75,6 @@ def anchor(text: str) -> str:
     'a-b-c'
     """
     return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-") or "x"
-
-
-def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    r"""CSV text; numbers with all their digits.
-
-    >>> to_csv(["a", "b"], [[1, 0.5], ["x,y", None]])
-    'a,b\n1,0.5\n"x,y",\n'
-    """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return buffer.getvalue()
 
 
 def short(name: str, most: int = 32) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ...formats.csv_file import to_csv
 from ...model.scores import SceneValues
 from ...run.result import Run
 from ..runs.sections import Section
-from .figure import Figure, axis_label, only_best, short, shown, to_csv
+from .figure import Figure, axis_label, only_best, short, shown
 from .svg import Drawing, text_width
 
 WIDTH = 13.0

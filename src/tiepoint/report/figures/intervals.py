@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...formats.csv_file import to_csv
 from ...model.errors import InputError
 from ...stats.groups import join_letters
 from ..compare.result import Comparison
@@ -13,7 +14,7 @@ from ..compare.words import scene_words, title
 from ..runs.names import Called
 from ..runs.sections import Section, drawable
 from ..tables.leaderboard import chance_of
-from .figure import Figure, axis_label, only_best, short, shown, to_csv
+from .figure import Figure, axis_label, only_best, short, shown
 from .svg import INK, PALETTE, Drawing, text_width
 
 NAME_MOST = 28

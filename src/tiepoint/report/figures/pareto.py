@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from ...formats.csv_file import to_csv
 from ..runs.card import agrees, told_apart
 from ..runs.names import some
 from ..runs.sections import Section, drawable
-from .figure import Figure, axis_label, only_best, short, shown, to_csv
+from .figure import Figure, axis_label, only_best, short, shown
 from .svg import INK, PALETTE, Drawing, text_width
 
 COSTS = ("time_s", "bytes_per_descriptor")

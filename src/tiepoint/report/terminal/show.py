@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ...formats.csv_file import defused
 from ...model.errors import InputError
 from ...run.result import Run
 from ...tasks import stored_task
@@ -200,7 +201,7 @@ def write_curves(run: Run, path: Path) -> int:
             writer.writerow(["group", "curve", "x", "y"])
             for group, curve, xs, ys in curves:
                 for x, y in zip(xs, ys, strict=True):
-                    writer.writerow([group, curve, repr(float(x)), repr(float(y))])
+                    writer.writerow([defused(group), defused(curve), repr(float(x)), repr(float(y))])
                     n += 1
     except OSError as e:
         raise InputError(f"cannot write {path}: {e.strerror or e}") from e
