@@ -28,7 +28,9 @@ def read_kitti_flow(path: str | Path) -> NDArray[np.float32]:
     [[[0.25, -2.0], [10000000000.0, 10000000000.0]]]
     """
     samples = read_png_rgb16(path)
-    flow = (samples[..., :2].astype(np.float32) - np.float32(_ZERO)) / np.float32(_STEPS)
+    flow = samples[..., :2].astype(np.float32)
+    flow -= np.float32(_ZERO)
+    flow /= np.float32(_STEPS)
     flow[samples[..., 2] == 0] = UNKNOWN
     return flow
 

@@ -60,7 +60,7 @@ def _header(start: bytes, end: bytes, size: int, path: str | Path) -> StripHeade
         raise FormatError(path, instead(path, "is not a PNG file; a patch strip must be one"))
     if len(start) < 33 or _END not in end:
         raise FormatError(path, "is a truncated PNG (its end is missing); copy it again")
-    found = png_header(path, start, size)
+    found = png_header(path, start, size, limited=False)
     if (found.depth, found.colour) != (GREY8.depth, GREY8.colour):
         what = f"{found.depth}-bit {COLOURS[found.colour]}"
         raise FormatError(path, f"is {what}; a patch strip must be 8-bit grey; convert it")

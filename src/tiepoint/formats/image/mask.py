@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from ...model.errors import FormatError, InputError
 from ...model.workspace import Workspace
 from ..text_file import reading
+from .limits import BAND
 from .luma import luma8, luma16
 from .png import decode_plain
 from .png_header import GREY8, RGB16, RGBA16, is_plain, png_gamma, png_header
@@ -41,7 +43,7 @@ def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "
     with reading(path), open(path, "rb", buffering=0) as f:
         data = f.readall()
     header = png_header(path, data, len(data))
-    size = header.height, header.width
+    size, gamma = (header.height, header.width), png_gamma(data)
     if is_plain(header, GREY8):
         out = None if space is None else space.take(name, size, np.uint8)
         with suppress(FormatError):  # Pillow forgives more, and says what it does not
@@ -50,9 +52,20 @@ def read_mask(path: str | Path, *, space: Workspace | None = None, name: str = "
         if is_plain(header, kind):  # Pillow would drop the low bytes before they are mixed
             with suppress(FormatError):
                 samples = decode_plain(path, data, kind).view(">u2").reshape(*size, kind.channels)
-                return luma16(samples[..., :3].astype(np.uint16), png_gamma(data))
+                return _by_rows(lambda rows: luma16(rows.astype(np.uint16), gamma), samples)
     values = _decode(path, data)
-    return luma8(values[..., :3], png_gamma(data)) if values.ndim == 3 else values
+    return _by_rows(lambda rows: luma8(rows, gamma), values) if values.ndim == 3 else values
+
+
+def _by_rows(mix: Callable[[NDArray[Any]], NDArray[np.uint8]], values: NDArray[Any]) -> NDArray[np.uint8]:
+    """Grey of colours, some rows at a time: mixing takes many times the memory of what is mixed."""
+    step = max(1, BAND // values.shape[1])
+    if len(values) <= step:
+        return mix(values[..., :3])
+    out = np.empty(values.shape[:2], np.uint8)
+    for top in range(0, len(values), step):
+        out[top : top + step] = mix(values[top : top + step, :, :3])
+    return out
 
 
 def read_mask_size(path: str | Path) -> tuple[int, int]:
@@ -70,7 +83,7 @@ def _decode(path: str | Path, data: bytes) -> NDArray[np.uint8]:
         with Image.open(BytesIO(data), formats=["PNG"]) as image:
             image.load()
             if image.mode.startswith("I"):
-                return (np.asarray(image).astype(np.int64) >> 8).astype(np.uint8)
+                return (np.asarray(image) >> 8).astype(np.uint8)
             if image.mode in ("1", "LA"):
                 image = image.convert("L")
             elif image.mode not in ("L", "RGB", "RGBA"):

@@ -42,7 +42,7 @@ def decode_plain(
     Raises:
         FormatError: for any other file.
     """
-    header = png_header(path, data, len(data))
+    header = png_header(path, data, len(data), limited=kind.pixel_bytes > 1)
     wanted = f"{kind.depth}-bit {COLOURS[kind.colour]}"
     if (header.depth, header.colour) != (kind.depth, kind.colour):
         found = f"{header.depth}-bit {COLOURS[header.colour]}"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ...model.errors import FormatError
 from ..what_it_is import named
+from .limits import check_pixels
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -50,11 +51,13 @@ class PngHeader(NamedTuple):
     interlaced: bool
 
 
-def png_header(path: str | Path, head: bytes, file_bytes: int) -> PngHeader:
+def png_header(path: str | Path, head: bytes, file_bytes: int, *, limited: bool = True) -> PngHeader:
     """The header in the first bytes of a PNG of any kind, held against its `file_bytes`.
 
+    With `limited`, `check_pixels` is asked as well; who has a limit of its own asks without.
+
     Raises:
-        FormatError: if it is no PNG, or the file is too short for so many pixels.
+        FormatError: if it is no PNG, or the file is too short for so many pixels (see `check_pixels`, too).
     """
     if not head.startswith(SIGNATURE) or head[8:16] != b"\0\0\0\rIHDR" or len(head) < 33:
         raise FormatError(path, named(head) or "not a PNG file")
@@ -64,6 +67,8 @@ def png_header(path: str | Path, head: bytes, file_bytes: int) -> PngHeader:
     row_bytes = (width * depth * _CHANNELS[colour] + 7) // 8
     if not width or not height or height * row_bytes > MAX_DEFLATE_RATIO * file_bytes:
         raise FormatError(path, f"{width} x {height} pixels cannot come from {file_bytes} bytes")
+    if limited:
+        check_pixels(path, (width, height), file_bytes, depth * _CHANNELS[colour] // 8)
     return PngHeader(int(width), int(height), int(depth), int(colour), bool(interlace))
 
 

@@ -11,12 +11,17 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from ...model.errors import FormatError, InputError
+from ...model.files import plain_file, read_plain
 from ..what_it_is import instead
+from .limits import BAND, check_pixels
 from .png import allow_large_images
 from .png_header import png_header
 
 SUFFIXES = (".ppm", ".png", ".jpg", ".jpeg", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
 """File name endings that count as images."""
+MOST_BYTES = 2 << 30
+_KINDS = ("PNG", "JPEG", "PPM", "BMP", "TIFF", "WEBP")
+"""What Pillow may take a file for. It knows forty kinds; decoders of some start other programs."""
 _ORIENTATION = 0x0112
 
 
@@ -26,15 +31,26 @@ def read_image(path: str | Path) -> NDArray[np.uint8]:
     Grey images get three equal channels, palettes are looked up, transparency is dropped, 16-bit grey is
     scaled by 1/257 and rounded. Stored pixels are returned as they lie in the file: an EXIF rotation is not
     applied, because homographies refer to stored pixels. A missing, truncated or unreadable file is a
-    `FormatError`; so is a PNG that announces more pixels than its bytes can hold, before any memory is taken,
-    and an image of another kind above Pillow's limit (about 179 million pixels).
+    `FormatError`; so is one that announces more pixels than `check_pixels` allows, before any is decoded.
     """
     with _opened(path) as image:
-        if image.mode.startswith("I"):
-            wide = np.asarray(image).astype(np.float64)
-            grey = np.clip(np.rint(wide / 257), 0, 255).astype(np.uint8)
-            return np.repeat(grey[:, :, None], 3, axis=2)
-        return np.array(image.convert("RGB"), dtype=np.uint8)
+        width, height = image.size
+        step = max(1, BAND // width)
+        if height <= step:
+            return _colours(image)
+        out = np.empty((height, width, 3), np.uint8)
+        for top in range(0, height, step):
+            end = min(height, top + step)
+            out[top:end] = _colours(image.crop((0, top, width, end)))
+        return out
+
+
+def _colours(image: Image.Image) -> NDArray[np.uint8]:
+    if image.mode.startswith("I"):
+        wide = np.asarray(image).astype(np.float64)
+        grey = np.clip(np.rint(wide / 257), 0, 255).astype(np.uint8)
+        return np.repeat(grey[:, :, None], 3, axis=2)
+    return np.array(image if image.mode == "RGB" else image.convert("RGB"), dtype=np.uint8)
 
 
 def read_size(path: str | Path) -> tuple[int, int]:
@@ -87,23 +103,25 @@ def write_image(path: str | Path, image: NDArray[np.uint8]) -> None:
 
 
 def _opened(path: str | Path, *, load: bool = True) -> Image.Image:
+    if not Path(path).exists():
+        raise FormatError(path, "the image is missing")
+    size = plain_file(path, most=MOST_BYTES)
     try:
         allow_large_images()
         if not load:
-            return Image.open(path)
+            return Image.open(path, formats=_KINDS)
         # From memory: of a file Pillow would reserve what a damaged chunk announces.
-        data = Path(path).read_bytes()
-        image = Image.open(BytesIO(data))
+        data = read_plain(path, most=MOST_BYTES)
+        image = Image.open(BytesIO(data), formats=_KINDS)
         if image.format == "PNG":
             png_header(path, data, len(data))
+        check_pixels(path, image.size, len(data))
         image.load()
         return image
     except FormatError:
         raise
-    except FileNotFoundError:
-        raise FormatError(path, "the image is missing") from None
     except UnidentifiedImageError:
-        empty = Path(path).stat().st_size == 0
+        empty = size == 0
         raise FormatError(
             path, "the file is empty" if empty else instead(path, "this is not an image")
         ) from None
