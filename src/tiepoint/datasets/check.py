@@ -10,14 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
+from ..formats.flow.by_suffix import SUFFIXES
 from ..formats.hpatches.patch_pack import SUFFIX
 from ..formats.hpatches.patch_strip import read_strip
 from ..model.errors import FormatError, InputError, ProblemsError
-from ..model.hashing import hash_bytes
+from ..model.hashing import hash_array, hash_bytes
+from .dense_pairs import BrokenPair, find_pairs
 from .hpatches.layout import scan_folder
 from .hpatches.pack import PACK
 from .hpatches.strips import HPatchesDataset
 from .pairs.report import check_pairs, known_layouts
+from .published.contents import compared
 from .published.pair_sets import pairs_release
 from .published.recognise import patches_release, sequences_release, tss_release
 from .published.release import SHOWN, Release
@@ -77,6 +80,14 @@ def check_dataset(
     root = Path(path).expanduser()
     if not root.exists():
         return CheckReport(f"{root}", problems=("the folder does not exist",))
+    report = _checked(root, deep, progress)
+    if deep and report.ok and report.release is not None:
+        notes = (*report.release.notes, *compared(report.release.key, root))
+        report = replace(report, release=replace(report.release, notes=notes))
+    return report
+
+
+def _checked(root: Path, deep: bool, progress: Callable[[int, int], None] | None) -> CheckReport:
     if not _is_pack(root) and (root.is_file() or not any(root.glob("*/ref.png"))):
         other = _other_layout(root, deep) if root.is_dir() else None
         if other is not None:
@@ -86,7 +97,10 @@ def check_dataset(
             release = pairs_release(pairs.pairs) if pairs.pairs else None
             return CheckReport(*pairs[:4], release, tuple(pair_uses(root, pairs.pairs)))
         if root.suffix != ".json" and (root.is_file() or not scan_folder(root).strips):
-            known = f"SEQ/ref.png (patches); SEQ/H_1_2 (image sequences); flow1.flo (TSS); {known_layouts()}"
+            known = (
+                "SEQ/ref.png (patches); SEQ/H_1_2 (image sequences); flow1.flo (TSS); flow.* beside "
+                f"image1 and image2; {known_layouts()}"
+            )
             return CheckReport(f"{root}", problems=(f"no dataset that is known is here; known are {known}",))
     return check_patches(root, deep=deep, progress=progress)
 
@@ -175,8 +189,8 @@ def _warnings(data: HPatchesDataset) -> list[str]:
     same: dict[str, list[str]] = defaultdict(list)
     flat = 0
     for sequence in data.sequences:
-        same[data.item(sequence, "ref").content].append(sequence)
         patches = data.patches(sequence, "ref")
+        same[hash_array(patches)].append(sequence)
         flat += int(np.count_nonzero(patches.reshape(len(patches), -1).std(axis=1) < 5))
     for group in same.values():
         if len(group) > 1:
@@ -193,6 +207,8 @@ def _other_layout(root: Path, deep: bool) -> CheckReport | None:
     look: Callable[[Path, bool], CheckReport]
     if any(root.rglob("flow1.flo")):
         what, look = f"{root}: pairs with flow (TSS)", _tss
+    elif any(p.suffix in SUFFIXES for p in root.rglob("flow.*")):
+        what, look = f"{root}: pairs with flow (image1, image2, flow)", _flow_folders
     elif any(root.glob("*/H_1_*")) or any(root.glob("*/H1to*p")):
         what, look = f"{root}: image sequences with homographies", _image_sequences
     else:
@@ -212,6 +228,18 @@ def _tss(root: Path, deep: bool) -> CheckReport:
         problems = [problem for pair in pairs for problem in _undecoded(pair)]
     facts = (f"{len(pairs)} pairs",)
     return CheckReport("", facts, tuple(problems), release=tss_release(pairs), uses=tuple(flow_uses(root)))
+
+
+def _flow_folders(root: Path, deep: bool) -> CheckReport:
+    broken: list[BrokenPair] = []
+    pairs = find_pairs(root, broken)
+    problems = [pair.reason for pair in broken]
+    for pair in pairs if deep else ():
+        try:
+            _ = pair.images(), pair.flow and pair.flow()
+        except InputError as e:
+            problems.append(f"{pair.key}: {e}")
+    return CheckReport("", (f"{len(pairs)} pairs",), tuple(problems), uses=tuple(flow_uses(root)[1:]))
 
 
 def _undecoded(pair: TssPair) -> Iterator[str]:

@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from tiepoint.datasets.published.pair_sets import pairs_release
 from tiepoint.datasets.published.recognise import patches_release, sequences_release, tss_release
 from tiepoint.datasets.published.release import releases
 from tiepoint.datasets.tss import TssPair
+from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.formats.image.read import write_image
 from tiepoint.model.hashing import hash_file
@@ -134,6 +136,30 @@ def test_real_data(place, key, have, of):
 @real
 def test_a_pair_that_is_not_of_a_release_is_ones_own():
     assert "release: none that is known" in str(check_dataset(REAL / "megadepth_sample", deep=False))
+
+
+@real
+def test_content_that_is_known_is_compared(tmp_path):
+    copied = shutil.copytree(REAL / "evd", tmp_path / "sets" / "EVD", copy_function=shutil.copyfile)
+    for folder in (tmp_path / "sets" / "EVD", tmp_path / "sets"):
+        assert "content is known of 24 files here, and 24 have it" in str(check_dataset(folder))
+    (copied / "h").chmod(0o755)
+    (copied / "h" / "cat.txt").write_text("1 0 2\n0 1 3\n0 0 1\n")
+    assert "and 23 have it; not h/cat.txt" in str(check_dataset(copied))
+    assert "content is known" not in str(check_dataset(copied, deep=False))
+
+
+def test_folders_of_flow_pairs_are_known(tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for i in (1, 2):
+            write_image(tmp_path / name / f"image{i}.png", rng.integers(0, 255, (6, 8, 3)).astype(np.uint8))
+        write_flo(tmp_path / name / "flow.flo", np.zeros((6, 8, 2)))
+    report = check_dataset(tmp_path)
+    assert (report.ok, report.facts, report.uses[0].tasks) == (True, ("2 pairs",), ("dense/flow",))
+    (tmp_path / "b" / "flow.flo").write_bytes(b"version https://git-lfs.github.com/spec/v1\nsize 3\n")
+    assert "is a Git-LFS pointer" in str(check_dataset(tmp_path).problems)
 
 
 def test_a_check_reads_images_and_trusts_no_memory(tmp_path):
