@@ -8,8 +8,10 @@ import os
 import pytest
 
 from tiepoint import kernels
+from tiepoint.methods.resolve import resolve
 from tiepoint.model import cores as module
 from tiepoint.model.cores import cgroup_quota, cores
+from tiepoint.model.errors import InputError
 from tiepoint.run import machine
 
 
@@ -55,3 +57,17 @@ def test_one_count_everywhere(monkeypatch, quota, found):
     monkeypatch.setattr(module, "_quota", lambda: quota)
     kernels.set_threads(None)
     assert cores() == machine.cores() == machine.machine()["cores"] == kernels.get_threads() == found
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("NUMBA_NUM_THREADS", v) for v in ("0", "-1", "x", "1.5")]
+    + [("OPENCV_FOR_THREADS_NUM", v) for v in ("-1", "x")],
+)
+def test_a_number_of_threads_that_is_none_is_told_in_a_sentence(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every unit failed with a line of Numba or OpenCV."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=f"{name} is '{value}'"):
+        resolve("meanstd", family="patches")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..model.cores import check_threads
 from ..model.edges import DISTANCES, distance_of
 from ..model.errors import InputError, UnknownNameError
 from ..model.units import Arrays, Item
@@ -88,6 +89,8 @@ def resolve(
     if family not in FAMILIES:
         raise InputError(f"unknown family {family!r}; choose one of {', '.join(FAMILIES)}")
     check_device(device)
+    check_threads("NUMBA_NUM_THREADS")
+    check_threads("OPENCV_FOR_THREADS_NUM", least=0)
     parsed = parse_spec(spec) if isinstance(spec, str) else None
     if family == "pairs":
         method = _resolve_pairs(spec, parsed, device=device, on_bad=on_bad, fit=fit)

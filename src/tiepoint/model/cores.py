@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from .errors import InputError
+
 
 def cores() -> int:
     """Cores this process may use, at least 1: those of its affinity, no more than its cgroups' quota.
@@ -19,6 +21,25 @@ def cores() -> int:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _quota()
     return allowed if quota is None else max(1, min(allowed, quota))
+
+
+def check_threads(name: str, *, least: int = 1) -> None:
+    """Refuse an environment variable that should say how many threads a library starts, and does not.
+
+    Numba and OpenCV fail on these in the middle of the work, in words of their own.
+
+    >>> os.environ["SOME_NUM_THREADS"] = "0"
+    >>> check_threads("SOME_NUM_THREADS")
+    Traceback (most recent call last):
+    tiepoint.model.errors.InputError: the environment variable SOME_NUM_THREADS is '0'; a whole number ...
+    >>> del os.environ["SOME_NUM_THREADS"]
+    """
+    value = os.environ.get(name, "").strip()
+    if value and not (value.isascii() and value.isdigit() and int(value[:18]) >= least):
+        raise InputError(
+            f"the environment variable {name} is {value[:40]!r}; a whole number from {least} on is expected: "
+            "set one, or unset it"
+        )
 
 
 @cache
