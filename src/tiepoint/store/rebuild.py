@@ -11,7 +11,7 @@ from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
 from ..model.errors import InputError, StoreError
 from .older import combined, is_older, renewed
 from .run_files import read_run, run_file, write_run_file
-from .saving import insert_run, upsert
+from .saving import insert_run, refused, upsert
 from .schema import datasets, keypoint_sets, methods, runs, scores
 from .store import Store
 from .stored_run import StoredRun
@@ -56,7 +56,11 @@ def follow_files(store: Store, connection: sa.Connection) -> list[str]:
         if is_older(run):
             run = renew(store, run)
         there.add(run.id)
-        insert_run(connection, run)
+        try:
+            with connection.begin_nested(), refused(run):
+                insert_run(connection, run)
+        except InputError as e:
+            problems.append(f"{e}; remove {path} and make the run again")
     for name in connection.execute(sa.select(runs.c.id)).scalars().all():
         if name not in there:
             connection.execute(sa.delete(scores).where(scores.c.run_id == name))

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs written to the store under a lock: their file first, then their rows."""
+"""Runs written to the store under a lock: rows are made, the file is written, rows are committed."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
-from ..model.errors import StoreError
+from ..model.errors import InputError, StoreError
+from ..model.plain_names import shown
 from .run_files import finite, read_run, run_file, write_run_file
 from .run_id import method_id
 from .run_rows import load_rows
@@ -87,7 +88,10 @@ Merge = Callable[[StoredRun | None], StoredRun]
 
 
 def save_run(store: Store, run: StoredRun, merge: Merge | None = None) -> StoredRun:
-    """Write a run, its file first and then its rows; returns what was written.
+    """Write a run, its file and its rows; returns what was written.
+
+    The database takes the rows before the file is written, and shows them afterwards: a run that it refuses
+    leaves no file behind, and one that others see has its file.
 
     A stored run of the same id is replaced. With `merge` the run to write is what that makes of the stored
     one: it is called while this process alone may write the run, so nothing that another process has added
@@ -99,9 +103,22 @@ def save_run(store: Store, run: StoredRun, merge: Merge | None = None) -> Stored
             if made.id != run.id:
                 raise ValueError(f"merging run {run.id} gave run {made.id}")
             run = made
+        with refused(run):
+            insert_run(connection, run)
         write_run_file(store, run)
-        insert_run(connection, run)
     return run
+
+
+@contextlib.contextmanager
+def refused(run: StoredRun) -> Iterator[None]:
+    """Turns what the database refuses of a run, such as a number that it has no room for, into a sentence."""
+    try:
+        yield
+    except (sa.exc.DataError, sa.exc.IntegrityError, sa.exc.StatementError, ArithmeticError, ValueError) as e:
+        if isinstance(e, sa.exc.OperationalError):  # of the database, not of the run
+            raise
+        why = str(getattr(e, "orig", None) or e).partition("\n")[0]
+        raise InputError(f"run {run.id} ({shown(run.method)}) cannot be stored: {shown(why)}") from e
 
 
 def _stored(store: Store, connection: sa.Connection, run_id: str) -> StoredRun | None:

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ...model.errors import InputError
+from ...model.errors import InputError, TiepointError
+from ...model.hashing import hash_file
+from ...store.run_heads import load_heads, names_of
 from ...store.store import Store
+from ...store.upkeep.remove import remove_runs
 from ..result import Run
 from .result import Imported, save
 from .workbench import DATABASE_SUFFIXES, is_workbench, read_workbench, save_workbench
@@ -70,12 +74,31 @@ def import_files(
         )
     runs: list[Run] = []
     told: list[str] = []
-    for path, (rows, notes) in databases.items():
-        more, noted = save_workbench(path, rows, store, name=name)
-        runs += more
-        told += [*notes, *noted]
-    runs += [save(i, store, name=name) for i in kept]
+    with _all_or_none(store, files):
+        for path, (rows, notes) in databases.items():
+            more, noted = save_workbench(path, rows, store, name=name)
+            runs += more
+            told += [*notes, *noted]
+        runs += [save(i, store, name=name) for i in kept]
     return runs, list(dict.fromkeys([*told, *(n for i in kept for n in i.notes)]))
+
+
+@contextlib.contextmanager
+def _all_or_none(store: Store, files: Sequence[Path]) -> Iterator[None]:
+    """Take back the runs of these files where a later one is refused; those that were there before stay."""
+    before = {run for run, _, _ in names_of(store)}
+    try:
+        yield
+    except TiepointError:
+        ours = {hash_file(path) for path in files}
+        new = [
+            head.id
+            for head in load_heads(store)
+            if head.id not in before and head.manifest.method.config.get("imported", {}).get("sha256") in ours
+        ]
+        if new:
+            remove_runs(store, new)
+        raise
 
 
 def expanded(paths: Iterable[Path]) -> list[Path]:

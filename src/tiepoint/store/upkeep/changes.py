@@ -37,7 +37,7 @@ def written_down(store: Store, plain: Mapping[str, Any]) -> Path:
     """Write down a change that is about to be made, while the store is held."""
     path = store.root / FOLDER / f"{hash_json([plain, os.getpid(), os.urandom(8).hex()])[:16]}.json"
     with atomic_file(path) as temporary:
-        temporary.write_text(json.dumps(plain))
+        temporary.write_bytes(json.dumps(plain).encode())
     return path
 
 
