@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Connections to SQLite and PostgreSQL: opening them, and waiting for other writers."""
+"""Connections to SQLite and PostgreSQL: opening them, waiting for writers, copying what cannot be read."""
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ The journal is SQLite's own (`delete`). A write-ahead log would let others read 
 needs memory that processes share, which network file systems do not have, and the right to write to read.
 """
 
+_TRIES = 5
 CONNECT_S = 20
 """Seconds to reach a server."""
 
@@ -136,3 +138,40 @@ def begin_reading(connection: sa.Connection) -> None:
         connection.exec_driver_sql("BEGIN")
     else:
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+
+def copy_database(database: Path, folder: Path) -> Path:
+    """Copy a database with its journal into a folder; returns the copy.
+
+    The journal comes first: it has the pages as they were, and undoes what the copy of the database has of an
+    unfinished change. Where a file has changed meanwhile the copy is made again, a few times.
+
+    >>> import tempfile
+    >>> root = Path(tempfile.mkdtemp())
+    >>> _ = (root / "a.db").write_bytes(b"x")
+    >>> (root / "to").mkdir()
+    >>> copy_database(root / "a.db", root / "to").read_bytes()
+    b'x'
+    """
+    sources = [database.with_name(database.name + end) for end in ("-journal", "-wal", "")]
+    for _ in range(_TRIES):
+        before = [_stamp(path) for path in sources]
+        for path in sources:
+            target = folder / path.name
+            try:
+                shutil.copyfile(path, target)
+            except FileNotFoundError:
+                target.unlink(missing_ok=True)
+                if path == database:
+                    raise
+        if [_stamp(path) for path in sources] == before:
+            break
+    return folder / database.name
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_mtime_ns, found.st_size

@@ -19,9 +19,8 @@ from ..model.errors import StoreError
 from ..model.scratch import scratch_folder
 from . import schema
 from .atomic import atomic_file, unwritable
-from .connect.copy import copy_database
 from .connect.urls import DATABASE, is_url, read_url, split_url, without_secret
-from .database import begin, begin_reading, commit, is_busy, make_engine, make_sqlite_engine
+from .database import begin, begin_reading, commit, copy_database, is_busy, make_engine, make_sqlite_engine
 from .features import FeatureCache
 from .records import RecordStore
 from .values import ValueStore

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import typer
 
-from .check import check
-from .migrate import migrate
+from .check import check, migrate
 from .runs import ls, rename, rm
 from .space import prune, size
 from .sql import sql
