@@ -15,7 +15,7 @@ from typing import Any
 
 from ..methods.base import Method
 from ..model.cores import cores
-from ..model.errors import UnitError
+from ..model.errors import DamagedError, UnitError
 from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.units import Arrays, Features, Item, Unit
@@ -122,28 +122,29 @@ class Context:
         own = self.method.key(item) if self.unkept is None else f"{self.unkept}:{item.key}"
         return feature_key(self.method, own, item)
 
-    def extract(self, key: str, feature_key: str) -> float:
+    def extract(self, key: str, feature_key: str, **also: str) -> float:
         """Make the features of an item and cache them under a key; returns the seconds the method took."""
         payload = self.payload(key)
         started = time.perf_counter()
         arrays = self.method.extract(self.items[key], payload)
         seconds = time.perf_counter() - started
-        self.keep(key, feature_key, arrays, seconds)
+        self.keep(key, feature_key, arrays, seconds, **also)
         return seconds
 
     def payload(self, key: str) -> Any:
         """What the method is given for an item; None where it looks features up."""
         return self.opened.read(key) if self.method.reads_payload else None
 
-    def keep(self, key: str, feature_key: str, arrays: Arrays, seconds: float) -> None:
+    def keep(self, key: str, feature_key: str, arrays: Arrays, seconds: float, **also: str) -> None:
         """Cache the features of an item and the seconds that the method took for them."""
         values = arrays.get("values")
         count = self.items[key].count if values is None else len(values)
-        self.features.put(feature_key, arrays, item=key, method=self.method.name, time_s=seconds, count=count)
+        about = {"item": key, "method": self.method.name, "time_s": seconds, "count": count, **also}
+        self.features.put(feature_key, arrays, **about)
 
     def arrays(self, key: str) -> Arrays:
         """Cached features of an item."""
-        return self.features.get(self.feature_keys[key])
+        return self._whole(key, self.feature_keys[key])
 
     def summary(self) -> FeatureSummary:
         """Time, number and failures of the features of all items, from the headers of the cache."""
@@ -173,12 +174,38 @@ class Context:
         """
         key = self.record_key(unit, comparison, feature_keys)
         if key not in self.records:
+            self._heal(feature_keys)
             features = Features(
-                lambda item: self.features.get(feature_keys[item]), self.method.distance, self.method.meta
+                lambda item: self._whole(item, feature_keys[item]), self.method.distance, self.method.meta
             )
             made = self.opened.compare(unit, features, comparison)
             (self.writers or self.records).put(key, made)
         return key
+
+    def _whole(self, item: str, key: str) -> Arrays:
+        try:
+            return self.features.get(key)
+        except DamagedError as e:
+            self.make_anew(item, key, e)
+            return self.features.get(key)
+
+    def _heal(self, feature_keys: Mapping[str, str]) -> None:
+        """Look at the features of a unit, and make anew what is damaged."""
+        damaged = self.features.damaged(list(feature_keys.values()))
+        for item, key in feature_keys.items():
+            if key in damaged:
+                self.make_anew(item, key, damaged[key])
+
+    def make_anew(self, item: str, key: str, error: DamagedError) -> None:
+        """Make features again whose file is damaged; their header says so."""
+        before = self.features.content(key) if self.features.damaged_headers([key]) == {} else None
+        self.features.discard(key)
+        self.extract(item, key, anew=error.problem)
+        if before not in (None, self.features.content(key)):
+            raise UnitError(
+                f"the features of {item} were damaged, and {self.method.name} does not make the same again; "
+                "rerun the command"
+            )
 
     def record_key(self, unit: Unit, comparison: str, feature_keys: Mapping[str, str]) -> str:
         """Key of the records of a unit: content of its features, its definition, the comparison."""

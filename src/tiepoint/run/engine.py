@@ -39,7 +39,7 @@ from .executors.pool import ProcessPool
 from .feeding import make_features, raise_input
 from .finish import finished, of_data
 from .fitting import Fitting
-from .healing import discard_damaged, whole_records
+from .healing import discard_damaged, told_anew, whole_records
 from .prepare import Prepared, Progress, Request, load_task, method_key, prepare, silent
 from .result import Run, StoredRecords
 from .scoring import numberless, scores_under
@@ -110,8 +110,11 @@ class Shared(ExitStack):
     def _sound(self, prepared: Prepared, store: Store) -> Context | None:
         """The context of a run for the cluster, whose cached features are whole."""
         context = _unfinished(prepared, store)
-        for told in [] if context is None else discard_damaged(context, _comparisons(context, prepared)):
-            self._say(told)
+        if context is not None:
+            since_ns = time.time_ns()
+            discard_damaged(context)
+            for told in told_anew(context, since_ns):
+                self._say(told)
         return context
 
     def collect(self, prepared: Prepared) -> Made | None:
@@ -146,7 +149,7 @@ def evaluate(
 
 def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress: Progress = silent) -> Run:
     """`evaluate` for a request that `prepare_all` has checked; the run holds the protocols asked for."""
-    started = time.perf_counter() - prepared.seconds
+    started, since_ns = time.perf_counter() - prepared.seconds, time.time_ns()
     request, task, protocols = prepared.request, prepared.task, prepared.protocols
     method, fit = prepared.fitted(store.root)
     manifest = about(prepared, method, fit)
@@ -161,7 +164,6 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
     if kept:
         note_uses(store, run_id(manifest), manifest.task, context.feature_keys.values())
     far = shared.collect(prepared)
-    healed: list[str] = []
     recipe = None
     try:
         if far is not None:
@@ -169,7 +171,8 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         else:
             use_device(request.method_options)
             recipe = _recipe(request, method, store) if kept else None
-            healed = discard_damaged(context, _comparisons(context, prepared)) if kept else []
+            if kept:
+                discard_damaged(context)
             keys, compared_s = work(context, recipe, protocols, shared.pool(request.jobs), progress)
     except KeyboardInterrupt as e:
         if not kept:
@@ -210,11 +213,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         keypoint_set=method.meta.get("keypoint_set"),
     )
     found = Run.kept(run, store, made, protocols, task.first(request.options))
-    return replace(found, warnings=[*healed, *anew, *found.warnings])
-
-
-def _comparisons(context: Context, prepared: Prepared) -> list[str]:
-    return list(dict.fromkeys(context.task.comparison(p) for p in prepared.protocols))
+    return replace(found, warnings=[*told_anew(context, since_ns), *anew, *found.warnings])
 
 
 def context_of(prepared: Prepared, store: Store, shared: Shared, method: Method | None = None) -> Context:

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..model.errors import DamagedError
 from ..model.records import Records
@@ -17,28 +16,25 @@ Keys = Mapping[str, Mapping[str, str]]
 """Keys of records by unit and comparison."""
 
 
-def discard_damaged(context: Context, comparisons: Collection[str]) -> list[str]:
-    """Remove cached features that are damaged, so that they count as missing; returns what to tell.
+def discard_damaged(context: Context) -> None:
+    """Make cached features anew whose header is damaged, and the first, whose sizes are told.
 
-    Of all entries the header is looked at; of the first, whose sizes are told, and of those that units
-    without records will read, everything. Where these are more than half of the memory they would be read
-    from disk twice, so whoever reads them looks.
+    The rest is looked at when it is needed, see `Context.compare`.
     """
     features, keys = context.features, context.feature_keys
-    damaged = features.damaged(list(keys.values()), most_bytes=0)
-    gone = {key for key in keys.values() if key in damaged or key not in features}
-    wanted: dict[str, None] = dict.fromkeys(list(keys.values())[:1])
-    for unit in context.opened.units:
-        own = context.unit_keys(unit)
-        if not gone.isdisjoint(own.values()) or any(
-            context.record_key(unit, c, own) not in context.records for c in comparisons
-        ):
-            wanted.update(dict.fromkeys(own.values()))
-    damaged |= features.damaged([key for key in wanted if key not in gone], most_bytes=_half_of_memory())
-    for key in damaged:
-        features.discard(key)
+    first = list(keys.values())[:1]
+    damaged = features.damaged_headers(list(keys.values())) | features.damaged(first)
+    for item, key in keys.items():
+        if key in damaged:
+            context.make_anew(item, key, damaged[key])
+
+
+def told_anew(context: Context, since_ns: int) -> list[str]:
+    """What to tell of features that were damaged and made anew, by this process or by workers."""
+    keys = context.feature_keys
+    made = context.features.made_anew(list(keys.values()), since_ns)
     return _told(
-        [f"the features of {item}" for item, key in keys.items() if key in damaged], damaged.values()
+        [f"the features of {item}" for item, key in keys.items() if key in made], list(made.values())
     )
 
 
@@ -54,7 +50,9 @@ def whole_records(
     made, left = _read(records, again())
     for error in left.values():
         raise error
-    return made, _told([f"the records of unit {unit}" for unit in damaged], damaged.values())
+    return made, _told(
+        [f"the records of unit {unit}" for unit in damaged], [e.problem for e in damaged.values()]
+    )
 
 
 def _read(records: RecordStore, keys: Keys) -> tuple[UnitRecords, dict[str, DamagedError]]:
@@ -70,16 +68,8 @@ def _read(records: RecordStore, keys: Keys) -> tuple[UnitRecords, dict[str, Dama
     return made, damaged
 
 
-def _told(names: Sequence[str], errors: Collection[DamagedError]) -> list[str]:
+def _told(names: Sequence[str], problems: Sequence[str]) -> list[str]:
     if not names:
         return []
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    first = next(iter(errors))
-    return [f"{names[0]}{more} were damaged on disk and have been made anew ({first.problem})"]
-
-
-def _half_of_memory() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, ValueError, OSError):  # no such system
-        return None
+    return [f"{names[0]}{more} were damaged on disk and have been made anew ({problems[0]})"]

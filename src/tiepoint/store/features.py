@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formats.npy_map import array_in, map_file
-from ..model.checksums import BLOCK, block_sums, sealed, unsealed
+from ..model.checksums import block_sums, sealed, unsealed
 from ..model.cores import cores
 from ..model.errors import DamagedError, FormatError
 from ..model.hashing import hash_array, hash_json
@@ -136,41 +136,51 @@ class FeatureCache:
             reason = getattr(e, "reason", None) or getattr(e, "strerror", None) or str(e)
             raise self._damaged(key, f"{name}.npy: {reason}") from e
 
-    def damaged(self, keys: Collection[str], most_bytes: int | None = None) -> dict[str, DamagedError]:
-        """Entries among those of `keys` that are not what was written, looked at in several threads.
-
-        Where they have more than `most_bytes` together, only headers and marks of failures are: whoever reads
-        the rest sees.
-        """
+    def damaged_headers(self, keys: Collection[str]) -> dict[str, DamagedError]:
+        """Entries among those of `keys` whose header, or marks of failures, are not what was written."""
         found: dict[str, DamagedError] = {}
-        there = []
         for key in keys:
             try:
-                meta = self.meta(key)
                 self.failed(key)
             except DamagedError as e:
                 found[key] = e
-                continue
-            if meta is not None:
-                there.append((key, BLOCK * sum(len(sums) for sums in meta.get("sums", {}).values())))
-        if most_bytes is not None and sum(size for _, size in there) > most_bytes:
+        return found
+
+    def damaged(self, keys: Collection[str]) -> dict[str, DamagedError]:
+        """Entries among those of `keys` that are not what was written, looked at in several threads.
+
+        More than can stay mapped are left to whoever reads them: mapping them twice takes longer.
+        """
+        found: dict[str, DamagedError] = {}
+        new = [key for key in keys if key not in self._maps]
+        if len(new) > _most_mapped():
             return found
 
-        def look(part: list[tuple[str, int]]) -> None:
-            for key, _ in part:
+        def look(part: list[str]) -> None:
+            for key in part:
                 try:
                     self.get(key)
                 except DamagedError as e:
                     found[key] = e
-                except KeyError:  # removed meanwhile
+                except KeyError:  # none, or removed meanwhile
                     pass
 
-        threads = min(cores(), 1 + len(there) // 8)
+        threads = min(cores(), 1 + len(new) // 8)
         if threads < 2:
-            look(there)
+            look(new)
         else:
             with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(look, [there[i::threads] for i in range(threads)]))
+                list(pool.map(look, [new[i::threads] for i in range(threads)]))
+        return found
+
+    def made_anew(self, keys: Collection[str], since_ns: int) -> dict[str, str]:
+        """What was wrong with entries that were damaged and have been made anew since a time."""
+        found = {}
+        since_ns -= 10_000_000  # clocks of file systems are coarse
+        for key in keys:
+            meta = self.meta(key)
+            if meta is not None and "anew" in meta and self._headers[key][0][0] >= since_ns:
+                found[key] = str(meta["anew"])
         return found
 
     def discard(self, key: str) -> None:
