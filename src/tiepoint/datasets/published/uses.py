@@ -103,4 +103,6 @@ def pair_uses(root: Path, pairs: Sequence[ImagePair]) -> list[Use]:
     ):
         if all(key in pair.truth for pair in pairs):
             found.append(Use(tasks, _run(method, tasks, root), note))
+    if there and pairs[0].dataset == "pf-willow" and any(root.glob("*/*.mat")):
+        found.append(Use(("dense/pck",), _run(dense, ["dense/pck"], root, " -o scale=keypoints")))
     return found

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of datasets: every dataset of the sources is in it, and its outputs are what is printed."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tiepoint.cli.main import run
+from tiepoint.datasets.get.plan import size_words
+from tiepoint.datasets.get.sources import read_sources
+
+PAGE = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
+REAL = Path(os.environ.get("TIEPOINT_TEST_DATA", "../shared/data"))
+OUTPUTS = dict(re.findall(r"^\$ tiepoint data check (\S+)\n(.*?)\n(?=\n\$|```)", PAGE, re.M | re.S))
+
+
+def test_every_dataset_has_a_row() -> None:
+    rows = {line.split("`")[1]: line for line in PAGE.splitlines() if line.startswith("| `")}
+    for name, source in read_sources().items():
+        assert name in rows
+        if source.files and source.files[0].mirrors[0].size:
+            assert size_words(source.archive_bytes) in rows[name]
+
+
+def test_all_outputs_were_found() -> None:
+    assert len(OUTPUTS) == PAGE.count("$ tiepoint data check") == 11
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="needs real data (TIEPOINT_TEST_DATA)")
+@pytest.mark.parametrize("place", OUTPUTS)
+def test_outputs_are_what_is_printed(
+    place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(REAL)
+    assert run(["data", "check", place]) == 0
+    assert capsys.readouterr().out.rstrip() == OUTPUTS[place]
