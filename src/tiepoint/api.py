@@ -131,7 +131,7 @@ def compare(
     from dataclasses import replace
 
     from .report.compare.runs import compare_runs, shared_protocol, under_protocol
-    from .report.runs.select import of_split, runs_of, settled
+    from .report.runs.select import has_runs, of_split, runs_of, settled
     from .run.result import Run
     from .store.store import Store
 
@@ -141,6 +141,7 @@ def compare(
     notes: list[str] = []
     if named or not chosen:
         with Store.open(store, mode="read") as opened:
+            has_runs(opened, task)
             chosen += runs_of(opened, named, task=task, singles=group is not None)
             notes += opened.notices
     asked = [str(r) for r in named]

@@ -25,10 +25,15 @@ def demo(
     from ..report.export import write
     from ..run.demo import lacking, run_demo
     from ..run.machine import cores
+    from ..store.live import announced
 
     if (missing := lacking()) is not None:
         notice(missing)
-    with progress_bars(not json_) as progress, resumable():
+    with (
+        progress_bars(not json_) as bars,
+        announced(out / "store", "the demo", bars) as progress,
+        resumable(),
+    ):
         runs, store = run_demo(out, jobs=jobs or cores(), progress=progress)
         report = out / "report.html"
         write(runs, report, "html", title="tiepoint demo", progress=progress)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,8 @@ from .common import (
     told,
     writing,
 )
+from .shell import level
+from .shell.progress import Progress
 from .words import as_flags
 
 
@@ -45,7 +48,7 @@ def run_config(
     if dry_run:
         return _plan(experiment, plan(experiment), as_json)
     outcomes: list[Any] = []
-    live = not as_json and sys.stdout.isatty()
+    live = not as_json and sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not level.quiet()
     where = store_of(experiment, config, store)
     bars = progress_bars(not as_json and not live)
     what = f"experiment {config.name}"
@@ -56,7 +59,7 @@ def run_config(
         resumable(),
     ):
         if live:
-            _live(experiment, opened, outcomes, cluster)
+            _live(experiment, opened, outcomes, progress, cluster)
         else:
             outcomes += run_experiment(experiment, opened, progress=progress, cluster=cluster, say=tell)
     failed = [o for o in outcomes if o.error is not None]
@@ -74,7 +77,7 @@ def run_config(
     return 1 if failed else 0
 
 
-def _live(experiment: Any, store: Any, outcomes: list[Any], cluster: str | None) -> None:
+def _live(experiment: Any, store: Any, outcomes: list[Any], progress: Progress, cluster: str | None) -> None:
     """The table on the terminal, redrawn after every run and at every step."""
     from rich.live import Live
 
@@ -83,6 +86,7 @@ def _live(experiment: Any, store: Any, outcomes: list[Any], cluster: str | None)
     with Live(table(outcomes), console=console(), refresh_per_second=4) as screen:
 
         def step(stage: str, done: int, total: int) -> None:
+            progress(stage, done, total)
             screen.update(table(outcomes, f"{stage}, {done} of {total}"))
 
         for outcome in run_experiment(experiment, store, progress=step, cluster=cluster, say=tell):
@@ -97,13 +101,18 @@ def table(outcomes: list[Any], now: str = "") -> Any:
     from ..report.terminal.fit import Table
     from ..run.engine import load_task
 
-    shown = Table(title="experiment (percent, 95 % interval)", caption=Text(now) if now else None)
-    for column in ("method", "task", "protocol", "metrics"):
-        shown.add_column(column, overflow="fold")
+    shown = Table(
+        title="experiment (percent, 95 % interval)",
+        caption=Text(now) if now else None,
+        keys=2,
+        wraps=("metrics",),
+    )
+    for column in ("method", "task", "run", "protocol", "metrics"):
+        shown.add_column(column)
     for outcome in outcomes:
         if outcome.error is not None:
             failed = Text(f"failed: {as_flags(outcome.error)}")
-            shown.add_row(Text(outcome.cell.name), Text(outcome.cell.task), "", failed)
+            shown.add_row(Text(outcome.cell.name), Text(outcome.cell.task), "", "", failed)
             continue
         for protocol in outcome.cell.protocols:
             overall = [
@@ -112,7 +121,8 @@ def table(outcomes: list[Any], now: str = "") -> Any:
             wanted = load_task(outcome.cell.task).brief([s["metric"] for s in overall])
             found = [s for s in overall if s["metric"] in wanted]
             text = ", ".join(f"{s['metric']} {_value(s)}" for s in found)
-            shown.add_row(Text(outcome.cell.name), Text(outcome.cell.task), protocol, Text(text))
+            name, task = Text(outcome.cell.name), Text(outcome.cell.task)
+            shown.add_row(name, task, outcome.run.id, protocol, Text(text))
     return shown
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from .common import notice, print_json, print_tables, writing
+from .common import notice, print_json, print_tables, tell, writing
 
 
 def import_results(
@@ -38,4 +38,4 @@ def import_results(
         for note in notes:
             notice(note)
     for run in runs:
-        typer.echo(f"imported {run.method} on {run.task} (run {run.id})", err=True)
+        tell(f"imported {run.method} on {run.task} (run {run.id})")

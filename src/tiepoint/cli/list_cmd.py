@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -11,18 +10,29 @@ from typing import Any
 import typer
 
 from ..model.errors import InputError, UnknownNameError
-from .common import console, notice, reading
+from .common import console, notice, reading, say_json
 
 
 def list_things(
-    what: str = typer.Argument(..., metavar="methods|tasks|datasets|runs"),
+    what: str = typer.Argument(
+        None, metavar="methods|tasks|datasets|runs", help="What to list; without it, an overview."
+    ),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON list."),
 ) -> None:
-    """List methods, tasks, datasets or runs.
+    """List methods, tasks, datasets or runs; alone, an overview of them.
 
-    Example: `tiepoint list methods`
+    Examples: `tiepoint list`, `tiepoint list methods`
     """
+    if what is None:
+        from .overview import overview, text
+
+        found = overview(store)
+        if json_:
+            say_json(found)
+        else:
+            print(text(found))
+        return
     from ..store.store import default_store
 
     if what not in _LISTS:
@@ -33,7 +43,7 @@ def list_things(
         )
     rows = _LISTS[what](store)
     if json_:
-        print(json.dumps(rows, indent=1))
+        say_json(rows)
         return
     if not rows:
         print(f"no {what} yet")

@@ -142,6 +142,15 @@ def _code(root: Any, arguments: list[str]) -> int:
             raise
         error(str(refused_by_system(e)))
         return 2
+    except UnicodeEncodeError as e:
+        if debug:
+            raise
+        given = e.object[e.start : e.end].encode("ascii", "backslashreplace").decode()
+        error(
+            f"{given!r} on the command line or in a name cannot be written in this locale; use one of UTF-8, "
+            "as in LC_ALL=C.UTF-8"
+        )
+        return 2
     except Exception as e:
         # Usage errors: their class moved between versions of Typer, their method did not.
         if not hasattr(e, "format_message"):

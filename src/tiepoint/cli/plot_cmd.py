@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from .common import console, notice, reading, tell
+from .common import console, notice, reading, say_json, tell
 
 
 def plot(
@@ -77,7 +76,7 @@ def plot(
         if warning.category is UserWarning:
             notice(str(warning.message))
     if json_:
-        print(json.dumps({"file": str(path), "title": figure.title, "caption": figure.caption}, indent=1))
+        say_json({"file": str(path), "title": figure.title, "caption": figure.caption})
         return
     print(f"wrote {path}")
     tell(figure.caption)
@@ -85,7 +84,7 @@ def plot(
 
 def _listed(found: list[dict[str, str]], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(found, indent=1))
+        say_json(found)
         return
     from rich.text import Text
 
@@ -100,5 +99,8 @@ def _listed(found: list[dict[str, str]], as_json: bool) -> None:
     for (task, kind), own in groups.items():
         table.add_row(Text(task), Text(kind), Text("" if own == ["all"] else " ".join(own)))
     console().print(table)
-    print("differences: of every task with two methods that have scene values")
-    print("draw one: tiepoint plot KIND --task TASK --out FILE.pdf")
+    for line in (
+        "differences: of every task with two methods that have scene values",
+        "draw one: tiepoint plot KIND --task TASK --out FILE.pdf",
+    ):
+        console().print(line, markup=False, highlight=False)

@@ -17,6 +17,7 @@ from .common import (
     progress_bars,
     resumable,
     task_options,
+    tell,
     values,
     without_effect,
     writing,
@@ -106,7 +107,7 @@ def _write_scores_csv(runs: Sequence[Any], results: Path, protocols: Sequence[st
 
     for run in runs:
         for path in write_subset_scores(run.unit_records, results, protocols):
-            typer.echo(f"wrote {path}", err=True)
+            tell(f"wrote {path}")
         for subset in subsets_without_results(run.unit_records):
             notice(f"{results} has no results of {subset}: no scores.csv for it")
 

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
-from .common import console, progress_bars, reading, tell
+from .common import console, progress_bars, reading, say_json, tell
 from .words import as_flags
 
 
@@ -61,7 +60,7 @@ def show(
             whole["conventions"] = conventions_json(told)
         if points is not None:
             whole["curves"] = {"file": str(curves), "points": points}
-        print(json.dumps(whole, indent=1))
+        say_json(whole)
         return
     out = console()
 

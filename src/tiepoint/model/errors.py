@@ -104,18 +104,46 @@ def refused_by_system(error: OSError) -> InputError:
     return InputError(f"{place}{_sentence(reason)}")
 
 
+def near_names(name: str, known: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Known names that are much like a name, the nearest first, and the others in their order.
+
+    Capitals make no difference; a name that has all of the other in it is near.
+
+    >>> near_names("MAP", ["ap", "map_query", "map", "success_rate"])
+    (['map', 'map_query', 'ap'], ['success_rate'])
+    """
+    asked = name.lower()
+
+    def likeness(other: str) -> float:
+        text = other.lower()
+        inside = len(asked) > 1 and len(text) > 1 and (asked in text or text in asked)
+        matcher = difflib.SequenceMatcher(None, text, asked)
+        if not inside and matcher.real_quick_ratio() < NEAR:
+            return 0.0
+        return max(matcher.ratio(), NEAR if inside else 0.0)
+
+    names = sorted(set(known))
+    by_name = {n: likeness(n) for n in names}
+    near = sorted((n for n in names if by_name[n] >= NEAR), key=lambda n: (-by_name[n], n))
+    return near, [n for n in names if by_name[n] < NEAR]
+
+
+NEAR = 0.5
+"""Likeness, of 1, from which on names are called near."""
+
+
 class UnknownNameError(InputError):
-    """A name that is not registered, with the nearest known ones.
+    """A name that is not registered, with the known ones, the nearest first.
 
     >>> str(UnknownNameError("method", "sfit", ["sift", "orb"]))
-    "unknown method 'sfit'; did you mean 'sift'? Known: orb, sift"
+    "unknown method 'sfit'; did you mean 'sift'? Known: sift, orb"
     """
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(_sentence(k, _MOST_NAME) for k in known)
         name = name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…"
-        near = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
-        hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else "."
+        near, others = near_names(name, (_sentence(k, _MOST_NAME) for k in known))
+        hint = f"; did you mean {' or '.join(repr(n) for n in near[:2])}?" if near else "."
+        names = near + others
         shown = ", ".join(names[:60]) + (", …" if len(names) > 60 else "")
         super().__init__(f"unknown {what} {name!r}{hint} Known: {shown or 'none'}")
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..model.errors import near_names
 from ..model.records import Records
 from ..model.scores import Score
 from ..store.manifest import Manifest
@@ -164,8 +165,10 @@ class Run:
             if (name, group, protocol) in found:
                 value = found[name, group, protocol]
                 return float("nan") if value is None else float(value)
-        known = sorted({(s["metric"], s["group"], s["protocol"]) for s in self.stored.scores})[:20]
-        raise KeyError(f"no score {metric!r} for {group!r} under {protocol!r}; there are {known}")
+        there = {f"{m} of {g} under {p}" for m, g, p in found}
+        near, others = near_names(f"{metric} of {group} under {protocol}", there)
+        known = "; ".join((near + others)[:20])
+        raise KeyError(f"no score {metric!r} for {group!r} under {protocol!r}; there are: {known}")
 
     def plot(self, kind: str = "scores", **how: Any) -> Any:
         """A figure of this run, as the report has it; ``out="fig.pdf"`` writes it.

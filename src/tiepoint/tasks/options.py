@@ -26,8 +26,8 @@ class TaskOptions(BaseModel):
     >>> Mine.read("my/task", {"tau": 5, "policy": "nerest"})
     Traceback (most recent call last):
     tiepoint.model.errors.ProblemsError: wrong input: 2 problems
-      - unknown option of my/task 'tau'; did you mean 'tau_px'? Known: policy, tau_px
-      - unknown value of policy 'nerest'; did you mean 'nearest'? Known: all, nearest
+      - unknown option of my/task 'tau'; did you mean 'tau_px'? Known: tau_px, policy
+      - unknown value of policy 'nerest'; did you mean 'nearest'? Known: nearest, all
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)

@@ -128,3 +128,11 @@ def test_no_command_ends_in_a_traceback_where_there_is_only_ascii(small_store: P
         assert b"Traceback" not in done.stderr, arguments
         assert done.returncode in (0, 2), (arguments, done.stderr)
         assert done.stdout.isascii()
+
+
+def test_text_that_the_locale_cannot_hold_is_a_sentence(tmp_path: Path, patches: Path) -> None:
+    asked = ("run", "resize", "--task", "hpatches/matching", "--data", str(patches), "--name", "naïve")
+    done = in_ascii(*asked, "--store", str(tmp_path / "s"), "--jobs", "1")
+    assert done.returncode == 2
+    assert b"cannot be written in this locale; use one of UTF-8" in done.stderr
+    assert b"Traceback" not in done.stderr

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -61,8 +62,13 @@ def methods(task: str | None = None) -> Iterator[str]:
 
 
 def datasets() -> Iterator[str]:
-    """Names of published datasets."""
-    return iter(())
+    """Names of published datasets that can be fetched."""
+    from importlib.resources import files
+
+    with contextlib.suppress(ImportError, OSError, ValueError, KeyError, TypeError):
+        place = files("tiepoint.datasets.get").joinpath("sources.json")
+        listed = json.loads(place.read_text(encoding="utf-8"))["sources"]
+        yield from sorted(listed if isinstance(listed, dict) else (one["name"] for one in listed))
 
 
 def ran(store: str | None, task: str | None) -> Iterator[str]:

@@ -209,9 +209,12 @@ def _scores(name: str, run: Run, protocol: str) -> Scores:
 
 def _score(name: str, scores: Scores, metric: str, group: str) -> Row:
     if (metric, group) not in scores:
-        known = ", ".join(sorted({f"{m} ({g})" for m, g in scores if not is_single(g)})[:20])
-        protocol = next(iter(scores.values()))["protocol"]
-        raise InputError(f"{name} has no score {metric!r} for {group!r} under {protocol}; it has {known}")
+        under = f"of {name} under {next(iter(scores.values()))['protocol']}"
+        groups = {g for m, g in scores if m == metric}
+        if not groups:
+            raise UnknownNameError(f"metric {under}", metric, {m for m, _ in scores})
+        near = {g for g in groups if not is_single(g)} or groups
+        raise UnknownNameError(f"group of {metric} {under}", group, near)
     return scores[metric, group]
 
 
@@ -225,6 +228,9 @@ def _chosen(
         best = task.headline([c for c in columns if c[0] == metric])
         return metric, group if group is not None else (best[1] if best else "all")
     best = task.headline([c for c in columns if group in (None, c[1])])
+    groups = {c[1] for c in columns}
+    if best is None and group is not None and group not in groups:
+        raise UnknownNameError(f"group of scores of {task.name}", group, groups)
     if best is None:
         raise InputError(f"{task.name} has no score to compare by")
     return best

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...model.errors import InputError, UnknownNameError
+from ...model.errors import InputError, UnknownNameError, near_names
 from ...run.result import Run
 from ..compare.result import Comparison
 from ..runs.names import Called, parse_names, read_names, some
@@ -111,7 +111,8 @@ def _chosen(kind: str, found: Sequence[Section], group: str | None) -> Figure:
     if not by_section:
         known = {f.kind for s in found for f in figures_of(s)}
         if kind in known or kind in KINDS:
-            where, there = some([s.title for s in found]), some(sorted(known), 20)
+            near, others = near_names(kind, known)
+            where, there = some([s.title for s in found]), some(near + others, 20)
             raise InputError(f"there is no figure {kind!r} of {where}: {_why_not(kind)}; there are {there}")
         raise UnknownNameError("kind of figure", kind, known)
     if len(by_section) > 1:

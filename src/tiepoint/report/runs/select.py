@@ -44,6 +44,12 @@ def runs_of(
     return [run_of(r, store, kept, singles=singles) for r in found]
 
 
+def has_runs(store: Store, task: str) -> None:
+    """Refuse a task that has no runs where others have some; near names come first."""
+    if not names_of(store, task=task) and (known := {h.task for h in load_heads(store)}):
+        raise UnknownNameError("task with runs in the store", task, known)
+
+
 def one_run(store: Store, name: str, *, task: str | None = None) -> tuple[StoredRun, list[str]]:
     """The run that a method name, a name as lists print it, or an (abbreviated) id means; and notes.
 

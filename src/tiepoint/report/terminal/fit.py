@@ -11,10 +11,18 @@ from rich.cells import cell_len
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from ...model.plain_names import shown
 from ..side_by_side import blocks
 
 MOST_TABLES = 3
 """Tables that one is set in before its cells get lines of their own."""
+
+
+def _plain(cell: Any) -> Text:
+    """A cell as text that takes the room it seems to take."""
+    if isinstance(cell, Text):
+        return cell if cell.plain.isprintable() else Text(shown(cell.plain), style=cell.style)
+    return Text(shown(str(cell)))
 
 
 class Table(RichTable):
@@ -31,6 +39,10 @@ class Table(RichTable):
     ) -> None:
         super().__init__(**how)
         self._keys, self._spare, self._wraps = keys, tuple(spare), frozenset(wraps)
+
+    def add_row(self, *cells: Any, **how: Any) -> None:
+        """A row; text is printed as it is, no markup, with control characters spelled out."""
+        super().add_row(*(_plain(c) for c in cells), **how)
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         if self.title:
