@@ -9,7 +9,9 @@ import re
 import unicodedata
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.formats.csv_file import FORMULA, to_csv, undefused
@@ -96,16 +98,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-FOLDERS = [
-    "what?",
-    "100%41",
-    "a#b",
-    "new\nline",
-    "-dash",
-    "'quote\" ",
-    "\U0001f600",
-    os.fsdecode(b"byte\xff"),
-]
+FOLDERS = ["what?", "100%41", "a#b", "new\nline", "-dash", "'quote\" ", "\U0001f600"]
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -144,3 +137,24 @@ def test_a_place_with_a_name_too_long_is_a_sentence(
     ):
         assert tiepoint(command) == 2, command[:2]
         assert capsys.readouterr().err.startswith("tiepoint: ")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of files are bytes on POSIX only")
+def test_names_that_are_no_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    odd = os.fsdecode(b"byte\xff")
+    Path("r.csv").write_text("descriptor_type,true_map_micro\nsift,0.5\n")
+    assert tiepoint(["import", "r.csv", "--store", odd]) == 2
+    assert "not UTF-8; choose another folder" in capsys.readouterr().err
+    noise = np.random.default_rng(0).integers(0, 255, (12, 16), np.uint8).repeat(10, 0).repeat(10, 1)
+    for k in (1, 2):
+        (Path(odd) / "v_a").mkdir(parents=True, exist_ok=True)
+        Image.fromarray(noise).save(Path(odd) / "v_a" / f"{k}.png")
+    (Path(odd) / "v_a" / "H_1_2").write_text("1 0 0\n0 1 0\n0 0 1\n")
+    made = ["keypoints", "make", "all", "--data", odd, "--detector", "sift", "--store", "s"]
+    assert tiepoint([*made, "--border-px", "0"]) == 0
+    assert tiepoint(["keypoints", "export", "all", "--out", odd, "--store", "s"]) == 0
+    assert tiepoint(["store", "check", "--store", "s"]) == 0
+    assert seen(capsys.readouterr().out)

@@ -20,7 +20,7 @@ from tiepoint.model.errors import FormatError
 COUNT = 300
 PARTS = 4
 NOT_YET = {
-    "hloc", "glue-factory", "match parquet", "keypoint set", "feature cache", "records", "scene values",
+    "hloc", "glue-factory", "match parquet", "feature cache", "records", "scene values",
     "classification",
 }  # fmt: skip
 """Readers that still fail; a name goes when its reader is mended."""

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from ..model import hashing, kept
 from ..model.errors import StoreError
+from ..model.plain_names import storable
 from ..model.scratch import scratch_folder
 from . import schema
 from .atomic import atomic_file, unwritable
@@ -86,6 +87,8 @@ class Store:
             root, shown = Path(text), text
             if root.exists() and not root.is_dir():
                 raise StoreError(f"the store {root} is a file; a store is a folder or a database URL")
+            if storable(text) != text and mode != "read":
+                raise StoreError(f"the store {storable(text)}: the name is not UTF-8; choose another folder")
             database = root / DATABASE
             engine = make_sqlite_engine(database, mode)
         store = cls(engine, root, shown, mode)

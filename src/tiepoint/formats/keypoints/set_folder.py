@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 
 from ...model.checksums import sealed, unsealed
 from ...model.errors import FormatError, InputError, UnknownNameError
+from ...model.files import read_plain
 from ...model.hashing import hash_array, hash_json
 from ...model.keypoints import COLUMNS, Keypoints
+from ...model.plain_names import storable
+from ..npy_map import array_in
 from ..text_file import read_bytes
 
 HEADER, TABLE, PAIRS = "set.json", "keypoints.npy", "pairs.npy"
 VERSION = 1
+_MOST_HEADER = 1 << 27
+_WHOLE = [COLUMNS.index("octave"), COLUMNS.index("class_id")]
 
 SETS = "keypoint_sets"
 """The folder of a store that holds its keypoint sets, a folder each."""
@@ -83,7 +88,7 @@ class KeypointSet:
             "name": self.name,
             "generator_type": r.get("detector"),
             "generation_method": r.get("method"),
-            "dataset_path": r.get("data"),
+            "dataset_path": None if r.get("data") is None else storable(str(r["data"])),
             "max_features": r.get("max_features"),
             "boundary_filter_px": r.get("border_px"),
             "tolerance_px": r.get("tolerance_px"),
@@ -121,15 +126,20 @@ def read_keypoint_set(folder: str | Path) -> KeypointSet:
     root = Path(folder)
     if not (root / HEADER).is_file():
         raise InputError(f"{root} is not a keypoint set: it has no {HEADER}")
-    try:
-        header = unsealed(read_bytes(root / HEADER))[0]
-        counts: dict[str, int] = header["images"]
-        table = np.load(root / TABLE, allow_pickle=False)
-        numbers = np.load(root / PAIRS, allow_pickle=False) if header["paired"] else None
-    except (ValueError, KeyError, OSError) as e:
-        raise FormatError(root, f"the keypoint set is damaged: {e}") from e
-    if table.shape != (sum(counts.values()), len(COLUMNS)):
-        raise FormatError(root / TABLE, f"{table.shape[0]} rows, the header counts {sum(counts.values())}")
+    header = _header(root / HEADER)
+    counts: dict[str, int] = header["images"]
+    total = sum(counts.values())
+    table = _array(root / TABLE)
+    if table.shape != (total, len(COLUMNS)) or table.dtype != np.float64:
+        raise FormatError(
+            root / TABLE, f"is {table.dtype} {table.shape}, the header counts {total} rows"
+        )
+    whole = table[:, _WHOLE]
+    if not (np.abs(whole) < 1 << 53).all() or not np.array_equal(whole, np.rint(whole)):
+        raise FormatError(root / TABLE, "octaves and classes are whole numbers")
+    numbers = _array(root / PAIRS) if header["paired"] else None
+    if numbers is not None and (numbers.shape != (total,) or numbers.dtype != np.int64):
+        raise FormatError(root / PAIRS, f"is {numbers.dtype} {numbers.shape}, expected int64 ({total},)")
     starts = np.cumsum([0, *counts.values()])
     images = {
         key: Keypoints.from_array(table[a:b]) for key, a, b in zip(counts, starts, starts[1:], strict=False)
@@ -141,3 +151,23 @@ def read_keypoint_set(folder: str | Path) -> KeypointSet:
     if made.id != header["id"]:
         raise FormatError(root, "the keypoints do not match the header of the set; make the set again")
     return made
+
+
+def _array(path: Path) -> NDArray[Any]:
+    return array_in(path, bytearray(read_plain(path)))
+
+
+def _header(path: Path) -> dict[str, Any]:
+    """The header of a set; every value has the type that is written."""
+    try:
+        found = unsealed(read_bytes(path, most=_MOST_HEADER))[0]
+    except ValueError as e:
+        raise FormatError(path, f"the keypoint set is damaged: {e}") from e
+    kinds = {"name": str, "id": str, "images": dict, "contents": dict, "recipe": dict, "paired": bool}
+    for key, kind in kinds.items():
+        if not isinstance(found.get(key), kind):
+            raise FormatError(path, f"the keypoint set is damaged: {key} is missing or no {kind.__name__}")
+    for image, count in found["images"].items():
+        if not isinstance(count, int) or not 0 <= count < 1 << 40:
+            raise FormatError(path, f"the keypoint set is damaged: {image} has {str(count)[:40]} keypoints")
+    return found
