@@ -131,9 +131,7 @@ def read_keypoint_set(folder: str | Path) -> KeypointSet:
     total = sum(counts.values())
     table = _array(root / TABLE)
     if table.shape != (total, len(COLUMNS)) or table.dtype != np.float64:
-        raise FormatError(
-            root / TABLE, f"is {table.dtype} {table.shape}, the header counts {total} rows"
-        )
+        raise FormatError(root / TABLE, f"is {table.dtype} {table.shape}, the header counts {total} rows")
     whole = table[:, _WHOLE]
     if not (np.abs(whole) < 1 << 53).all() or not np.array_equal(whole, np.rint(whole)):
         raise FormatError(root / TABLE, "octaves and classes are whole numbers")
