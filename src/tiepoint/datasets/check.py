@@ -20,10 +20,9 @@ from .hpatches.layout import scan_folder
 from .hpatches.pack import PACK
 from .hpatches.strips import HPatchesDataset
 from .pairs.report import check_pairs, known_layouts
-from .published.contents import compared
 from .published.pair_sets import pairs_release
 from .published.recognise import patches_release, sequences_release, tss_release
-from .published.release import SHOWN, Release
+from .published.release import SHOWN, Release, compared
 from .published.uses import Protocols, Use, flow_uses, pair_uses, patch_uses, sequence_uses
 from .tss import TssDataset, TssPair
 

@@ -20,7 +20,7 @@ from PIL import Image
 
 from tiepoint.datasets.get.dataset import WORK, get_dataset
 from tiepoint.datasets.get.download import Manner
-from tiepoint.datasets.get.lock import locked
+from tiepoint.datasets.get.part import locked
 from tiepoint.datasets.get.record import read_record, record_of
 from tiepoint.datasets.get.sources import read_sources
 from tiepoint.model.errors import FormatError, InputError, ProblemsError

@@ -13,9 +13,8 @@ from ...model.errors import FormatError, InputError
 from ..check import CheckReport, check_dataset
 from .by_hand import base_of, placed
 from .download import Manner
-from .lock import locked
 from .mirrors import Fetched, fetch_file
-from .part import refusal
+from .part import locked, refusal
 from .plan import Plan, plan_for
 from .record import check_first_use, record_of, write_record
 from .sources import Source, SourceFile, named_source, read_sources
