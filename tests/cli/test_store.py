@@ -71,7 +71,7 @@ def test_the_life_of_a_store(where: str, capsys: pytest.CaptureFixture[str]) -> 
     assert planned["files"]["features"]["files"] == 6
     assert run(["store", "prune", "--older-than", "0s", "--yes", *on]) == 0
     told = capsys.readouterr()
-    assert "Mean and deviation: 6 features of 1 runs" in told.out
+    assert "Mean and deviation: 6 features of 1 run" in told.out
     assert "features" not in _json(capsys, "store", "size", *on)["kinds"]
     assert run(["store", "prune", "--older-than", "30d", "--larger-than-total", "1GB", *on]) == 0
     assert "nothing to remove" in capsys.readouterr().out

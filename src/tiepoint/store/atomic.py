@@ -150,7 +150,7 @@ def _started(pid: int) -> float | None:
     if ticks is None:
         return None
     with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/stat").read_text().splitlines()
+        lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
         booted = next(int(line.split()[1]) for line in lines if line.startswith("btime "))
         return booted + ticks / os.sysconf("SC_CLK_TCK")
     return None

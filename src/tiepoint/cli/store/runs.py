@@ -9,7 +9,7 @@ import typer
 
 from ...model.plain_names import shown
 from ..common import notice, reading, writing
-from .asking import STORE, sure, table
+from .asking import STORE, some, sure, table
 
 
 def ls(
@@ -66,15 +66,15 @@ def rm(
         parts = [f"{a.files:,} {kind} ({shown_bytes(a.size_bytes)})" for kind, a in told.files.items()]
         print("what no other run needs: " + (", ".join(parts) or "nothing"))
         if told.kept:
-            print(f"{told.kept:,} files stay: processes at work may use them")
+            print(f"{some(told.kept, 'file')} stay, since processes at work may use them")
     if not dry_run:
-        sure(f"Delete {len(told.runs)} run{'s' * (len(told.runs) > 1)}?", yes)
+        sure(f"Delete {some(len(told.runs), 'run')}?", yes)
         with writing(store, create=False) as opened:
             told = remove_runs(opened, [run for run, _, _ in told.runs])
     if json_:
         print(json.dumps(told.to_dict(), indent=1))
     elif not dry_run:
-        print(f"deleted {len(told.runs)} runs, {shown_bytes(told.size_bytes)}")
+        print(f"deleted {some(len(told.runs), 'run')}, {shown_bytes(told.size_bytes)}")
 
 
 def rename(
@@ -102,6 +102,6 @@ def rename(
     for before, after in found.ids.items():
         print(before if before == after else f"{before} -> {after}")
     would = "would be" if dry_run else "is now"
-    print(f"{shown(old)} {would} called {shown(new)} in {len(found.ids)} runs")
+    print(f"{shown(old)} {would} called {shown(new)} in {some(len(found.ids), 'run')}")
     if any(a != b for a, b in found.ids.items()):
         notice(f"the ids are those of runs made with --name '{shown(new)}'")

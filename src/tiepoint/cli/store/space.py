@@ -10,7 +10,7 @@ import typer
 
 from ...model.plain_names import shown
 from ..common import reading, writing
-from .asking import STORE, sure, table
+from .asking import STORE, some, sure, table
 
 if TYPE_CHECKING:
     from ...store.upkeep.prune import Pruned
@@ -92,9 +92,9 @@ def _tell(told: Pruned) -> None:
     if told.wanted_bytes is not None and after > told.wanted_bytes:
         print(f"that is more than {shown_bytes(told.wanted_bytes)}: nothing else may go")
     if told.in_use:
-        print(f"{told.in_use:,} stay: processes at work may use them")
+        print(f"{some(told.in_use, 'file')} stay, since processes at work may use them")
     if told.again:
         print("computed again when these are run again:")
         for one in told.again:
             took = f", {shown_seconds(one.time_s)} of work" if one.time_s else ""
-            print(f"  {shown(one.method)}: {one.features:,} features of {one.runs} runs{took}")
+            print(f"  {shown(one.method)}: {some(one.features, 'feature')} of {some(one.runs, 'run')}{took}")
