@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,13 @@ import sqlalchemy as sa
 
 from ...model.hashing import hash_json
 from .. import live
-from ..atomic import atomic_file, remove_temporaries
+from ..atomic import atomic_file, put_away, remove_temporaries, temporary_folder
 from ..run_files import run_file, write_run_file
 from ..run_rows import load_rows
 from ..schema import VERSION, datasets, keypoint_sets, methods, runs, scores
 from ..store import Store
-from .discard import InUse, discard
-from .uses import uses_file, uses_of
+from .contents import Entry, Links, entries
+from .uses import InUse, uses_file, uses_of
 
 FOLDER = "changing"
 Step = Callable[[str], None]
@@ -133,3 +133,34 @@ def tidy(store: Store) -> None:
     remove_temporaries(store.root)
     live.remove_dead(store.root)
     finish_changes(store)
+
+
+def discard(store: Store, candidates: Mapping[tuple[str, str], str], busy: InUse) -> int:
+    """Remove those of the files (kind and key, with their task) that no run needs; returns their bytes.
+
+    The store must be held (`Store.begin`), so that nobody comes to need one meanwhile.
+    """
+    if not candidates:
+        return 0
+    links = Links.read(store)
+    gone = [
+        entry
+        for entry in entries(store)
+        if (task := candidates.get((entry.kind, entry.key))) is not None
+        and not links.of(entry)
+        and not busy.has(entry, task)
+    ]
+    throw_away(store.root, gone)
+    return sum(e.size_bytes for e in gone)
+
+
+def throw_away(root: Path, gone: Iterable[Entry]) -> None:
+    """Remove entries: each vanishes at once, and what a kill leaves half-removed goes at the next start."""
+    with temporary_folder(root) as folder:
+        for number, entry in enumerate(gone):
+            try:
+                os.rename(entry.path, folder / str(number))
+            except FileNotFoundError:
+                continue
+            except OSError:  # on another disk
+                put_away(entry.path)

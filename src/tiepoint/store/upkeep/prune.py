@@ -12,11 +12,11 @@ from typing import Any
 from ...model.errors import InputError
 from ..run_heads import RunHead
 from ..store import Store
-from .changes import finish_changes
+from .changes import finish_changes, throw_away
 from .contents import Entry, Links, entries
-from .discard import InUse, throw_away
 from .sizes import OF_RUNS, Amount
 from .uses import FOLDER as USES
+from .uses import InUse
 
 
 @dataclass(frozen=True)

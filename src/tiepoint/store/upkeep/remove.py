@@ -13,8 +13,8 @@ from ..run_heads import RunHead
 from ..store import Store
 from .changes import Step, delete_rows, finish_changes, no_step, written_down
 from .contents import Entry, Links, entries
-from .discard import InUse
 from .sizes import OF_RUNS, Amount
+from .uses import InUse
 
 
 @dataclass(frozen=True)

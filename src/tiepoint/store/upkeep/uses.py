@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which features a run uses: one small file a run, written before the run looks for any of them.
+"""What is in use: which features a run uses, and what processes at work may need.
 
-It has a line of JSON and the first eight bytes of every key. Runs of older versions have none.
+The first is one small file a run, written before the run looks for any of them: a line of JSON and the first
+eight bytes of every key. Runs of older versions have none.
 """
 
 from __future__ import annotations
@@ -10,18 +11,26 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import live
 from ..atomic import atomic_file
 from ..store import Store
+
+if TYPE_CHECKING:
+    from .contents import Entry
 
 FOLDER = "uses"
 _SHORT = 16
 """Hexadecimal digits of a key that are kept."""
 Keys = NDArray[np.uint64]
+SLACK_S = 60.0
+"""Seconds by which the clocks of machines that share a store may differ."""
+SILENT_S = 86400.0
+"""Seconds after which a process of another machine is taken for dead; it may be busy with one image."""
 
 
 @dataclass(frozen=True)
@@ -89,3 +98,40 @@ def uses_of(root: Path, run_id: str) -> Uses | None:
         return Uses(str(plain["task"]), keys, when) if len(keys) == plain["features"] else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
+
+@dataclass(frozen=True)
+class InUse:
+    """What processes at work may use.
+
+    That is everything written since the first of them began, features that they have noted, and records and
+    scene values of the tasks they work on.
+    """
+
+    since: float
+    keys: Keys
+    tasks: frozenset[str]
+    processes: int
+
+    @classmethod
+    def read(cls, root: Path) -> InUse:
+        """What is in use in the store at `root` now, by other processes than this one."""
+        others = [w for w in live.running(root, silent_s=SILENT_S) if not live.is_this(w)]
+        if not others:
+            return cls(float("inf"), np.empty(0, np.uint64), frozenset(), 0)
+        since = min(w.since for w in others) - SLACK_S
+        noted = [uses_of(root, path.stem) for path in (root / FOLDER).glob("*.bin")]
+        under_way = [uses for uses in noted if uses is not None and uses.when >= since]
+        keys = [uses.keys for uses in under_way] or [np.empty(0, np.uint64)]
+        tasks = frozenset(uses.task for uses in under_way)
+        return cls(since, np.unique(np.concatenate(keys)), tasks, len(others))
+
+    def has(self, entry: Entry, task: str | None = None) -> bool:
+        """Whether an entry may be in use; `task` is the one whose runs needed it, where that is known."""
+        if not self.processes:
+            return False
+        if entry.written >= self.since or entry.kind == "transforms":
+            return True
+        if entry.kind == "features":
+            return bool(np.isin(short_keys([entry.key]), self.keys, assume_unique=True)[0])
+        return task is None or task in self.tasks
