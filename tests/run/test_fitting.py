@@ -8,10 +8,10 @@ import pytest
 
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.formats.hpatches.patch_strip import write_strip
+from tiepoint.methods.normalise import load_transform
 from tiepoint.model.errors import InputError, ProblemsError
 from tiepoint.run import engine
 from tiepoint.run.engine import Request, evaluate
-from tiepoint.run.fitting import load_transform
 from tiepoint.store.runs import load_runs
 from tiepoint.store.store import Store
 

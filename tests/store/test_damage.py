@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ import pytest
 from damage_world import flip, forget, run_all, scores_of, zero
 
 import tiepoint
+from tiepoint.model import hashing
 from tiepoint.model.errors import StoreError, TiepointError
 from tiepoint.store.features import FeatureCache
 from tiepoint.store.records import RecordStore
 from tiepoint.store.run_files import read_run
+from tiepoint.store.store import Store
+from tiepoint.store.upkeep.check import check_store
 from tiepoint.store.values import ValueStore
 
 PLACES = {flip: 24, zero: 6}
@@ -162,3 +166,78 @@ def test_a_pack_of_patches_with_a_flipped_bit_is_refused(
     with pytest.raises(TiepointError, match="do not have their checksum; pack the dataset again"):
         tiepoint.evaluate("resize", task="hpatches/matching", data=data, store=tmp_path / "s", split="a",
                           tasks=str(made[0] / "tasks"))  # fmt: skip
+
+
+def test_a_check_names_every_damaged_file_and_no_other(
+    made: tuple[Path, world.Scores], store: Path, tmp_path: Path
+) -> None:
+    with Store.open(store, mode="read") as opened:
+        whole = check_store(opened)
+    assert whole.ok
+    assert set(whole.files) >= {"records", "values", "features", "lists", "transforms", "efficiency"}
+    assert not whole.unmarked
+    rng = np.random.default_rng(11)
+    damaged = {}
+    for kind in ("records", "values", "features", "lists", "transforms", "efficiency", "runs"):
+        path = next(p for p in sorted((store / kind).rglob("*")) if p.is_file())
+        zero(path, rng)
+        damaged[kind] = path
+    seen: list[tuple[str, int, int]] = []
+    with Store.open(store, mode="read") as opened:
+        found = check_store(opened, progress=lambda *step: seen.append(step))
+    assert seen[-1][1] == seen[-1][2] == sum(found.files.values())
+    told = [str(problem) for problem in found.problems]
+    assert len(told) == len(damaged)
+    for path in damaged.values():
+        assert any(path.name in text or path.parent.name in text for text in told)
+    record = next(text for text in told if damaged["records"].name in text)
+    assert record.endswith(" again")
+    assert " on " in record.rpartition(": ")[2]
+
+
+@pytest.mark.parametrize("statement", [
+    "update scores set value = value + 1e-9 where rowid = 5",
+    "update runs set manifest = replace(manifest, '\"tss\"', '\"tst\"')",
+    "update methods set name = 'zerp' where name = 'zero'",
+    "drop view results",
+])  # fmt: skip
+def test_a_check_holds_the_database_against_the_files(store: Path, statement: str) -> None:
+    with contextlib.closing(sqlite3.connect(store / "tiepoint.sqlite")) as connection, connection:
+        connection.execute(statement)
+    with Store.open(store, mode="read") as opened:
+        assert not check_store(opened).ok
+
+
+def test_flipped_bits_of_the_database_are_found_or_change_no_score(
+    made: tuple[Path, world.Scores], store: Path
+) -> None:
+    rng = np.random.default_rng(2)
+    path = store / "tiepoint.sqlite"
+    whole = path.read_bytes()
+    found = 0
+    for _ in range(24):
+        flip(path, rng)
+        try:
+            with Store.open(store, mode="read") as opened:
+                found += not check_store(opened).ok
+            same = scores_of(tiepoint.load(store=store)) == made[1]  # type: ignore[arg-type]
+        except TiepointError:
+            found, same = found + 1, True
+        with Store.open(store, mode="read") as opened:
+            assert same or not check_store(opened).ok
+        path.write_bytes(whole)
+    assert found > 3
+
+
+def test_a_check_reads_files_of_datasets_whose_hash_is_remembered(tmp_path: Path) -> None:
+    data = tmp_path / "large.bin"
+    data.write_bytes(bytes(100_000))
+    with Store.open(tmp_path / "s") as store:
+        hashing.hash_file(data)
+    flip(data, np.random.default_rng(0))
+    with Store.open(tmp_path / "s", mode="read") as store:
+        (problem,) = check_store(store).problems
+        assert "is not what it was when it was first read" in str(problem)
+    memo = tmp_path / "s" / "hashes.json"
+    flip(memo, np.random.default_rng(0))
+    assert hashing.claims(memo) == []

@@ -17,8 +17,10 @@ hpatches-matlab   all training        training           raised by `clip`, plus 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -180,3 +182,19 @@ FITTERS: Mapping[str, tuple[Callable[..., FittedTransform], str]] = {
     "hpatches-matlab": (fit_hpatches_matlab, "all"),
 }
 """By name, how to fit and on which images of the training sequences: `ref` or `all`."""
+
+
+PLAIN = ("name", "exponent", "single", "keep_double")
+"""Fields of a fitted transform that are no arrays."""
+
+
+def load_transform(path: Path) -> FittedTransform | None:
+    """Read a fitted transform; None where the file is damaged, so that it is made anew."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            about: Mapping[str, Any] = json.loads(str(found["about"]))
+            mean = found["mean"] if "mean" in found.files else None
+            made = FittedTransform(mean=mean, matrix=found["matrix"], **{name: about[name] for name in PLAIN})
+        return made if made.hash == about["hash"] else None
+    except Exception:  # a damaged archive makes its reader raise whatever it likes
+        return None

@@ -153,10 +153,27 @@ def hash_folder(path: str | Path, *, most_files: int = 10_000, most_bytes: int =
 
 def load_memo(path: Path) -> None:
     """Take over remembered hashes from a file of an earlier process; a damaged file is ignored."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+    for stamp, digest in _remembered_in(path):
+        _memo.setdefault(stamp, digest)
+
+
+def claims(path: Path) -> list[tuple[Path, str]]:
+    """Files that are as large, old and where they were when they were hashed, with the hash kept of them."""
+    found = []
+    for stamp, digest in _remembered_in(path):
+        with contextlib.suppress(OSError):
+            if _stamp(stamp[0]) == stamp:
+                found.append((Path(stamp[0]), digest))
+    return found
+
+
+def _remembered_in(path: Path) -> list[tuple[tuple[str, int, int, int], str]]:
+    try:
         plain, whole = unsealed(path.read_bytes())
-        for name, size, mtime_ns, inode, digest in plain["files"] if whole else ():
-            _memo.setdefault((name, size, mtime_ns, inode), digest)
+        rows = plain["files"] if whole else ()
+        return [((name, size, mtime_ns, inode), digest) for name, size, mtime_ns, inode, digest in rows]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
 
 
 def save_memo(path: Path, atomic_file: Callable[[Path], contextlib.AbstractContextManager[Path]]) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from ..methods.base import Method
 from ..methods.legacy_keys import old_fit_keys, old_keys
-from ..methods.normalise import FitRequest, FittedTransform
+from ..methods.normalise import PLAIN, FitRequest, FittedTransform, load_transform
 from ..model.errors import DamagedError, InputError, joined
 from ..model.hashing import hash_json
 from ..model.units import Arrays, Item
@@ -22,9 +22,6 @@ from ..store.features import FeatureCache
 from ..store.older import take_over_features
 from ..tasks.base import OpenTask
 from .context import SHOWN, feature_key
-
-PLAIN = ("name", "exponent", "single", "keep_double")
-"""Fields of a fitted transform that are no arrays."""
 
 
 class FolderTraining(OpenTask):
@@ -184,15 +181,3 @@ def save_transform(path: Path, made: FittedTransform) -> None:
         arrays["mean"] = made.mean
     with atomic_file(path) as temporary, temporary.open("wb") as f:
         np.savez(f, **arrays)  # type: ignore[arg-type]  # numpy's stub knows no keyword arrays here
-
-
-def load_transform(path: Path) -> FittedTransform | None:
-    """Read a fitted transform; None where the file is damaged, so that it is made anew."""
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            about: Mapping[str, Any] = json.loads(str(found["about"]))
-            mean = found["mean"] if "mean" in found.files else None
-            made = FittedTransform(mean=mean, matrix=found["matrix"], **{name: about[name] for name in PLAIN})
-        return made if made.hash == about["hash"] else None
-    except Exception:  # a damaged archive makes its reader raise whatever it likes
-        return None

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..model.errors import StoreError
 from ..model.hashing import hash_json
 
 
@@ -128,7 +129,18 @@ class Manifest(_Facts):
 
     @classmethod
     def from_text(cls, text: str) -> Manifest:
-        """A stored manifest from its JSON; see `read`."""
+        """A stored manifest from its JSON; see `read`. One that is damaged is a `StoreError`."""
+        try:
+            return cls._from_text(text)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+            reason = str(e).partition("\n")[0]
+            raise StoreError(
+                f"the database of the store is damaged, a manifest in it cannot be read ({reason}); "
+                "`store check` makes the database again from the files of the runs"
+            ) from e
+
+    @classmethod
+    def _from_text(cls, text: str) -> Manifest:
         found = json.loads(text)
         units = found.get("units")
         if (

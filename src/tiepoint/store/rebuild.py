@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The database follows the files of a store: what they say is what it says afterwards."""
+"""The database of a store and its files: what they say is what it says after it was rebuilt."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator, Mapping
 
 import sqlalchemy as sa
 
 from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
 from ..model.errors import InputError, StoreError
+from ..model.hashing import hash_json
+from .database import DATABASE
 from .older import combined, is_older, renewed
-from .run_files import read_run, run_file, write_run_file
+from .run_files import finite, read_run, run_file, write_run_file
+from .run_id import method_id
+from .runs import load_runs
 from .saving import insert_run, refused, upsert
-from .schema import datasets, keypoint_sets, methods, runs, scores
+from .schema import VERSION, datasets, keypoint_sets, methods, runs, scores, statements
 from .store import Store
-from .stored_run import StoredRun
+from .stored_run import SCORE_COLUMNS, StoredRun
 
 
 def rebuild(store: Store) -> list[str]:
@@ -84,3 +89,72 @@ def follow_files(store: Store, connection: sa.Connection) -> list[str]:
             if name not in known:
                 connection.execute(sa.delete(table).where(table.c.id == name))
     return problems
+
+
+def damaged_database(store: Store) -> list[tuple[str, str]]:
+    """What SQLite finds wrong with its own file, and what to do; nothing for another database."""
+    if store.engine.dialect.name != "sqlite":
+        return []
+    again = f"remove {store.root / DATABASE}, then check the store again: runs are in files of their own"
+    try:
+        with store.reading() as connection:
+            found = connection.execute(sa.text("pragma integrity_check")).scalars().all()
+    except StoreError as e:
+        return [(f"the database cannot be read: {e}", again)]
+    told = [] if found == ["ok"] else [f"the database is damaged: {found[0]}"]
+    try:
+        with store.reading() as connection:
+            views = connection.execute(sa.text("select sql from sqlite_master where type = 'view'")).scalars()
+            known = {_plain(text) for text in views}
+    except StoreError as e:
+        return [(f"the database cannot be read: {e}", again)]
+    if store.version == VERSION and known != {_plain(text) for text in statements()}:
+        told.append("a view of the database is not what it was")
+    return [(what, again) for what in told]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+def differing_rows(store: Store, runs: Mapping[str, StoredRun]) -> Iterator[tuple[str, str]]:
+    """Ids of runs whose rows are not what their file says, with a sentence; `runs` are those of the files."""
+    try:
+        rows = {run.id: run for run in load_runs(store)}
+    except (StoreError, ValueError, KeyError, TypeError):
+        return  # told already
+    yield from _differing_parts(store, runs)
+    for name in sorted({*runs, *rows}):
+        if name not in rows:
+            yield name, f"run {name} is in a file and not in the database"
+        elif name in runs and runs[name] is not rows[name] and _said(runs[name]) != _said(rows[name]):
+            yield name, f"the database and the file of run {name} ({runs[name].method}) do not agree"
+        elif not (store.root / "runs" / f"{name}.json").is_file():
+            yield name, f"run {name} is in the database and has no file"
+
+
+def _said(run: StoredRun) -> str:
+    """All that is said about a run, in short."""
+    scores = [[finite(s.get(c)) for c in SCORE_COLUMNS] for s in run.scores]
+    rest = {k: getattr(run, k) for k in ("id", "task", "status", "error", "created_at", "time_s")}
+    return hash_json([rest, scores, run.manifest.plain()])
+
+
+def _differing_parts(store: Store, known: Mapping[str, StoredRun]) -> Iterator[tuple[str, str]]:
+    """Runs whose method or dataset is called otherwise in the database; several runs may share a row."""
+    said: dict[str, set[tuple[object, ...]]] = {}
+    whose: dict[str, str] = {}
+    for run in known.values():
+        m, d = run.manifest.method, run.manifest.dataset
+        mid = method_id(run.manifest)
+        said.setdefault(mid, set()).add((m.name, m.family, m.distance))
+        said.setdefault(d.hash, set()).add((d.name, d.items))
+        whose |= {mid: run.id, d.hash: run.id}
+    with store.reading() as connection:
+        own = (methods.c.name, methods.c.family, methods.c.distance)
+        found = [tuple(row) for row in connection.execute(sa.select(methods.c.id, *own))]
+        of_data = sa.select(datasets.c.id, datasets.c.name, datasets.c["items"])
+        found += [tuple(row) for row in connection.execute(of_data)]
+    for key, *row in found:
+        if key in said and tuple(row) not in said[key]:
+            yield whose[key], f"the database calls the method or dataset of run {whose[key]} {row[0]!r}"

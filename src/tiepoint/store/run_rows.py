@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ..model.errors import StoreError
 from .manifest import Manifest
 from .schema import columns_in, keypoint_sets, methods, runs, scores
 from .stored_run import SCORE_COLUMNS, StoredRun
@@ -31,19 +32,13 @@ def load_rows(
     found = []
     for row in connection.execute(query).mappings():
         known = {c.name: row[f"set_{c.name}"] for c in keypoint_sets.columns}
-        found.append(
-            StoredRun(
-                row["id"],
-                row["task"],
-                row["status"],
-                Manifest.from_text(row["manifest"]),
-                by_run.get(row["id"], []),
-                row["error"],
-                row["created_at"],
-                row["time_s"],
-                keypoint_set=None if row["keypoint_set_id"] is None else known,
-            )
-        )
+        manifest, own = Manifest.from_text(row["manifest"]), by_run.get(row["id"], [])
+        facts = (row["id"], row["task"], row["status"], manifest, own, row["error"], row["created_at"])
+        try:
+            made = StoredRun(*facts, row["time_s"], None if row["keypoint_set_id"] is None else known)
+        except ValueError as e:
+            raise StoreError(f"run {row['id']}: {e}; `store check` makes its row again from its file") from e
+        found.append(made)
     return found
 
 

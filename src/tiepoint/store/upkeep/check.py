@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...model.cores import cores
 from ...model.errors import StoreError, TiepointError
+from ..rebuild import damaged_database, differing_rows
 from ..rebuild import rebuild as follow
 from ..run_files import read_run
 from ..runs import load_runs
@@ -17,7 +18,6 @@ from ..store import Store
 from ..stored_run import StoredRun
 from .changes import finish_changes
 from .files import Looked, files_of, leftovers_of
-from .rows import damaged_database, differing_rows
 
 Progress = Callable[[str, int, int], None]
 
@@ -80,8 +80,8 @@ def check_store(store: Store, *, progress: Progress | None = None, rebuild: bool
     """Read everything in a store and say what is damaged, missing or not what the database says.
 
     Every feature is hashed and held against its content hash, every record, scene value, list, transform and
-    keypoint set is read and verified; no hash that was remembered is trusted. Nothing is written, unless
-    `rebuild`.
+    keypoint set is read and verified. No hash that was remembered is trusted: files of datasets whose hash
+    the store remembers are read again. Nothing is written, unless `rebuild`.
 
     Args:
         store: Open for reading, or for writing where `rebuild` is wanted.
@@ -162,6 +162,8 @@ def _of_method(method: str | None, runs: Mapping[str, StoredRun]) -> tuple[str, 
 
 def _again(look: Looked, users: Sequence[StoredRun]) -> str:
     """What makes a file anew."""
+    if look.foreign:
+        return ""
     if look.heals:
         return "the next run that needs it makes it anew"
     gone = f"remove {look.path}, then " if look.path.exists() else ""

@@ -9,7 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from ...formats.keypoints.set_folder import read_keypoint_set, sets_below
-from ...model import kept
+from ...methods.normalise import load_transform
+from ...model import hashing, kept
+from ...model.checksums import unsealed
 from ...model.errors import TiepointError
 from ..store import Store
 
@@ -19,7 +21,7 @@ class Looked:
     """A file that was read: how large it is, what is wrong with it, and whether it carried a checksum.
 
     `heals` says that a run that needs it sees the damage itself and makes it anew. `method` is the one that
-    made it, where the file says so.
+    made it, where the file says so. A file that is `foreign` is none of the store's: it is never removed.
     """
 
     kind: str
@@ -30,6 +32,7 @@ class Looked:
     marked: bool = True
     heals: bool = False
     method: str | None = None
+    foreign: bool = False
 
 
 Job = Callable[[], Looked]
@@ -43,6 +46,9 @@ def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
         jobs += [partial(look, store, key) for key in sorted(keys)]
     jobs += [partial(_features, store, p.name) for p in sorted((store.root / "features").glob("??/[!.]*"))]
     jobs += [partial(_list, path) for path in sorted((store.root / kept.FOLDER).glob("*.bin"))]
+    jobs += [partial(_transform, path) for path in sorted((store.root / "transforms").glob("*.npz"))]
+    jobs += [partial(_costs, path) for path in sorted((store.root / "efficiency").glob("*.json"))]
+    jobs += [partial(_data, path, digest) for path, digest in hashing.claims(store.root / "hashes.json")]
     jobs += [partial(_keypoints, path) for path in sets_below(store.root).values()]
     return jobs
 
@@ -92,6 +98,34 @@ def _features(store: Store, key: str) -> Looked:
 def _list(path: Path) -> Looked:
     problem = None if kept.is_whole(path) else f"the list {path} is damaged"
     return Looked("lists", path.stem, path, _size(path), problem, heals=True)
+
+
+def _transform(path: Path) -> Looked:
+    problem = None if load_transform(path) is not None else f"the fitted transform {path} is damaged"
+    return Looked("transforms", path.stem, path, _size(path), problem, heals=True)
+
+
+def _costs(path: Path) -> Looked:
+    problem, marked = None, True
+    try:
+        marked = unsealed(path.read_bytes())[1]
+    except (OSError, ValueError) as e:
+        problem = f"the measured times {path} are damaged: {e}"
+    return Looked("efficiency", path.stem, path, _size(path), problem, marked, heals=True)
+
+
+def _data(path: Path, digest: str) -> Looked:
+    """A file of a dataset whose hash is remembered, since its time says that it did not change."""
+    problem = None
+    try:
+        if hashing.hash_file(path, anew=True) != digest:
+            problem = (
+                f"{path} is not what it was when it was first read, though its time and size are; "
+                "restore it from where it came from"
+            )
+    except TiepointError as e:
+        problem = str(e)
+    return Looked("data files", str(path), path, _size(path), problem, foreign=True)
 
 
 def _keypoints(folder: Path) -> Looked:
