@@ -69,7 +69,7 @@ def test_a_dataset_that_must_be_asked_for_says_whom(get):
     assert get("scannet-1500", "--dry-run")[0] == 0
 
 
-def test_without_a_terminal_the_licence_is_accepted_by_a_flag(get, by_hand):
+def test_without_a_terminal_the_licence_is_accepted_by_a_flag(get, by_hand, capsys):
     code, _, err = get("evd", "--from", str(by_hand))
     assert (code, "add --accept-licence" in err) == (2, True)
     code, out, err = get("evd", "--from", str(by_hand), "--accept-licence", "--to", "sets")
@@ -79,6 +79,8 @@ def test_without_a_terminal_the_licence_is_accepted_by_a_flag(get, by_hand):
     assert json.loads((by_hand.parent / "sets" / "EVD.source.json").read_text())["dataset"] == "evd"
     code, out, _ = get("evd", "--accept-licence", "--to", "sets")
     assert (code, "is there already" in out) == (0, True)
+    assert run(["data", "check", "sets/EVD"]) == 0
+    assert "got from a file fetched by hand, SHA-256 " in capsys.readouterr().out
 
 
 def test_a_terminal_is_asked(get, by_hand, monkeypatch):

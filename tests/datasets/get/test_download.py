@@ -53,6 +53,17 @@ def test_a_slow_server_is_waited_for_and_a_silent_one_is_not(server, thing, get)
         get(server.put("/b", thing(DATA, pause_s=2.0, etag=None)), timeout_s=0.1)
 
 
+def test_a_server_that_trickles_is_given_up(server, thing, get):
+    ticks = iter(range(0, 10_000, 40))
+    manner = Manner(None, get.told.append, get.waits.append, clock=lambda: float(next(ticks)))
+    mirror = Mirror(
+        url=server.put("/a", thing(DATA[:800], pause_s=0.002, ranges=False)), verified="no: a test"
+    )
+    with pytest.raises(MirrorError, match=r"it sent [\d,]+ bytes in 80 s"):
+        fetch(mirror, get.part, HOSTS, most=10_000, manner=manner)
+    assert len(server.asked) == 4
+
+
 def test_a_connection_that_breaks_is_resumed_where_it_was(server, thing, get):
     assert get(server.put("/a", thing(DATA, drop_after=[100_000, 50_000]))) == DATA
     assert server.ranges() == [None, "bytes=100000-", "bytes=150000-"]

@@ -103,6 +103,10 @@ def test_sets_of_pairs_by_name_and_number():
     assert not pairs_release(spair[1:]).whole
     assert pairs_release([pair(str(i), "pf-pascal") for i in range(299)]).whole
     assert pairs_release([pair("a", "zeb")]) is None
+    known = ("205993922_4ad25ed386_o.jpg", "2912685234_7c4c21ee78_o.jpg")
+    assert (
+        pairs_release([pair("a", "", image0=Path(known[0]), image1=Path(known[1]))]).key == "megadepth-1500"
+    )
     assert pairs_release([pair("a", "megadepth", image0=Path("a.jpg"), image1=Path("b.jpg"))]) is None
 
 

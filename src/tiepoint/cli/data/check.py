@@ -44,12 +44,23 @@ def check(
             report = check_dataset(data, deep=not fast, progress=lambda d, t: progress("check", d, t))
         shown = 1 << 30 if missing else SHOWN
         print(as_flags(report.told(shown=shown, protocols=_protocols)))
+        _origin(data)
         code = 0 if report.ok else 2
     if store is not None:
         from ..store.check import check_and_tell
 
         code = max(code, check_and_tell(store))
     return code
+
+
+def _origin(data: Path) -> None:
+    """Say where a dataset came from that was got."""
+    from ...datasets.get.record import read_record, record_of
+
+    for entry in read_record(data).get("files") or ():
+        if isinstance(entry, dict):
+            place = entry.get("url") or "a file fetched by hand"
+            print(f"got from {place}, SHA-256 {entry.get('sha256')} ({record_of(data)})")
 
 
 def _protocols(task: str) -> list[str]:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def get(
     context: typer.Context,
     name: str = typer.Argument(None, help="Name of the dataset; without one, all are listed."),
-    to: Path = typer.Option(Path("."), "--to", help="Folder to put the dataset's folder in."),
+    to: Path = typer.Option(
+        Path("."), "--to", help="Folder to put the dataset's folder in; default: this one."
+    ),
     accept_licence: bool = typer.Option(
         False, "--accept-licence", help="The licence was read and is accepted."
     ),

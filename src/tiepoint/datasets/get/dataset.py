@@ -169,5 +169,7 @@ def _recognised(base: Path, new: Path, source: Source) -> tuple[Path, CheckRepor
     assert first is not None
     reason = first.problems[0] if first.problems else first.what.rpartition(": ")[2]
     raise FormatError(
-        base.relative_to(new.parent), f"what was unpacked is not {source.title} as it is known ({reason})"
+        new.parent,
+        f"what was unpacked is not {source.title} as it is known ({reason}); archives that were fetched "
+        "stay in this folder",
     )

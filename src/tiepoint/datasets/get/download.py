@@ -19,6 +19,8 @@ from .sources import Mirror
 
 _CHUNK = 1 << 18
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+_FRUIT = 8192
+"""Bytes that a try must bring to count, and a server must send while one is patient."""
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 """Answers that may be another one a little later."""
 Progress = Callable[[int, int | None], None]
@@ -47,6 +49,8 @@ class Manner:
     tries: int = 4
     most_tries: int = 60
     longest_pause_s: float = 120.0
+    patience_s: float = 60.0
+    clock: Callable[[], float] = time.monotonic
     allow_http: bool = False
     """Whether addresses that are not encrypted are asked where no hash is published."""
 
@@ -79,7 +83,7 @@ def fetch(mirror: Mirror, part: Part, hosts: Sequence[str], *, most: int, manner
             raise
         except (OSError, http.client.HTTPException, ValueError) as e:
             reason, pause = _words(e), None
-        fruitless = 0 if part.length > before > 0 else fruitless + 1
+        fruitless = 0 if part.length - before > _FRUIT and before else fruitless + 1
         if fruitless >= manner.tries or tried + 1 == manner.most_tries:
             raise MirrorError(f"{mirror.url}: {reason}")
         seconds = 2.0 ** min(fruitless, 5) if pause is None else pause
@@ -161,6 +165,7 @@ def _receive(
 ) -> None:
     """Append what comes to the part, up to the end."""
     have = part.length
+    since, at = manner.clock(), have
     with refusal(part.path):
         file: Any = part.path.open("ab", buffering=0)
     with file:
@@ -175,6 +180,11 @@ def _receive(
                 file.write(chunk)
             if manner.progress is not None:
                 manner.progress(have, total)
+            now = manner.clock()
+            if now - since > manner.patience_s:
+                if have - at < _FRUIT:
+                    raise _AgainError(f"it sent {have - at:,} bytes in {now - since:.0f} s")
+                since, at = now, have
         if total is not None and have < total:
             raise _AgainError(f"the connection ended after {have:,} of {total:,} bytes")
         with refusal(part.path):

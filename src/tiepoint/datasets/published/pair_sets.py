@@ -19,7 +19,12 @@ _DIGITS = 6
 def pairs_release(pairs: Sequence[ImagePair]) -> Release | None:
     """The release of pairs that say or show which dataset they are of; None for any other."""
     sets = Counter(pair.dataset for pair in pairs)
-    return _OF[sets.most_common(1)[0][0]](pairs) if sets and sets.most_common(1)[0][0] in _OF else None
+    most = sets.most_common(1)[0][0] if sets else "none"
+    if most in _OF:
+        return _OF[most](pairs)
+    if most == "":  # lists that do not say it, whose images do
+        return _OF["megadepth"](pairs) or _OF["scannet"](pairs)
+    return None
 
 
 def scannet_image(name: str) -> str:
