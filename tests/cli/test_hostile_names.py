@@ -32,6 +32,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("names")
     scenes = "".join(f"v_{s}_true_map=0.{s};v_{s}_query_count=20;" for s in range(1, 8))
     rows = [[name, 0.1 + i / 50, "hp\x1b[2Jatches", f"success=1;{scenes}"] for i, name in enumerate(NAMES)]
+    rows.append(["far", 0.01, "d/" * 2000 + "../x", f"success=1;{scenes}"])
     table = to_csv(["descriptor_type", "true_map_micro", "dataset_name", "metadata"], rows)
     (root / "x.csv").write_text(table, encoding="utf-8", newline="")
     assert tiepoint(["import", str(root / "x.csv"), "--store", str(root / "store")]) == 0

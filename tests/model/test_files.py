@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tiepoint.model.errors import FormatError
-from tiepoint.model.files import plain_file, read_plain
+from tiepoint.model.files import is_file, is_folder, is_there, plain_file, read_plain
 
 
 def test_a_plain_file_has_its_length_and_content(tmp_path: Path) -> None:
@@ -37,3 +37,8 @@ def test_what_is_not_a_plain_short_file_is_refused(tmp_path: Path, name: str, wo
     (tmp_path / "a").write_bytes(b"12345")
     with pytest.raises(FormatError, match=words):
         read_plain(tmp_path / name, most=4)
+
+
+def test_names_that_no_file_has_are_not_there() -> None:
+    for name in ("n" * 300, "n" * 5000, "a\0b", "a/" * 5000):
+        assert [is_file(name), is_folder(name), is_there(name)] == [False] * 3

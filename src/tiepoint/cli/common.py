@@ -147,7 +147,7 @@ def key_values(given: Sequence[str] | None) -> dict[str, Any]:
 def _read(value: str) -> Any:
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..model.errors import InputError, UnknownNameError
+from ..model.files import is_there
 from .transforms import TRANSFORMS
 from .user_code import UserFactory, UserObject, is_ours
 
@@ -124,7 +125,7 @@ def parse_spec(text: str) -> Spec:
 
 def _base(text: str) -> tuple[Stage, bool]:
     head, query = text, ""
-    if "?" in text and not Path(text).exists():
+    if "?" in text and not is_there(text):
         head, _, query = text.rpartition("?")
     params = _params(f"?{query}") if query else {}
     file = None if head.startswith(TORCH) else _PYTHON_FILE.match(head)
@@ -155,7 +156,7 @@ def _is_path(text: str) -> bool:
 def _path_exists(text: str) -> bool:
     head = text.partition("?")[0]
     match = _PYTHON_FILE.match(head) or _SCHEME.match(head)
-    return match is not None and Path(match[1] if match.re is _PYTHON_FILE else match[2]).exists()
+    return match is not None and is_there(match[1] if match.re is _PYTHON_FILE else match[2])
 
 
 def _params(text: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ..model.errors import InputError, TiepointError, UnknownNameError, UserCodeError
+from ..model.files import is_file
 from ..model.hashing import hash_bytes
 from .sources import OWN, is_installed, package_root
 
@@ -280,7 +281,7 @@ def load_from_file(file: str, name: str) -> UserFactory:
     goes wrong is an `InputError` of one sentence.
     """
     path = Path(file)
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(f"{file}: no such Python file")
     path = path.resolve()
     around = Surroundings(path)

@@ -48,6 +48,30 @@ def plain_file(path: str | Path, *, most: int | None = None) -> int:
     return facts.st_size
 
 
+def is_there(path: str | Path) -> bool:
+    r"""Whether a file or folder is there; a name that none can have is not.
+
+    >>> is_there("x" * 5000), is_there("a\0b"), is_there(".")
+    (False, False, True)
+    """
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: str | Path) -> bool:
+    """Whether a folder is there; a name that none can have is not.
+
+    >>> is_folder("x" * 5000), is_folder(".")
+    (False, True)
+    """
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def is_file(path: str | Path) -> bool:
     r"""Whether a plain file is there; a name that no file can have (too long, a zero byte) is not.
 

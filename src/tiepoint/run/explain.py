@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..model.errors import InputError
+from ..model.files import is_file, is_there
 from ..model.records import Records
 from ..model.units import Arrays, Features
 from ..store.features import FeatureCache
@@ -85,7 +86,7 @@ def reopened(run: StoredRun, root: Path) -> Reopened:
         raise InputError(
             f"run {run.id} was made with an object of a session, so that its features cannot be found"
         )
-    if not known.dataset.path or not Path(known.dataset.path).exists():
+    if not known.dataset.path or not is_there(known.dataset.path):
         raise InputError(
             f"the dataset of run {run.id} is not at {known.dataset.path} any more; {_again(run)}"
         )
@@ -96,7 +97,7 @@ def reopened(run: StoredRun, root: Path) -> Reopened:
     prepared = prepare(request, root)
     if prepared.opened.data_hash != known.dataset.hash:
         images = [i.name for item in prepared.opened.items for i in item.images]
-        gone = next((n for n in images if Path(n).is_absolute() and not Path(n).is_file()), None)
+        gone = next((n for n in images if Path(n).is_absolute() and not is_file(n)), None)
         what = f"the dataset at {known.dataset.path} has changed since run {run.id}"
         raise InputError(f"{what}{f': {gone} is not there any more' if gone else ''}; {_again(run)}")
     method, _ = prepared.fitted(root)

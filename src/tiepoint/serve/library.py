@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from ..model.errors import TiepointError
+from ..model.files import is_there
 from ..report.runs.sections import Section, sections
 from ..report.runs.stored import Kept, run_of
 from ..run.result import Run
@@ -145,10 +146,11 @@ class Library:
         old = Path(facts.path) if facts.path else None
         tried = [] if old is None else [old]
         for folder in self.data:
-            tried += [folder, folder / Path(facts.path).name, folder / facts.name]
+            # By its last part: a name of a stranger's store must not lead out of the folder.
+            tried += [folder, folder / Path(facts.path).name, folder / Path(facts.name).name]
         for path in dict.fromkeys(tried):
             try:
-                there = path.exists() and stored_task(run.task).open(path, run.manifest.options)
+                there = is_there(path) and stored_task(run.task).open(path, run.manifest.options)
                 if there and there.data_hash == facts.hash:
                     return None if path == old else path
             except (TiepointError, OSError):

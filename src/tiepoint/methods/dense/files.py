@@ -13,6 +13,7 @@ from typing import Any
 
 from ...formats.flow.tss_results import read_pair_result
 from ...model.errors import InputError
+from ...model.files import is_folder
 from ...model.hashing import hash_file, hash_json
 from ...model.units import Arrays, Item
 
@@ -66,7 +67,7 @@ def check_folders(root: str | Path, keys: Sequence[str], subsets: Iterable[str] 
         InputError: if the root is no folder, if none of the keys has one, or as `check_layout` says.
     """
     base = Path(root)
-    if not base.is_dir():
+    if not is_folder(base):
         raise InputError(f"{base} is not a folder; expected results as SUBSET/PAIR/flow1.flo, flow2.flo, …")
     check_layout(base, keys, subsets)
     there = [key for key in keys if pair_folder(base, key).is_dir()]
@@ -128,7 +129,7 @@ class DenseFiles:
 
     def __init__(self, path: str) -> None:
         self.root = Path(path)
-        if not self.root.is_dir():
+        if not is_folder(self.root):
             raise InputError(f"files:{path}: no such folder; expected SUBSET/PAIR/flow1.flo, flow2.flo, …")
         self.name = f"files:{path}"
 

@@ -17,6 +17,7 @@ from ...formats.matches.naming import Wanted, find
 from ...formats.matches.source import Source
 from ...geometry.two_view.resizes import superglue_size
 from ...model.errors import InputError, ProblemsError
+from ...model.files import is_folder
 from ...model.hashing import hash_file, hash_json
 from ...model.units import Arrays, Item
 from ..keypoints.detect.features import holds_features
@@ -37,7 +38,7 @@ class MatchFiles:
         self, path: str, offset: float = 0.0, top: int | None = None, resize: str | int | None = ""
     ) -> None:
         self.root = Path(path).expanduser()
-        if not self.root.is_dir():
+        if not is_folder(self.root):
             raise InputError(f"files:{path}: no such folder; known are {KNOWN}")
         found = recognise(self.root)
         if found is None:
@@ -207,7 +208,7 @@ def _shown(place: Any) -> str:
 def family_of_folder(path: str) -> str:
     """``pairs`` for a folder of matches, ``keypoints`` for features of images, ``dense`` for flows."""
     root = Path(path).expanduser()
-    if not root.is_dir() or recognise(root) is not None:
+    if not is_folder(root) or recognise(root) is not None:
         return "pairs"
     if holds_features(root):
         return "keypoints"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...model.errors import InputError
+from ...model.files import is_folder
 from ...model.registry import PLUGGED
 from ..base import Method
 from ..keypoints.detect.features import holds_features
@@ -131,8 +132,8 @@ def _of_files(path: str) -> str:
     from ...formats.matches.layout import recognise
 
     root = Path(path).expanduser()
-    found = recognise(root) if root.is_dir() else None
+    found = recognise(root) if is_folder(root) else None
     if found is not None and not isinstance(found, AnswerFiles):
         return "pairs"
-    flows = root.is_dir() and not holds_features(root) and next(root.rglob("flow1.flo"), None) is not None
+    flows = is_folder(root) and not holds_features(root) and next(root.rglob("flow1.flo"), None) is not None
     return "pairs" if flows else "keypoints"

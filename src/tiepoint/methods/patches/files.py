@@ -17,6 +17,7 @@ from ...formats.hpatches.descriptor_table import SUFFIXES, find_descriptor_file,
 from ...formats.hpatches.descriptor_table import write_descriptors as write_table
 from ...model.edges import DISTANCES
 from ...model.errors import FormatError, InputError, ProblemsError, joined
+from ...model.files import is_folder
 from ...model.hashing import hash_file
 from ...model.plain_names import path_below
 from ...model.units import Arrays, Item
@@ -144,7 +145,7 @@ def _as_bits(values: Array, path: Path) -> Array:
 
 def _first_file(folder: Path) -> Path:
     """Any descriptor file in ``DIR/SEQ``; where there is none, an error that says what is there instead."""
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise InputError(f"files:{folder}: no such folder")
     children = sorted(p for p in folder.iterdir() if p.is_dir())
     for child in children:
@@ -167,7 +168,7 @@ def _first_file(folder: Path) -> Path:
 
 
 def _has_tables(folder: Path) -> bool:
-    return folder.is_dir() and any(p.suffix in SUFFIXES for p in folder.iterdir())
+    return is_folder(folder) and any(p.suffix in SUFFIXES for p in folder.iterdir())
 
 
 MOST = 20

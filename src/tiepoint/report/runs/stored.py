@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...model.errors import DamagedError, StoreError, TiepointError
+from ...model.files import is_there
 from ...model.records import Records
 from ...run.result import Run, StoredTables, Tables
 from ...run.scoring import SCORING
@@ -153,7 +154,7 @@ def no_records(run: Run) -> str:
 def opened_again(run: Run) -> OpenTask | None:
     """The task of a run bound to its dataset, None where that is not there any more or has changed."""
     dataset = run.manifest.dataset
-    if not dataset.path or not Path(dataset.path).exists():
+    if not dataset.path or not is_there(dataset.path):
         return None
     try:
         opened = stored_task(run.task).open(Path(dataset.path), run.manifest.options)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ....formats.keypoints.csv_file import read_keypoint_csv
 from ....formats.keypoints.set_folder import read_keypoint_set, sets_below
 from ....model.errors import FormatError, InputError, ProblemsError
+from ....model.files import is_file, is_folder
 from ....model.hashing import hash_file
 from ....model.keypoints import Keypoints
 from ....model.units import Item
@@ -47,7 +48,7 @@ class FolderOfImages:
 
     def __init__(self, path: str, suffix: str) -> None:
         self.root, self.suffix = Path(path), suffix
-        if not self.root.is_dir():
+        if not is_folder(self.root):
             raise InputError(f"{path} is not a folder; files:DIR holds DIR/SCENE/IMAGE{suffix}")
 
     def file(self, item: Item) -> Path:
@@ -97,7 +98,7 @@ def set_folder(name: str) -> Path:
     store = Path(os.environ.get("TIEPOINT_STORE", "tiepoint-store"))
     known = sets_below(store)
     for folder in (Path(name), known.get(first_side(name, known))):
-        if folder is not None and (folder / "set.json").is_file():
+        if folder is not None and is_file(folder / "set.json"):
             return folder
     offer = f"known there: {', '.join(known)}" if known else "there is none yet; make it first"
     raise InputError(f"no keypoint set {name!r} in {store}; {offer}")
