@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os.path
 import re
 from pathlib import Path
 
@@ -53,6 +54,8 @@ def instead(path: str | Path, otherwise: str) -> str:
     >>> instead("nowhere.npz", "is not an .npz file")
     'is not an .npz file'
     """
+    if not os.path.isfile(path):
+        return otherwise
     try:
         with open(path, "rb") as file:
             return named(file.read(HEAD_BYTES)) or otherwise

@@ -17,6 +17,7 @@ import numpy as np
 
 from .checksums import sealed, unsealed
 from .errors import InputError
+from .files import plain_file
 
 _CHUNK = 1 << 22
 SKIPPED = frozenset({"__pycache__", ".git"})
@@ -68,6 +69,7 @@ def hash_file(path: str | Path, *, anew: bool = False) -> str:
     try:
         key = _stamp(p)
         if anew or key not in _memo:
+            plain_file(p)
             digest = hashlib.sha256()
             with open(p, "rb") as f:
                 while chunk := f.read(_CHUNK):

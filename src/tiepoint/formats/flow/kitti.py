@@ -31,7 +31,7 @@ def read_kitti_flow(path: str | Path) -> NDArray[np.float32]:
     flow = samples[..., :2].astype(np.float32)
     flow -= np.float32(_ZERO)
     flow /= np.float32(_STEPS)
-    flow[samples[..., 2] == 0] = UNKNOWN
+    np.copyto(flow, UNKNOWN, where=samples[..., 2:] == 0)
     return flow
 
 

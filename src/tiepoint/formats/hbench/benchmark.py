@@ -9,6 +9,7 @@ first line; then one query patch a line. A ``#`` begins a comment in all of them
 from __future__ import annotations
 
 import contextlib
+import os.path
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -85,7 +86,7 @@ def read_classification(path: str | Path) -> ClassificationBenchmark:
                 raise FormatError(p, f"expected the name of a .pairs file, found {name!r}", line=number)
             if name in lines[: number - 1]:
                 raise FormatError(p, f"{name!r} appears twice; remove one", line=number)
-            if not (p.parent / name).is_file():
+            if not os.path.isfile(p.parent / name):
                 reason = f"{name!r} is not in {p.parent}; put it beside the .benchmark"
                 raise FormatError(p, reason, line=number)
     return ClassificationBenchmark(p.stem, tuple(p.parent / name for name in lines))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...model.errors import FormatError, InputError
 from ..text.number_table import parse_table
-from ..text_file import write_bytes
+from ..text_file import reading, write_bytes
 from .benchmark import MatchingBenchmark
 from .classification_results import refuse_nan
 from .ids import split_image
@@ -46,27 +46,22 @@ def iter_matching_results(
     block: list[bytes] = []
     blank = 0
     number = 0
-    try:
-        with Path(path).open("rb") as f:
-            for number, line in enumerate(f, 1):
-                if not line.strip():
-                    blank = blank or number
-                    continue
-                if blank:
-                    raise FormatError(path, "empty line; remove it", line=blank)
-                found = _header(line)
-                if found is None and head is None:
-                    raise FormatError(path, "expected a pair of images SEQ.IM,SEQ.IM first", line=number)
-                if found is None:
-                    block.append(line)
-                    continue
-                if head is not None:
-                    yield _block(path, head, start, block, counts, on_nan)
-                head, start, block = found, number, []
-    except FileNotFoundError as e:
-        raise FormatError(path, "the file does not exist") from e
-    except OSError as e:
-        raise FormatError(path, f"cannot be read ({e.strerror or e})") from e
+    with reading(path), open(path, "rb") as f:
+        for number, line in enumerate(f, 1):
+            if not line.strip():
+                blank = blank or number
+                continue
+            if blank:
+                raise FormatError(path, "empty line; remove it", line=blank)
+            found = _header(line)
+            if found is None and head is None:
+                raise FormatError(path, "expected a pair of images SEQ.IM,SEQ.IM first", line=number)
+            if found is None:
+                block.append(line)
+                continue
+            if head is not None:
+                yield _block(path, head, start, block, counts, on_nan)
+            head, start, block = found, number, []
     if head is None:
         raise FormatError(path, "the file is empty; expected a pair of images and its neighbours")
     yield _block(path, head, start, block, counts, on_nan)

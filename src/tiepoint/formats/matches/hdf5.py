@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import FormatError, InputError
+from ...model.files import plain_file
+from ..edge import may_unpack, reason_of
 
 SUFFIXES = (".h5", ".hdf5")
+_MOST_LEVELS = 32
+_DAMAGED = (
+    OSError,
+    RuntimeError,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+)
+"""What h5py raises about damaged files; a link that leads nowhere is a KeyError."""
 
 
 @contextmanager
@@ -23,34 +38,42 @@ def opened(path: Path) -> Iterator[Any]:
         import h5py
     except ImportError as e:
         raise InputError(f"{path} needs the package 'h5py': pip install 'tiepoint[hdf5]'") from e
+    plain_file(path)
     try:
         file = h5py.File(path, "r")
-    except FileNotFoundError:
-        raise FormatError(path, "the file is missing") from None
     except OSError as e:
         what = "is truncated" if "truncated" in str(e) else "is not a readable HDF5 file"
         raise FormatError(path, f"{what} ({_reason(e)}); copy or write it again") from e
     try:
         with file:
             yield file
-    except (OSError, RuntimeError) as e:
+    except _DAMAGED as e:
         raise FormatError(path, f"is damaged ({_reason(e)}); copy or write it again") from e
 
 
 def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return reason_of(error).strip("'\"")
 
 
 def groups_with(file: Any, names: tuple[str, ...]) -> list[str]:
     """Paths of all groups that hold datasets of these names, at any depth.
 
-    Image names with slashes make nested groups, so the depth says nothing.
+    Image names with slashes make nested groups, so the depth says nothing. Links to other places and files
+    are not followed, and each group is looked at once: groups can hold each other.
     """
+    from h5py import h5o
+
     found: list[str] = []
+    seen: set[int] = set()
     waiting = [("", file)]
     while waiting:
         path, group = waiting.pop()
-        children = {name: group.get(name, getclass=True).__name__ for name in group}
+        place = h5o.get_info(group.id).addr
+        if place in seen or path.count("/") > _MOST_LEVELS:
+            continue
+        seen.add(place)
+        own = [n for n in group if group.get(n, getclass=True, getlink=True).__name__ == "HardLink"]
+        children = {name: getattr(group.get(name, getclass=True), "__name__", "") for name in own}
         if all(children.get(name) == "Dataset" for name in names):
             found.append(path)
         waiting += [
@@ -60,13 +83,22 @@ def groups_with(file: Any, names: tuple[str, ...]) -> list[str]:
 
 
 def numbers(group: Any, name: str, path: Path) -> NDArray[Any]:
-    """A dataset as an array of numbers."""
+    """A dataset as an array of numbers.
+
+    Its announced size and that of its chunks are held against the length of the file before anything is read
+    (see `may_unpack`). What is kept in other files is not read.
+    """
     if name not in group:
         raise FormatError(path, f"{group.name} has no {name}; it has {', '.join(group) or 'nothing'}")
     try:
-        array = np.asarray(group[name][()])
-    except (OSError, RuntimeError) as e:
+        data = group[name]
+        dtype = data.dtype
+        if dtype.kind not in "biuf":
+            raise FormatError(path, f"{group.name}/{name} is {dtype}, expected numbers")
+        if data.external or data.is_virtual:
+            raise FormatError(path, f"{group.name}/{name} is kept in other files, which are not read")
+        for shape in (data.shape or (), data.chunks or ()):
+            may_unpack(path, plain_file(path), math.prod(shape) * dtype.itemsize)
+        return np.asarray(data[()])
+    except _DAMAGED as e:
         raise FormatError(path, f"{group.name}/{name} cannot be read ({_reason(e)}); write it again") from e
-    if array.dtype.kind not in "biuf":
-        raise FormatError(path, f"{group.name}/{name} is {array.dtype}, expected numbers")
-    return array

@@ -17,6 +17,7 @@ import numpy as np
 from ...model.errors import FormatError
 from ...model.files import plain_file
 from ...model.units import Arrays
+from ..edge import may_unpack, reason_of
 from .naming import flat, pair_text
 
 SUFFIXES = (".csv", ".parquet")
@@ -99,6 +100,7 @@ class MatchTables:
 
 def columns_of(file: Path) -> list[str]:
     """Names of the columns of a table, from its first line or its footer."""
+    plain_file(file)
     try:
         if file.suffix == ".parquet":
             import pyarrow.parquet as pq
@@ -107,9 +109,29 @@ def columns_of(file: Path) -> list[str]:
         with file.open(encoding="utf-8", errors="replace") as text:
             return [name.strip() for name in text.readline().split(",")]
     except OSError as e:
-        raise FormatError(file, f"cannot be read ({e})") from e
+        raise FormatError(file, f"cannot be read ({reason_of(e)})") from e
     except Exception as e:  # pyarrow has many
-        raise FormatError(file, f"is not a readable Parquet file ({e})") from e
+        raise FormatError(file, f"is not a readable Parquet file ({reason_of(e)})") from e
+
+
+def _parquet(file: Path) -> Any:
+    """A Parquet file as a data frame; its announced size is held against its length first."""
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(file) as opened:
+            facts = opened.metadata
+            groups = [facts.row_group(i) for i in range(facts.num_row_groups)]
+            wide = 8 * max(1, facts.num_columns) * max([facts.num_rows, *(g.num_rows for g in groups)])
+            may_unpack(file, plain_file(file), max([wide, *(g.total_byte_size for g in groups)]))
+            # What pandas noted about its index is not needed, and it trusts that blindly.
+            table = opened.read()
+            table.validate(full=True)
+            return table.to_pandas(ignore_metadata=True)
+    except FormatError:
+        raise
+    except Exception as e:  # pyarrow has many
+        raise FormatError(file, f"is not a readable Parquet file ({reason_of(e)})") from e
 
 
 def is_match_table(file: Path) -> bool:
@@ -124,10 +146,10 @@ def read_table(file: Path) -> Any:
     """A table as a pandas data frame."""
     import pandas as pd
 
+    plain_file(file)
+    if file.suffix == ".parquet":
+        return _parquet(file)
     try:
-        if file.suffix == ".parquet":
-            return pd.read_parquet(file)
-        plain_file(file)
         table = pd.read_csv(file, skipinitialspace=True, float_precision="round_trip")
         if not isinstance(table.index, pd.RangeIndex):  # what is too much becomes names of rows
             raise FormatError(file, "has rows with more fields than the header")

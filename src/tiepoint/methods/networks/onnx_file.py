@@ -6,8 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...model.files import read_plain
 from ...model.hashing import hash_file
 
+MOST_BYTES = 2 << 30
+"""Bytes of a model; protobuf has no longer messages."""
 _LOCATION = b"location"
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -15,7 +18,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 def weight_hashes(file: Path) -> dict[str, str]:
     """Hashes of an ONNX file and of the files beside it that hold its weights, by their names."""
-    names = {n: file.parent / n for n in sorted(set(external_locations(file.read_bytes())))}
+    names = {n: file.parent / n for n in sorted(set(external_locations(read_plain(file, most=MOST_BYTES))))}
     there = {name: hash_file(path) for name, path in names.items() if path.is_file()}
     return {file.name: hash_file(file), **there}
 
