@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from ..store.store import Store
 
 __all__ = [
-    "Interrupted", "console", "error", "key_values", "listed", "more", "notice", "print_json", "print_plan",
-    "print_tables", "progress_bars", "reading", "resumable", "say_json", "task_options", "tell", "told",
+    "Interrupted", "as_text", "console", "error", "key_values", "listed", "more", "notice", "print_json",
+    "print_plan", "print_tables", "progress_bars", "reading", "resumable", "say_json", "task_options", "tell", "told",
     "values", "without_effect", "writing",
 ]  # fmt: skip
 
@@ -118,6 +119,16 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
+def as_text(name: str | None) -> str | None:
+    """A name from the command line as text, also where the locale knows ASCII only."""
+    if name is None or name.isprintable():
+        return name
+    try:
+        return os.fsencode(name).decode("utf-8")
+    except UnicodeError as e:
+        raise InputError(f"the name {name!r} is no text in UTF-8") from e
+
+
 def values(given: Sequence[str] | None) -> list[str]:
     """Values of an option that may be repeated or comma-separated.
 
@@ -204,6 +215,8 @@ def print_tables(runs: Sequence[Any], warnings: Sequence[str]) -> None:
 
     for warning in warnings:
         notice(warning)
+    for run in runs:
+        more(f"run {run.id}: {run.method} on {run.task}, made {run.created_at}")
     out = console()
     for table in score_tables(runs):
         out.print(table)

@@ -15,7 +15,7 @@ import typer
 
 from .._version import __version__
 from ..model.errors import TiepointError, refused_by_system
-from .common import error
+from .common import error, more
 from .shell import level
 from .shell.dress import dressed, in_order, missing
 from .shell.streams import OutputError, guarded, hold_standard_places, lose
@@ -124,6 +124,7 @@ def _code(root: Any, arguments: list[str]) -> int:
     try:
         code = _called(root, arguments)
         sys.stdout.flush()
+        more("done")
         return _stopped() if code == STOPPED else code
     except (typer.Abort, KeyboardInterrupt):
         return _stopped()

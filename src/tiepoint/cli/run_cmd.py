@@ -11,6 +11,7 @@ import typer
 
 from ..model.errors import ClusterError, InputError, StoreError, TiepointError, UnknownNameError
 from .common import (
+    as_text,
     error,
     listed,
     more,
@@ -128,7 +129,7 @@ def run(
             chosen,
             jobs or cores(),
             fit_on,
-            name=name,
+            name=as_text(name),
             far=cluster is not None,
         )
         for one in names

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from .common import (
+    as_text,
     console,
     notice,
     print_json,
@@ -88,7 +89,7 @@ def score(
             protocols=values(protocol),
             options=options,
             jobs=jobs or cores(),
-            name=name,
+            name=as_text(name),
             progress=progress,
         )
     if scores_csv:

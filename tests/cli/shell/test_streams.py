@@ -12,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tiepoint.cli.common import as_text
 from tiepoint.cli.main import run as command
 from tiepoint.cli.shell.streams import OutputError, Tolerant, clean
+from tiepoint.model.errors import InputError
+from tiepoint.store.run_heads import load_heads
+from tiepoint.store.store import Store
 
 TIEPOINT = [sys.executable, "-m", "tiepoint"]
 HOSTILE = "a\x1b]0;owned\x07\x1b[2Jb\rc\u202ed"
@@ -130,9 +134,17 @@ def test_no_command_ends_in_a_traceback_where_there_is_only_ascii(small_store: P
         assert done.stdout.isascii()
 
 
-def test_text_that_the_locale_cannot_hold_is_a_sentence(tmp_path: Path, patches: Path) -> None:
+def test_a_name_outside_ascii_is_kept_where_there_is_only_ascii(tmp_path: Path, patches: Path) -> None:
     asked = ("run", "resize", "--task", "hpatches/matching", "--data", str(patches), "--name", "naïve")
     done = in_ascii(*asked, "--store", str(tmp_path / "s"), "--jobs", "1")
-    assert done.returncode == 2
-    assert b"cannot be written in this locale; use one of UTF-8" in done.stderr
-    assert b"Traceback" not in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert b"na\\xefve" in done.stdout
+    with Store.open(tmp_path / "s", mode="read") as store:
+        assert [h.method for h in load_heads(store)] == ["naïve"]
+
+
+def test_bytes_that_are_no_text_are_no_name() -> None:
+    assert as_text(None) is None
+    assert as_text("naïve") == "naïve"
+    with pytest.raises(InputError, match=r"the name 'x\\udcff' is no text"):
+        as_text("x\udcff")

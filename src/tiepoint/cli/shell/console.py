@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from functools import cache
@@ -23,7 +24,11 @@ def width_of(stream: Any) -> int | None:
     """Columns to print in; None lets the terminal say."""
     if (os.environ.get("COLUMNS") or "").isdigit():
         return max(20, int(os.environ["COLUMNS"]))
-    return None if stream.isatty() else PIPED
+    if not stream.isatty():
+        return PIPED
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # rich takes 80 for a dumb terminal
+        return max(20, os.get_terminal_size(stream.fileno()).columns)
+    return None
 
 
 def console(*, stderr: bool = False) -> Any:
