@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Interrupted", "as_text", "console", "error", "key_values", "listed", "more", "notice", "print_json",
-    "print_plan", "print_tables", "progress_bars", "reading", "resumable", "say_json", "task_options", "tell", "told",
-    "values", "without_effect", "writing",
+    "print_plan", "print_tables", "progress_bars", "reading", "resumable", "say_json", "task_options",
+    "tell", "told", "values", "without_effect", "writing",
 ]  # fmt: skip
 
 
