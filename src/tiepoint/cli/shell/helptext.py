@@ -21,7 +21,8 @@ _NAMES = {
     "data": "DIR", "out": "PATH", "tasks": "DIR", "results": "DIR", "config": "FILE", "option": "KEY=VALUE",
     "fit_on": "DIR", "write_results": "DIR", "names": "FILE", "store": "STORE", "bg_color": "RRRGGGBBB",
     "flow_bg_color": "RRRGGGBBB", "side": "PIXELS", "on_bad": "HOW", "missing": "HOW", "benchmark": "NAME",
-    "baseline": "METHOD", "allow": "WHAT", "cluster": "WORKERS",
+    "baseline": "METHOD", "allow": "WHAT", "cluster": "WORKERS", "older_than": "AGE",
+    "larger_than_total": "SIZE",
 }  # fmt: skip
 """What the value of an option is called, where neither its type nor its name says it."""
 
@@ -45,7 +46,7 @@ def help_of(command: Any, context: Any, width: int) -> str:
     inner = getattr(command, "commands", {})
     blocks = [_usage(context, arguments, own, bool(inner), width)]
     blocks += _prose(command.help or "", width)
-    told = [(value_name(p), p.help or "") for p in arguments if getattr(p, "help", None)]
+    told = [(value_name(p), _said(p)) for p in arguments if getattr(p, "help", None)]
     blocks += _section("Arguments", told, width)
     listed = [(name, (c.help or "").split("\n\n")[0]) for name, c in inner.items() if not c.hidden]
     blocks += _section("Commands", [(name, _flat(text)) for name, text in listed], width)
@@ -73,9 +74,9 @@ def value_name(parameter: Any) -> str:
         return ""
     if parameter.metavar:
         return str(parameter.metavar)
-    if parameter.name in _NAMES:
-        return _NAMES[parameter.name]
     kind = _kind(parameter)
+    if parameter.name in _NAMES and (parameter.name != "names" or "path" in kind):
+        return _NAMES[parameter.name]
     if "int" in kind or "float" in kind:
         return "N" if "int" in kind else "X"
     return "PATH" if "path" in kind else str(parameter.name.rstrip("_").rpartition("_")[2].upper())
@@ -117,7 +118,8 @@ def _said(parameter: Any) -> str:
     told = re.search(r"\bdefault\b", text) or usual is None or usual is False or usual == () or usual == []
     if not told and not parameter.required:
         text = f"{text} Default: {usual}."
-    return f"{text} (required)" if parameter.required else text
+    marked = parameter.required and parameter.param_type_name == "option"
+    return f"{text} (required)" if marked else text
 
 
 def _prose(text: str, width: int) -> list[str]:
