@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from .contents import Entry, Links, entries
 from .uses import InUse, uses_file, uses_of
 
 FOLDER = "changing"
+_ID = re.compile(r"[\w-]{1,64}")
 Step = Callable[[str], None]
 
 
@@ -80,38 +83,48 @@ def finish_changes(store: Store, step: Step = no_step) -> int:
 
 
 def _finish(store: Store, path: Path, step: Step) -> int:
-    removed = 0
     with store.begin() as connection:
         try:
-            plain = json.loads(path.read_bytes())
+            change = _read(path)
         except FileNotFoundError:  # another process was faster
             return 0
-        except ValueError:
+        except (ValueError, KeyError, TypeError, AttributeError):  # not written by us, or damaged
             path.unlink(missing_ok=True)
             return 0
         there = set(connection.execute(sa.select(runs.c.id)).scalars())
-        if plain["change"] == "rename":
-            _follow_rename(store, connection, plain["ids"], there)
-        else:
-            busy = InUse.read(store.root)
-            for name in plain["runs"]:
-                if name in there:
-                    _restore(store, connection, name)
-                else:
-                    _forget(store, name, busy)
-            step("forgotten")
-            removed = discard(store, {(kind, key): task for kind, key, task in plain["files"]}, busy)
+        for old, new in change.ids.items():
+            if old == new:
+                _restore(store, connection, old, anew=True)
+            else:
+                _forget(store, old if new in there else new)
+        busy = InUse.read(store.root)
+        for name in change.runs:
+            if name in there:
+                _restore(store, connection, name)
+            else:
+                _forget(store, name, busy)
+        step("forgotten")
+        removed = discard(store, change.files, busy)
         step("discarded")
         path.unlink(missing_ok=True)
     return removed
 
 
-def _follow_rename(store: Store, connection: sa.Connection, ids: Mapping[str, str], there: set[str]) -> None:
-    for old, new in ids.items():
-        if old == new:
-            _restore(store, connection, old, anew=True)
-        else:
-            _forget(store, old if new in there else new)
+@dataclass(frozen=True)
+class _Change:
+    """A change that was written down: new ids of runs, runs to delete, and files with the task of a user."""
+
+    ids: dict[str, str]
+    runs: list[str]
+    files: dict[tuple[str, str], str]
+
+
+def _read(path: Path) -> _Change:
+    plain = json.loads(path.read_bytes())
+    ids, gone = dict(plain.get("ids", {})), list(plain.get("runs", []))
+    if not all(_ID.fullmatch(name) for name in (*ids, *ids.values(), *gone)):
+        raise ValueError("an id that is none")
+    return _Change(ids, gone, {(kind, key): task for kind, key, task in plain.get("files", [])})
 
 
 def _restore(store: Store, connection: sa.Connection, name: str, *, anew: bool = False) -> None:

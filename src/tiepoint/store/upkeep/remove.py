@@ -81,7 +81,7 @@ def remove_runs(
         told = _told(heads, own, InUse.read(store.root))
         ids = [h.id for h in heads]
         files = [[entry.kind, entry.key, task] for entry, task in own]
-        written_down(store, {"change": "remove", "runs": ids, "files": files})
+        written_down(store, {"runs": ids, "files": files})
         step("written down")
         for name in ids:
             run_file(store, name).unlink(missing_ok=True)

@@ -72,7 +72,7 @@ def rename_method(
     with store.begin() as connection:
         pairs = _pairs(store, connection, old, new)
         ids = {before.id: made.id for before, made in pairs}
-        written_down(store, {"change": "rename", "ids": ids})
+        written_down(store, {"ids": ids})
         step("written down")
         features = _features(store, old, pairs)
         for before, made in pairs:
