@@ -65,7 +65,7 @@ START_S = 3.0
 BY_OPERATION = 0.35
 """Share of kills right before a file operation, where one of the main process is drawn."""
 DATABASE = "tiepoint.sqlite"
-TIMES = ("created_at", "time_s", "efficiency", "machine")
+TIMES = ("created_at", "time_s", "efficiency", "machine", "seal")
 """What a run file says that is measured, or of the day."""
 
 
