@@ -205,8 +205,12 @@ def _evaluate(
             progress.tell(runs[-1])
             if out is not None:
                 write_result_files(one, runs[-1], store, shared, out, form)
-        except (StoreError, ClusterError):
-            raise
+        except (StoreError, ClusterError) as e:  # nothing more can be done; what is finished is printed
+            runs += [e.unsaved] if isinstance(e, StoreError) and e.unsaved is not None else []
+            if not runs:
+                raise
+            error(str(e))
+            return runs, e.exit_code
         except TiepointError as e:
             if alone and isinstance(e, InputError):
                 raise

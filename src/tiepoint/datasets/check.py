@@ -13,6 +13,7 @@ import numpy as np
 from ..formats.flow.by_suffix import SUFFIXES
 from ..formats.hpatches.patch_pack import SUFFIX
 from ..formats.hpatches.patch_strip import read_strip
+from ..formats.unfinished import refuse_unfinished
 from ..model.errors import FormatError, InputError, ProblemsError
 from ..model.hashing import hash_array, hash_bytes
 from .dense_pairs import BrokenPair, find_pairs
@@ -79,6 +80,10 @@ def check_dataset(
     root = Path(path).expanduser()
     if not root.exists():
         return CheckReport(f"{root}", problems=("the folder does not exist",))
+    try:
+        refuse_unfinished(root)
+    except FormatError as e:
+        return CheckReport(f"{root}", problems=(e.reason,))
     report = _checked(root, deep, progress)
     if deep and report.ok and report.release is not None:
         notes = (*report.release.notes, *compared(report.release.key, root))

@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.errors import FormatError, InputError
+from ..model.errors import FormatError
 from ..model.files import plain_file, read_plain
+from .whole_file import whole_file
 
 MOST_BYTES = 1 << 31
 """Bytes of a file that is read as a whole."""
@@ -87,26 +86,9 @@ def lines_of(data: bytes, path: str | Path) -> list[str]:
 
 def write_bytes(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None:
     """Write a file as a whole: to a temporary name beside it, then rename. Makes missing folders."""
-    p = Path(path)
-    temporary = None
-    try:
-        p.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{p.name}.", dir=p.parent)
-        with os.fdopen(handle, "wb") as f:
-            for chunk in chunks:
-                f.write(chunk)
-        # mkstemp makes private files; results are meant to be shared like any other file.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, p)
-        temporary = None
-    except OSError as e:
-        raise InputError(f"cannot write {p}: {e.strerror or e}") from e
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+    with whole_file(path) as temporary, temporary.open("wb") as f:
+        for chunk in chunks:
+            f.write(chunk)
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:

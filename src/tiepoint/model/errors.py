@@ -189,7 +189,9 @@ class ClusterError(InputError):
 
 
 class StoreError(InputError):
-    """The store cannot be opened, written or understood."""
+    """The store cannot be opened, written or understood; `unsaved` is a finished run it could not take."""
+
+    unsaved: Any = None
 
 
 class DamagedError(StoreError):

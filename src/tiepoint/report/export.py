@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..formats.csv_file import frame_csv, to_csv
+from ..formats.whole_file import whole_file
 from ..model.errors import InputError, UnknownNameError
 from ..run.result import Run
 from .compare.latex import latex_text
@@ -52,21 +53,18 @@ def write(
     the tables of a paper: `combined` where there are several tasks, and `tasks`. `called` are its names.
     """
     check_table(form, table, called)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as temporary:
         if form == "parquet":
-            frame(runs).to_parquet(path, index=False)
+            frame(runs).to_parquet(temporary, index=False)
         elif form == "html":
             from .page.html import rendered
 
             pieces = rendered(runs, title=title, progress=progress)
-            with path.open("w", encoding="utf-8", newline="\n") as f:
+            with temporary.open("w", encoding="utf-8", newline="\n") as f:
                 f.writelines(pieces)
         else:
             made = text(runs, form, title=title, progress=progress, table=table, called=called)
-            path.write_text(made, encoding="utf-8", newline="\n")
-    except OSError as e:
-        raise InputError(f"cannot write {path}: {e.strerror or e}") from e
+            temporary.write_text(made, encoding="utf-8", newline="\n")
 
 
 def check_table(form: str, table: str | None, called: Called | None) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from ..methods.legacy_keys import old_keys
 from ..methods.pairs.from_keypoints import MEMO
 from ..model.checksums import sealed, unsealed
+from ..model.errors import StoreError
 from ..model.hashing import hash_json
 from ..model.units import Item
 from ..store.atomic import atomic_file
@@ -144,7 +145,7 @@ def costs(context: Context, root: Path) -> dict[str, Any]:
         with contextlib.suppress(OSError, ValueError):  # a damaged file is measured anew
             return unsealed(path.read_bytes())[0]
     measured = _measure(context, item, None if context.unkept else hash_json(own)[:24])
-    with atomic_file(paths[0]) as temporary:
+    with contextlib.suppress(StoreError), atomic_file(paths[0]) as temporary:  # it is measured again then
         temporary.write_text(sealed(measured), encoding="utf-8", newline="\n")
     return measured
 

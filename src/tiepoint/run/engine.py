@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..kernels import bring, get_device
 from ..methods.base import Method
-from ..model.errors import TiepointError, UnitError
+from ..model.errors import StoreError, TiepointError, UnitError
 from ..model.hashing import hash_json
 from ..model.scores import Score
 from ..model.scratch import remove_left
@@ -205,13 +205,15 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
             "content": None if kept else context.content(),
         }
     )
-    run = finished(
-        whole,
-        scores,
-        store=store,
-        time_s=time.perf_counter() - started,
+    end = partial(
+        finished, whole, scores, time_s=time.perf_counter() - started,
         keypoint_set=method.meta.get("keypoint_set"),
-    )
+    )  # fmt: skip
+    try:
+        run = end(store=store)
+    except StoreError as e:  # a full disk does not take the scores
+        e.unsaved = Run.kept(end(), store, made, protocols, task.first(request.options))
+        raise
     found = Run.kept(run, store, made, protocols, task.first(request.options))
     return replace(found, warnings=[*told_anew(context, since_ns), *anew, *found.warnings])
 

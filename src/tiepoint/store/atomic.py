@@ -16,6 +16,7 @@ import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from ..formats.keypoints.set_folder import REPLACED
 from ..model.errors import StoreError
 from ..model.processes import is_alive, started_at, this_host
 
@@ -54,6 +55,22 @@ def unwritable(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _filling(temporary: Path, path: Path) -> Iterator[None]:
+    """`unwritable`, but for errors about the temporary alone: a full disk is met while it is written."""
+    try:
+        yield
+    except OSError as e:
+        if e.filename is not None and not Path(str(e.filename)).is_relative_to(temporary):
+            raise
+        raise StoreError(f"cannot write {path}: {e.strerror or e}; choose another `store`") from e
+
+
+def replaced(path: Path) -> Path:
+    """Where a folder lies while another one takes its place."""
+    return path.with_name(f"{REPLACED}{path.name}")
+
+
+@contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yields a temporary path; on success it is synced and renamed to `path`, on failure removed."""
     temporary = _temporary(path)
@@ -61,7 +78,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
         with unwritable(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.touch()
-        yield temporary
+        with _filling(temporary, path):
+            yield temporary
         with unwritable(path):
             _sync(temporary)
             os.replace(temporary, path)
@@ -72,26 +90,34 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
     """Yields a temporary folder; on success its files are synced and it is renamed to `path`.
 
-    Where another process was faster, its folder stays: folders are content-addressed and equal.
+    Where another process was faster, its folder stays: folders are content-addressed and equal. With
+    `replace` a folder that is there makes way, and only when the new one is whole; a kill between the two
+    renames leaves it as `replaced`.
     """
     temporary = _temporary(path)
     try:
         with unwritable(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.mkdir()
-        yield temporary
+        with _filling(temporary, path):
+            yield temporary
         with unwritable(path):
             for file in temporary.iterdir():
                 _sync(file)
+            if replace and path.is_dir():
+                shutil.rmtree(replaced(path), ignore_errors=True)
+                os.rename(path, replaced(path))
             try:
                 os.rename(temporary, path)
             except OSError:
                 if not path.is_dir():
                     raise
             _sync(path.parent)
+            if replace:
+                shutil.rmtree(replaced(path), ignore_errors=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

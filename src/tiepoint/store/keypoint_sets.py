@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -33,14 +32,12 @@ def save_keypoint_set(store: Store, made: KeypointSet, *, overwrite: bool = Fals
         )
     folder = store.root / SETS / path_part(made.name, "the keypoint set")
     with store.begin() as connection:
-        if made.name in sets_below(store.root):
-            if not overwrite:
-                raise InputError(
-                    f"there is already a keypoint set {made.name!r}; choose another name, or replace it with "
-                    "`overwrite`"
-                )
-            shutil.rmtree(folder)
-        with atomic_folder(folder) as temporary:
+        if made.name in sets_below(store.root) and not overwrite:
+            raise InputError(
+                f"there is already a keypoint set {made.name!r}; choose another name, or replace it with "
+                "`overwrite`"
+            )
+        with atomic_folder(folder, replace=True) as temporary:
             write_keypoint_set(temporary, made)
         connection.execute(sa.delete(keypoint_sets).where(keypoint_sets.c.id == made.id))
         connection.execute(sa.insert(keypoint_sets).values(**made.row()))

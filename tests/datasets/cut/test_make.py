@@ -7,8 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tiepoint.datasets.check import check_dataset
+from tiepoint.datasets.cut import make as module
 from tiepoint.datasets.cut.make import contact_sheet, cut_patches
 from tiepoint.datasets.cut.sequence import CutOptions
+from tiepoint.datasets.demo.make import make_demo
+from tiepoint.datasets.hpatches.strips import HPatchesDataset
 from tiepoint.datasets.sequences import ImageSequences
 from tiepoint.formats.hpatches.patch_strip import read_strip
 from tiepoint.formats.image.read import read_image, read_size, to_grey, write_image
@@ -16,7 +20,7 @@ from tiepoint.formats.text.matrices import read_homography, write_homography
 from tiepoint.geometry.frames import magnify, square_in_view
 from tiepoint.geometry.render import render
 from tiepoint.geometry.sampling import sample_patches
-from tiepoint.model.errors import InputError
+from tiepoint.model.errors import FormatError, InputError
 
 REAL = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data")) / "sequences"
 NAMES = ["ref", *(f"{n}{k}" for n in "eht" for k in (1, 2))]
@@ -214,3 +218,28 @@ def test_real_sequence(tmp_path):
     easy, hard, tough = (np.median(correlation(strips["ref"], strips[n])) for n in ("e1", "h1", "t1"))
     assert easy > hard > tough > 0
     assert easy > 0.8
+
+
+def test_a_cut_that_was_stopped_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was called whole by the check, and runs scored what was there."""
+    made = make_demo(tmp_path, scenes=("v_camera", "i_coins"), size=(160, 120))
+    out, real = tmp_path / "patches", module.cut_sequence
+
+    def stop(sequences: object, scene: str, options: object) -> object:
+        if scene == "v_camera":
+            raise KeyboardInterrupt
+        return real(sequences, scene, options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "cut_sequence", stop)
+    with pytest.raises(KeyboardInterrupt):
+        module.cut_patches(made.sequences, out)
+    assert (out / "i_coins" / "ref.png").is_file()
+    report = check_dataset(out)
+    assert not report.ok
+    assert "run what wrote it again" in str(report)
+    with pytest.raises(FormatError, match="was stopped before all was there"):
+        HPatchesDataset(out)
+    monkeypatch.undo()
+    module.cut_patches(made.sequences, out)
+    assert check_dataset(out).ok
+    assert HPatchesDataset(out).sequences == ("i_coins", "v_camera")

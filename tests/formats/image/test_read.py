@@ -67,6 +67,7 @@ def test_wrong_arrays():
 
 
 def test_unwritable(tmp_path):
+    (tmp_path / "no").touch()
     with pytest.raises(InputError, match="cannot write"):
         write_image(tmp_path / "no" / "a.png", np.zeros((2, 2), dtype=np.uint8))
 

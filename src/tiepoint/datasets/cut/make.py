@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ...formats.hpatches.patch_strip import write_strip
 from ...formats.image.read import write_image
 from ...formats.text.matrices import write_frames, write_homography
+from ...formats.unfinished import in_the_making
 from ...model.errors import InputError
 from ..sequences import ImageSequences
 from .jitter import NOISE
@@ -69,7 +70,8 @@ def cut_patches(
 
     Args:
         data: a folder of image sequences (or one opened already).
-        out: folder of the new dataset; sequences of the same names are replaced.
+        out: folder of the new dataset; sequences of the same names are replaced. Until all are written it is
+            marked, and `HPatchesDataset` and `data check` refuse it.
         options: sizes, seed and thresholds.
         jobs: sequences worked on at the same time.
         sheets: whether to write the contact sheets.
@@ -91,7 +93,7 @@ def cut_patches(
         return replace(cut, strips={}, frames={})  # 116 sequences would not fit into memory
 
     done: dict[str, CutPatches] = {}
-    with ThreadPoolExecutor(jobs) as pool:
+    with in_the_making(root, "data cut"), ThreadPoolExecutor(jobs) as pool:
         for scene, cut in zip(sequences.scenes, pool.map(one, sequences.scenes), strict=True):
             done[scene] = cut
             if progress is not None:

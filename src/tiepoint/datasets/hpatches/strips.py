@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...formats.hpatches.patch_pack import SUFFIX, PatchPack, open_pack
 from ...formats.hpatches.patch_strip import read_strip
 from ...formats.json_file import read_json
+from ...formats.unfinished import refuse_unfinished
 from ...model.cores import cores
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...model.hashing import hash_file, hash_files, hash_json, remembered
@@ -46,6 +47,7 @@ class HPatchesDataset:
 
     def __init__(self, root: str | Path, *, packed: bool = True) -> None:
         path = Path(root).expanduser()
+        refuse_unfinished(path)
         self._pack: PatchPack | None = None
         lengths = path / LENGTHS_FILE if path.is_dir() else path
         has_strips = path.is_dir() and any(path.glob("*/*.png"))

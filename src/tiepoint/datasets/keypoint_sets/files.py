@@ -9,6 +9,7 @@ import numpy as np
 
 from ...formats.keypoints.csv_file import read_keypoint_csv, write_keypoint_csv
 from ...formats.keypoints.set_folder import KeypointSet
+from ...formats.unfinished import in_the_making, refuse_unfinished
 from ...geometry.covisibility import in_view
 from ...methods.keypoints.detect.files import find_file
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
@@ -25,6 +26,7 @@ def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> Keyp
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder of SCENE/IMAGE.csv")
+    refuse_unfinished(folder)
     images, problems, margin = {}, [], np.inf
     for scene in sequences.scenes:
         for k in sequences.images(scene):
@@ -69,6 +71,7 @@ def export_keypoints(made: KeypointSet, folder: Path, *, names: str = "number") 
         files.append(
             path_below(folder, scene, image, what=f"keypoint set {made.name}: the image", ending=ending)
         )
-    for file, keypoints in zip(files, made.images.values(), strict=True):
-        write_keypoint_csv(file, keypoints)
+    with in_the_making(folder, "keypoints export"):
+        for file, keypoints in zip(files, made.images.values(), strict=True):
+            write_keypoint_csv(file, keypoints)
     return len(files)

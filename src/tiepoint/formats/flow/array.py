@@ -13,6 +13,7 @@ from ...model.errors import FormatError, InputError
 from ..npy_map import map_npy
 from ..npz import npz_names, read_npz
 from ..text_file import reading
+from ..whole_file import whole_file
 
 
 def read_flow_array(path: str | Path) -> NDArray[np.float32]:
@@ -53,7 +54,8 @@ def write_flow_array(path: str | Path, flow: NDArray[np.floating]) -> None:
     values = np.ascontiguousarray(flow, dtype="<f4")
     if values.ndim != 3 or values.shape[2] != 2 or 0 in values.shape:
         raise InputError(f"a flow must have shape (height, width, 2), found {values.shape}")
-    if Path(path).suffix == ".npz":
-        np.savez_compressed(path, flow=values)
-    else:
-        np.save(path, values)
+    with whole_file(path) as temporary, temporary.open("wb") as f:
+        if Path(path).suffix == ".npz":
+            np.savez_compressed(f, flow=values)
+        else:
+            np.save(f, values)

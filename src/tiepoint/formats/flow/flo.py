@@ -15,6 +15,7 @@ from ...model.errors import FormatError, InputError
 from ...model.workspace import Workspace, aligned_empty
 from ..text_file import reading
 from ..what_it_is import instead
+from ..whole_file import whole_file
 
 MAGIC = b"PIEH"
 MAX_SIDE = 99_999
@@ -102,6 +103,6 @@ def write_flo(path: str | Path, flow: NDArray[np.floating]) -> None:
     if max(values.shape) > MAX_SIDE:
         raise InputError(f"a .flo side can be {MAX_SIDE} at most, found {values.shape}")
     data = np.ascontiguousarray(values, dtype="<f4")
-    with Path(path).open("wb") as f:
+    with whole_file(path) as temporary, temporary.open("wb") as f:
         f.write(_HEADER.pack(MAGIC, data.shape[1], data.shape[0]))
         f.write(data.data)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...model.errors import FormatError
 from ..text_file import reading
+from ..whole_file import write_text
 
 THRESHOLDS = tuple(range(1, 51))
 """Percent of the larger side of an image: the columns T1 to T50 of ``scores.csv``."""
@@ -143,4 +144,4 @@ def _number(value: float | None) -> str:
 
 def write_scores(path: str | Path, rows: Sequence[ScoreRow], *, use_prec: bool = False) -> None:
     """Write `format_scores` to a file, the same bytes on every system."""
-    Path(path).write_bytes(format_scores(rows, use_prec=use_prec).encode())
+    write_text(path, format_scores(rows, use_prec=use_prec))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ...model.errors import FormatError, InputError
 from ...model.workspace import Workspace
 from ..text_file import reading
+from ..whole_file import whole_file
 from .limits import BAND
 from .luma import luma8, luma16
 from .png import decode_plain
@@ -104,4 +105,5 @@ def write_mask(path: str | Path, mask: NDArray[Any]) -> None:
         raise InputError(f"a mask is boolean or uint8 (height, width), found {values.dtype} {values.shape}")
     if values.dtype == np.bool_:
         values = values.astype(np.uint8) * np.uint8(255)
-    Image.fromarray(values).save(path, format="PNG")
+    with whole_file(path) as temporary:
+        Image.fromarray(values).save(temporary, format="PNG")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..text_file import read_bytes
+from ..whole_file import whole_file
 from .png import decode_plain
 from .png_header import RGB16, SIGNATURE
 
@@ -39,7 +40,7 @@ def write_png_rgb16(path: str | Path, samples: NDArray[np.uint16]) -> None:
     rows[0, 1:] = raw[0]
     rows[1:, 1:] = raw[1:] - raw[:-1]
     header = struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0)
-    with Path(path).open("wb") as f:
+    with whole_file(path) as temporary, temporary.open("wb") as f:
         f.write(SIGNATURE)
         for kind, body in (
             (b"IHDR", header),

@@ -13,6 +13,7 @@ from PIL import Image, UnidentifiedImageError
 from ...model.errors import FormatError, InputError
 from ...model.files import plain_file, read_plain
 from ..what_it_is import instead
+from ..whole_file import whole_file
 from .limits import BAND, check_pixels
 from .png import allow_large_images
 from .png_header import png_header
@@ -97,8 +98,9 @@ def to_grey(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def write_image(path: str | Path, image: NDArray[np.uint8]) -> None:
     """Write RGB (h, w, 3) or grey (h, w) uint8; the format follows from the file name."""
     try:
-        Image.fromarray(np.ascontiguousarray(image)).save(path)
-    except (OSError, ValueError) as e:
+        with whole_file(path) as temporary:
+            Image.fromarray(np.ascontiguousarray(image)).save(temporary)
+    except ValueError as e:
         raise InputError(f"cannot write {path}: {e}") from e
 
 

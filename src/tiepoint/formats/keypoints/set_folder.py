@@ -27,6 +27,9 @@ VERSION = 1
 _MOST_HEADER = 1 << 27
 _WHOLE = [COLUMNS.index("octave"), COLUMNS.index("class_id")]
 
+REPLACED = ".old-"
+"""How the name of a folder begins that makes way for another one."""
+
 SETS = "keypoint_sets"
 """The folder of a store that holds its keypoint sets, a folder each."""
 
@@ -37,7 +40,11 @@ def sets_below(root: Path) -> dict[str, Path]:
     >>> sets_below(Path("nowhere"))
     {}
     """
-    return {p.parent.name: p.parent for p in sorted((root / SETS).glob(f"*/{HEADER}"))}
+    found = {p.parent.name: p.parent for p in sorted((root / SETS).glob(f"*/{HEADER}"))}
+    whole = {name: path for name, path in found.items() if not name.startswith(".")}
+    # A set that was just being replaced when the process was killed lies beside its place.
+    kept = {n.removeprefix(REPLACED): p for n, p in found.items() if n.startswith(REPLACED)}
+    return dict(sorted((kept | whole).items()))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 from ...model.errors import FormatError
 from ...model.units import Arrays
 from ..npz import read_npz
+from ..whole_file import whole_file
 from .naming import flat
 from .source import float16_remarks
 
@@ -48,9 +49,9 @@ def write_matches(folder: str | Path, pair: str, **arrays: Any) -> Path:
     'WGABS-kremlin.npz'
     """
     path = Path(folder) / f"{flat(pair)}.npz"
-    path.parent.mkdir(parents=True, exist_ok=True)
     kept: dict[str, Any] = {name: np.asarray(arrays[name]) for name in NAMES if name in arrays}
-    np.savez(path, **kept)
+    with whole_file(path) as temporary, temporary.open("wb") as f:
+        np.savez(f, **kept)
     return path
 
 

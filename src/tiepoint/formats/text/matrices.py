@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...model.errors import FormatError, InputError
 from ...model.files import read_plain
+from ..whole_file import write_text
 
 _MOST_BYTES = 1 << 20
 _SINGULAR = 1e-14
@@ -51,7 +52,7 @@ def write_homography(path: str | Path, homography: ArrayLike, *, delimiter: str 
     """Write a 3x3 homography with all its digits, so that reading it back gives the same bits."""
     matrix = np.asarray(homography, dtype=np.float64).reshape(3, 3)
     lines = [delimiter.join(repr(float(v)) for v in row) for row in matrix]
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    write_text(path, "\n".join(lines) + "\n")
 
 
 def is_singular(matrix: NDArray[np.float64]) -> bool:
@@ -81,4 +82,4 @@ def write_frames(path: str | Path, frames: NDArray[np.float64]) -> None:
         raise InputError(f"frames have shape (n, 2, 3), found {frames.shape}")
     columns = np.concatenate([frames[:, :, 2], frames[:, :, 0], frames[:, :, 1]], axis=1)
     lines = [",".join(f"{v:.6f}" for v in row) for row in columns]
-    Path(path).write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
+    write_text(path, "".join(line + "\n" for line in lines))

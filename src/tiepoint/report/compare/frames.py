@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...formats.csv_file import frame_csv
+from ...formats.whole_file import whole_file
 from ...model.errors import InputError
 from ...stats.groups import join_letters
 from .latex import latex
@@ -86,17 +87,20 @@ def as_dict(c: Comparison) -> dict[str, Any]:
 
 def save(c: Comparison, path: Path) -> Path:
     """Write the table in the form its suffix names."""
-    writers: dict[str, Callable[[], object]] = {
-        ".txt": lambda: path.write_text(text(c) + "\n", encoding="utf-8", newline="\n"),
-        ".md": lambda: path.write_text(markdown(c), encoding="utf-8", newline="\n"),
-        ".tex": lambda: path.write_text(latex(c), encoding="utf-8", newline="\n"),
-        ".csv": lambda: path.write_text(frame_csv(frame(c)), encoding="utf-8", newline="\n"),
-        ".json": lambda: path.write_text(
-            json.dumps(as_dict(c), indent=1, sort_keys=True) + "\n", encoding="utf-8", newline="\n"
-        ),
-        ".parquet": lambda: frame(c).to_parquet(path, index=False),
+    writers: dict[str, Callable[[Path], object]] = {
+        ".txt": lambda file: _write(file, text(c) + "\n"),
+        ".md": lambda file: _write(file, markdown(c)),
+        ".tex": lambda file: _write(file, latex(c)),
+        ".csv": lambda file: _write(file, frame_csv(frame(c))),
+        ".json": lambda file: _write(file, json.dumps(as_dict(c), indent=1, sort_keys=True) + "\n"),
+        ".parquet": lambda file: frame(c).to_parquet(file, index=False),
     }
     if path.suffix not in writers:
         raise InputError(f"cannot write {path}: the suffix must be one of {', '.join(writers)}")
-    writers[path.suffix]()
+    with whole_file(path) as temporary:
+        writers[path.suffix](temporary)
     return path
+
+
+def _write(file: Path, made: str) -> None:
+    file.write_text(made, encoding="utf-8", newline="\n")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from ...model.errors import InputError
+from ...formats.whole_file import write_text
 from ...tasks.base import MetricInfo
 from .svg import Drawing, save
 
@@ -49,10 +49,7 @@ class Figure:
 
         path = Path(path)
         if path.suffix == ".csv":
-            try:
-                path.write_text(self.csv, encoding="utf-8", newline="\n")
-            except OSError as e:
-                raise InputError(f"cannot write {path}: {e.strerror or e}") from e
+            write_text(path, self.csv)
             return path
         if lacking := save(self.drawing, path, columns=columns, width=width):
             text = f"the font of figures lacks {' '.join(lacking)}; give the method a display name without"

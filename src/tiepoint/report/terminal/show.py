@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...formats.csv_file import defused
+from ...formats.whole_file import whole_file
 from ...model.errors import InputError
 from ...run.result import Run
 from ...tasks import stored_task
@@ -195,14 +196,11 @@ def write_curves(run: Run, path: Path) -> int:
     if curves is None:
         raise InputError(f"task {task.name} has no curves")
     n = 0
-    try:
-        with path.open("w", newline="", encoding="utf-8") as f:
-            writer = csv.writer(f)
-            writer.writerow(["group", "curve", "x", "y"])
-            for group, curve, xs, ys in curves:
-                for x, y in zip(xs, ys, strict=True):
-                    writer.writerow([defused(group), defused(curve), repr(float(x)), repr(float(y))])
-                    n += 1
-    except OSError as e:
-        raise InputError(f"cannot write {path}: {e.strerror or e}") from e
+    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as f:
+        writer = csv.writer(f)
+        writer.writerow(["group", "curve", "x", "y"])
+        for group, curve, xs, ys in curves:
+            for x, y in zip(xs, ys, strict=True):
+                writer.writerow([defused(group), defused(curve), repr(float(x)), repr(float(y))])
+                n += 1
     return n
