@@ -53,6 +53,7 @@ def test_names_of_the_package(ask) -> None:  # type: ignore[no-untyped-def]
     assert ask("run", "--task", "tss", "--protocol", "tss-") == ["tss-cpp", "tss-matlab"]
     assert ask("run", "--split", "il") == ["illum"]
     assert ask("list", "r") == ["runs"]
+    assert "hpatches-sequences" in ask("data", "get", "")
     assert "kitti" not in ask("score", "")
     assert "tss" in ask("score", "")
 
@@ -64,6 +65,9 @@ def test_names_of_a_store(ask, small_store: Path) -> None:  # type: ignore[no-un
     assert {"resize", "meanstd"} <= set(found)
     assert sum(len(name) == 12 and name.isalnum() for name in found) == 5
     assert not any("\x1b" in name or "é" in name for name in found)
+    assert ask("store", "ls", *at, "--method", "me") == ["meanstd"]
+    assert len(ask("store", "rm", *at, "")) == 7
+    assert ask("store", "ls", *at, "--dataset", "") == ["patches"]
     assert "map" in ask("compare", *at, "--task", "hpatches/matching", "--metric", "")
     assert ask("compare", *at, "--group", "noise", "=", "ha")[:1] == ["hard"]
     assert ask("compare", *at, "--group", "noise", "=", "t")[:1] == ["tough"]

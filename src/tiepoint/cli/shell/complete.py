@@ -14,7 +14,20 @@ from typing import Any
 
 import typer
 
-from .names import PROTOCOLS, datasets, groups, methods, metrics, ran, ran_on, splits, tasks
+from .names import (
+    PROTOCOLS,
+    datasets,
+    groups,
+    kept_datasets,
+    kept_methods,
+    keypoint_sets,
+    methods,
+    metrics,
+    ran,
+    ran_on,
+    splits,
+    tasks,
+)
 
 _WHOLE = re.compile(r"[A-Za-z0-9_.,:/+?=@%~^*-]+")
 """Names that no shell reads anything into; others are not offered."""
@@ -49,6 +62,13 @@ _OF_A_COMMAND: dict[tuple[str, str], Names] = {
     ("score", "task"): lambda _store, _task: tasks(),
     ("describe", "method"): lambda _store, _task: methods("hpatches/matching"),
     ("get", "name"): lambda _store, _task: datasets(),
+    ("ls", "method"): kept_methods,
+    ("ls", "dataset"): kept_datasets,
+    ("rename", "old"): kept_methods,
+    ("export", "name"): keypoint_sets,
+    ("intersect", "first"): keypoint_sets,
+    ("intersect", "second"): keypoint_sets,
+    ("subset", "source"): keypoint_sets,
 }
 
 

@@ -73,15 +73,30 @@ def datasets() -> Iterator[str]:
 
 def ran(store: str | None, task: str | None) -> Iterator[str]:
     """Methods of runs, then ids of runs, newest first; of one task if it is given."""
+    yield from kept_methods(store, task)
     of = "where runs.task = ?" if task else ""
-    given = (task,) if task else ()
-    yield from _column(
+    yield from _column(store, f"select id from runs {of} order by created_at desc", (task,) if task else ())
+
+
+def kept_methods(store: str | None, task: str | None) -> Iterator[str]:
+    """Methods of runs, the newest first; of one task if it is given."""
+    of = "where runs.task = ?" if task else ""
+    return _column(
         store,
-        f"select name from (select methods.name as name, max(runs.created_at) as made from runs join methods "
+        "select name from (select methods.name as name, max(runs.created_at) as made from runs join methods "
         f"on runs.method_id = methods.id {of} group by methods.name) order by made desc",
-        given,
+        (task,) if task else (),
     )
-    yield from _column(store, f"select id from runs {of} order by created_at desc", given)
+
+
+def kept_datasets(store: str | None, _task: str | None) -> Iterator[str]:
+    """Names of datasets that have runs."""
+    return _column(store, "select distinct name from datasets order by name")
+
+
+def keypoint_sets(store: str | None, _task: str | None) -> Iterator[str]:
+    """Names of keypoint sets."""
+    return _column(store, "select distinct name from keypoint_sets order by name")
 
 
 def ran_on(store: str | None, _task: str | None) -> Iterator[str]:
