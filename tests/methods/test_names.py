@@ -99,3 +99,8 @@ def test_names_are_known_without_heavy_imports():
 def test_networks_that_are_not_here_say_how_they_are_had(name, family, message):
     with pytest.raises(InputError, match=message):
         resolve(name, family=family)
+
+
+def test_files_that_are_programs_are_named_as_such():
+    for family in ("patches", "keypoints"):
+        assert "a program: trust" in METHODS.entry("torchscript", family=family).summary

@@ -31,7 +31,11 @@ SIDE = 32
 
 
 class TorchScript:
-    """A scripted or traced network that takes float (n, 1, size, size) and gives (n, d)."""
+    """A scripted or traced network that takes float (n, 1, size, size) and gives (n, d).
+
+    Such a file is a program: torch runs whatever it says, and its operators can read and write files. Nothing
+    here keeps it from that.
+    """
 
     libraries = ("numpy", "torch")
 
