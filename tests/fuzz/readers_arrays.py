@@ -13,6 +13,7 @@ import numpy as np
 
 from fuzz.reader import Reader
 from fuzz.shells import PACK, PNG, ZIP
+from tiepoint.datasets.pairs.read import read_pairs
 from tiepoint.formats.flow.array import read_flow_array, write_flow_array
 from tiepoint.formats.flow.flo import read_flo, read_flo_size, write_flo
 from tiepoint.formats.flow.kitti import read_kitti_flow, write_kitti_flow
@@ -316,6 +317,32 @@ def _onnx(root: Path) -> list[Path]:
     return [root / "a.onnx", root / "b.onnx"]
 
 
+def _scannet(root: Path) -> list[Path]:
+    folder = root / "s"
+    folder.mkdir()
+    K = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
+    pose = np.concatenate([np.eye(3), [[1.0], [2.0], [3.0]]], axis=1).reshape(-1)
+    np.savez(folder / "test.npz", name=np.array([[1, 2, 3, 4]]), rel_pose=pose[None])
+    np.savez(folder / "intrinsics.npz", scene0001_02=K)
+    return [folder]
+
+
+def _megadepth(root: Path) -> list[Path]:
+    folder = root / "m"
+    folder.mkdir()
+    K = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
+    moved = np.eye(4)
+    moved[:3, 3] = 1, 2, 3
+    index = {
+        "image_paths": np.array(["a.jpg", "b.jpg", None], dtype=object),
+        "intrinsics": np.array([K, K, None], dtype=object),
+        "poses": np.array([np.eye(4), moved, None], dtype=object),
+        "pair_infos": [((0, 1), 0.5, np.zeros((1, 4)))],
+    }
+    (folder / "index.npz").write_bytes(pickle.dumps(index, 2))
+    return [folder]
+
+
 _ZIP, _PNG = ((".npz", ZIP),), ((".png", PNG),)
 READERS = [
     Reader("npy", _npy, map_npy),
@@ -333,6 +360,8 @@ READERS = [
     Reader("pickle", _pickles, read_plain_pickle),
     Reader("pickled arrays", _array_pickles, read_arrays),
     Reader("loftr", _loftr, lambda p: _read_source(LoftrFiles(p))),
+    Reader("scannet index", _scannet, lambda p: read_pairs(p).pairs, _ZIP),
+    Reader("megadepth index", _megadepth, lambda p: read_pairs(p).pairs),
     Reader("mat5", _mat, lambda p: read_mat5_matrix(p, "pts_coord")),
     Reader("keypoint set", _keypoint_set, read_keypoint_set),
     Reader("feature cache", _cache, _read_cache),

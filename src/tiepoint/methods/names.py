@@ -242,7 +242,7 @@ _register(
     ("patch", "describe.patches:PatchMethod", None, "patch:NAME, a patch descriptor on squares"),
     ("kornia", "describe.patches:KorniaNetwork", _TORCH, "kornia:NAME?weights=FILE, on squares"),
     ("onnx", "describe.patches:OnnxNetwork", _ONNX, "onnx:FILE, a patch network on squares"),
-    ("torchscript", "describe.patches:TorchScriptNetwork", _TORCH, "torchscript:FILE on squares, a program: trust it"),
+    ("torchscript", "describe.patches:TorchScriptNetwork", _TORCH, "torchscript:FILE, a program: trust it"),
     ("torch", "torch_images:TorchImages", _TORCH, "torch:FILE.py:CLASS?weights=FILE"),
     ("xfeat", "xfeat:Descriptor", _ONNX, "xfeat?weights=FILE, dense maps"),
     ("files", "detect.features:FeatureFiles", None, "files:DIR, keypoints and descriptors"),
