@@ -76,7 +76,7 @@ def test_wrong_ids_are_refused_before_anything_goes(where: Path) -> None:
         before = _files(where)
         for wanted, words in (
             (["nosuch"], "`store ls`"),
-            ([own, "pixels"], "no run 'pixels'"),
+            ([own, "pixels"], f"'pixels' is a method; name its runs by their ids: {own}"),
             ([""], "no run ''"),
             ([], "name the runs"),
         ):

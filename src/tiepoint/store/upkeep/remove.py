@@ -45,6 +45,10 @@ def chosen(heads: Sequence[RunHead], wanted: Sequence[str]) -> list[RunHead]:
     found: dict[str, RunHead] = {}
     for name in wanted:
         fit = [h for h in heads if h.id == name] or [h for h in heads if name and h.id.startswith(name)]
+        own = [h.id for h in heads if h.method == name]
+        if not fit and own:
+            listed = ", ".join(own[:10]) + (" …" if len(own) > 10 else "")
+            raise InputError(f"{name!r} is a method; name its runs by their ids: {listed}")
         if not fit:
             raise InputError(f"the store has no run {name!r}; `store ls` lists the ids of those it has")
         if len(fit) > 1:
