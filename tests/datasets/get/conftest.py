@@ -36,6 +36,7 @@ class Server:
     things: dict[str, Thing] = field(default_factory=dict)
     asked: list[tuple[str, str | None, str | None]] = field(default_factory=list)
     port: int = 0
+    reason: str | None = None
 
     def put(self, path: str, thing: Thing, host: str = "127.0.0.1") -> str:
         self.things[path] = thing
@@ -66,7 +67,7 @@ def handler_of(server):
                 self._send(thing)
 
         def _answer(self, code, headers):
-            self.send_response(code)
+            self.send_response(code, server.reason)
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("Connection", "close")

@@ -126,6 +126,12 @@ def test_a_refusal_is_final(server, thing, get, code):
     assert len(server.asked) == 1
 
 
+def test_what_a_server_says_reaches_no_terminal_raw(server, thing, get):
+    server.reason = "no\x1b[31m" + "x" * 500
+    with pytest.raises(MirrorError, match=r"answered 404 no\\x1b\[31mx{60,80}$"):
+        get(server.put("/a", thing(codes=[404])))
+
+
 @pytest.mark.parametrize("code", [429, 500, 502, 503])
 def test_trouble_of_a_server_is_tried_again_and_given_up(server, thing, get, code):
     assert get(server.put("/a", thing(DATA, codes=[code, code], headers={"Retry-After": "7"}))) == DATA

@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from ...model.errors import InputError
+from ...model.plain_names import shown
 from ..common import progress_bars, without_effect
 from ..words import as_flags
 
@@ -59,8 +60,8 @@ def _origin(data: Path) -> None:
 
     for entry in read_record(data).get("files") or ():
         if isinstance(entry, dict):
-            place = entry.get("url") or "a file fetched by hand"
-            print(f"got from {place}, SHA-256 {entry.get('sha256')} ({record_of(data)})")
+            place = str(entry.get("url") or "a file fetched by hand")
+            print(shown(f"got from {place}, SHA-256 {entry.get('sha256')} ({record_of(data)})"))
 
 
 def _protocols(task: str) -> list[str]:

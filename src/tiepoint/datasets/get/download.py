@@ -13,6 +13,7 @@ from typing import Any
 
 from ...formats.what_it_is import HEAD_BYTES, named
 from ...model.errors import InputError
+from ...model.plain_names import shown
 from .hosts import TIMEOUT_S, opened
 from .part import Part, Stamp, refusal
 from .sources import Mirror
@@ -129,7 +130,7 @@ def _once(mirror: Mirror, part: Part, hosts: Sequence[str], most: int, manner: M
 
 
 def _refused(url: str, answer: http.client.HTTPResponse) -> None:
-    reason = f"{url} answered {answer.status} {answer.reason}".rstrip()
+    reason = f"{url} answered {answer.status} {shown(answer.reason[:80])}".rstrip()
     if answer.status in _AGAIN:
         stated = answer.headers.get("Retry-After", "")
         raise _AgainError(reason, float(stated) if re.fullmatch(r"\d{1,6}", stated) else None)
@@ -202,4 +203,4 @@ def _named(part: Part, have: int, chunk: bytes) -> str | None:
 def _words(error: Exception) -> str:
     reason = getattr(error, "reason", None) or error
     said = getattr(reason, "strerror", None) or str(reason) or type(error).__name__
-    return f"no connection, or it broke: {' '.join(str(said).split())}"
+    return f"no connection, or it broke: {shown(' '.join(str(said).split())[:200])}"
