@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 
-from tiepoint.cli.common import told
+import pytest
+
+from tiepoint.cli.common import print_columns, told
+from tiepoint.cli.main import run as command
 
 
 def a_run(method: str, task: str, *warnings: str) -> SimpleNamespace:
@@ -24,3 +29,40 @@ def test_warnings_say_what_they_concern() -> None:
     ]
     assert told(runs) == ["all", "sift: of sift", "a: of a", "sift on b: both"]
     assert told([]) == []
+
+
+@pytest.mark.parametrize("width", [30, 50, 200])
+def test_columns_are_as_wide_as_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_columns(
+        ("run", "task", "made", "size"), [("a" * 12, "t" * 20, "m" * 10, "3.5 GB")], right=1, spare=("made",)
+    )
+    out = capsys.readouterr().out
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= width
+    assert "a" * 12 in out
+    assert "t" * 20 in out
+    assert "3.5 GB" in out
+    assert ("m" in out.replace("made", "")) == (width == 200)
+
+
+def test_ids_of_runs_are_in_the_table_and_in_json(
+    small_store: Path, patches: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [
+        "run",
+        "resize",
+        "--task",
+        "hpatches/matching",
+        "--data",
+        str(patches),
+        "--store",
+        str(small_store),
+    ]
+    assert command([*asked, "--json"]) == 0
+    (run,) = {row["run"] for row in json.loads(capsys.readouterr().out)["scores"]}
+    assert command(asked) == 0
+    line = next(x for x in capsys.readouterr().out.splitlines() if "resize" in x)
+    assert run in line
+    assert len(run) == 12

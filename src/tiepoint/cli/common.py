@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..model.errors import InputError, TiepointError
+from ..model.plain_names import shown
 from .shell import level
-from .shell.console import console
+from .shell.console import PIPED, console, width_of
 from .shell.progress import progress_bars
 from .words import as_flags
 
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from ..store.store import Store
 
 __all__ = [
-    "Interrupted", "as_text", "console", "error", "key_values", "listed", "more", "notice", "print_json",
-    "print_plan", "print_tables", "progress_bars", "reading", "resumable", "say_json", "task_options",
-    "tell", "told", "values", "without_effect", "writing",
+    "Interrupted", "as_text", "console", "error", "key_values", "listed", "more", "notice",
+    "print_columns", "print_json", "print_plan", "print_tables", "progress_bars", "reading", "resumable",
+    "say_json", "task_options", "tell", "told", "values", "without_effect", "writing",
 ]  # fmt: skip
 
 
@@ -207,6 +208,43 @@ def print_plan(plan: Sequence[dict[str, Any]], as_json: bool, **also: Any) -> No
         rows = f", {one['rows']:,} rows" if one.get("rows") else ""
         sizes = f"{one['items']} items{rows}, {one['units']} units"
         print(f"{one['method']} on {one['task']}: {spec}{sizes}, protocols {', '.join(one['protocols'])}")
+
+
+def print_columns(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: int = 0,
+    keys: int = 1,
+    spare: Sequence[str] = (),
+    wraps: Sequence[str] = (),
+) -> None:
+    """Rows below columns as plain text; the last `right` columns are numbers.
+
+    Where the terminal is too narrow, columns to `spare` are left out, those of prose (`wraps`) broken into
+    lines, and the others, beside the `keys` of a row, set in several tables or a line each.
+    """
+    grid = [list(columns), *([shown(text) for text in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+    first = len(columns) - right
+    out = console() if sys.stdout.isatty() else None
+    room = width_of(sys.stdout) if out is None else out.width
+    if sum(widths) + 2 * (len(widths) - 1) <= (room or PIPED):
+        for row in grid:
+            cells = [
+                t.rjust(w) if k >= first else t.ljust(w)
+                for k, (t, w) in enumerate(zip(row, widths, strict=True))
+            ]
+            print("  ".join(cells).rstrip())
+        return
+    from ..report.terminal.fit import Table
+
+    table = Table(box=None, header_style="bold", keys=keys, spare=spare, wraps=wraps)
+    for k, name in enumerate(columns):
+        table.add_column(name, justify="right" if k >= first else "left")
+    for cells_of in rows:
+        table.add_row(*cells_of)
+    (out or console()).print(table)
 
 
 def print_tables(runs: Sequence[Any], warnings: Sequence[str]) -> None:

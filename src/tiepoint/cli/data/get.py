@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ...model.errors import InputError
-from ..common import Interrupted, notice, tell, without_effect
+from ..common import Interrupted, notice, print_columns, tell, without_effect
 from ..words import as_flags
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def get(
             ("from_file", "accept_licence", "dry_run", "keep_archive", "allow_http"),
             "without a dataset",
         )
-        print(_list(known))
+        _print_list(known)
         return 0
     source = named_source(known, name)
     if dry_run:
@@ -106,14 +106,13 @@ def _accepted(source: Source) -> bool:
     return True
 
 
-def _list(known: dict[str, Source]) -> str:
+def _print_list(known: dict[str, Source]) -> None:
     from ...datasets.get.plan import size_words
 
-    rows = [("name", "to fetch", "unpacked", "licence", "what")]
+    rows = []
     for name, source in known.items():
         fetched = size_words(source.archive_bytes) if source.files else "on request"
         unpacked = size_words(source.unpacked_bytes) if source.files else ""
         rows.append((name, fetched, unpacked, source.licence.name, source.about))
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    lines = ["  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[4]]) for row in rows]
-    return "\n".join(line.rstrip() for line in lines)
+    columns = ("name", "to fetch", "unpacked", "licence", "what")
+    print_columns(columns, rows, spare=("unpacked",), wraps=("licence", "what"))

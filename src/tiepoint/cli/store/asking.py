@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import typer
 
 from ...model.errors import InputError
-from ...model.plain_names import shown
+from ..common import print_columns
 
 STORE = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store.")
 
@@ -34,11 +34,4 @@ def some(count: int, what: str) -> str:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> None:
     """Print rows below columns as plain text, nothing cut; the last `right` columns are numbers."""
-    grid = [list(columns), *([shown(text) for text in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
-    first = len(columns) - right
-    for row in grid:
-        cells = [
-            t.rjust(w) if i >= first else t.ljust(w) for i, (t, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        print("  ".join(cells).rstrip())
+    print_columns(columns, rows, right=right, keys=2 if columns[0] == "run" else 1, spare=("dataset", "made"))

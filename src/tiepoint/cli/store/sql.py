@@ -32,8 +32,9 @@ def sql(
         rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
         print(json.dumps(rows, indent=1, default=str))
         return
-    from rich.table import Table
     from rich.text import Text
+
+    from ...report.terminal.fit import Table
 
     table = Table(box=None, header_style="bold")
     for column in found.columns:
