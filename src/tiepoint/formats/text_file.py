@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -19,6 +20,8 @@ MOST_BYTES = 1 << 31
 MOST_TEXT = 1 << 28
 """Bytes of a file that is read as lines."""
 MOST_LINES = 5_000_000
+MOST_LINE = 1 << 24
+"""Bytes of a line."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -65,12 +68,35 @@ def read_lines(path: str | Path) -> list[str]:
     return lines_of(read_bytes(path, most=MOST_TEXT), path)
 
 
+def check_lines(path: str | Path) -> None:
+    """Refuse a text file with a line of more than 16 MiB, before its fields are made."""
+    if plain_file(path) <= MOST_LINE:
+        return
+    with (
+        reading(path),
+        open(path, "rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+    ):
+        _check_lines(data, path)
+
+
+def _check_lines(data: bytes | mmap.mmap, path: str | Path) -> None:
+    at = 0
+    while len(data) - at > MOST_LINE:
+        end = data.rfind(b"\n", at, at + MOST_LINE + 1)
+        if end < 0:
+            line = data[:at].count(b"\n") + 1
+            raise FormatError(path, f"is longer than {MOST_LINE} bytes, as no line of a table is", line=line)
+        at = end + 1
+
+
 def lines_of(data: bytes, path: str | Path) -> list[str]:
     r"""The lines of what was read from `path`, as `read_lines` gives them.
 
     >>> lines_of(b"a \n\nb\n\n", "x.txt")
     ['a', '', 'b']
     """
+    _check_lines(data, path)
     if data.count(b"\n") > MOST_LINES:
         raise FormatError(path, f"has more than {MOST_LINES:,} lines")
     try:

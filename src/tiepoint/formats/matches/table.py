@@ -18,6 +18,7 @@ from ...model.errors import FormatError
 from ...model.files import plain_file
 from ...model.units import Arrays
 from ..edge import may_unpack, reason_of
+from ..text_file import check_lines
 from .naming import flat, pair_text
 
 SUFFIXES = (".csv", ".parquet")
@@ -150,6 +151,7 @@ def read_table(file: Path) -> Any:
     if file.suffix == ".parquet":
         return _parquet(file)
     try:
+        check_lines(file)
         table = pd.read_csv(file, skipinitialspace=True, float_precision="round_trip")
         if not isinstance(table.index, pd.RangeIndex):  # what is too much becomes names of rows
             raise FormatError(file, "has rows with more fields than the header")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...formats.csv_file import undefused
-from ...formats.text_file import MOST_TEXT
+from ...formats.text_file import MOST_TEXT, check_lines
 from ...model.errors import FormatError
 from ...model.files import plain_file
 from ...model.hashing import hash_file, hash_json
@@ -195,6 +195,7 @@ def _text(value: Any) -> str | None:
 
 def _csv_rows(path: Path) -> list[dict[str, Any]]:
     plain_file(path, most=MOST_TEXT)
+    check_lines(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as f:
             found = list(csv.DictReader(f))
