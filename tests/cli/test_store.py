@@ -120,3 +120,17 @@ def test_damage_is_told_with_what_to_run_again(where: str, capsys: pytest.Captur
     for command in (["store", "check"], ["data", "check"]):
         assert run([*command, "--store", where]) == 2
         assert re.search(rf"run (pixels|meanstd) on {TASK} again", capsys.readouterr().out)
+
+
+def test_a_store_that_cannot_be_written_is_checked_as_it_is(
+    where: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda *_, **__: False)
+    gone = next(Path(where, "runs").iterdir())
+    gone.unlink()
+    before = Path(where, "tiepoint.sqlite").read_bytes()
+    assert run(["store", "check", "--store", where]) == 2
+    said = capsys.readouterr()
+    assert "cannot be written: the database is not rebuilt" in said.err
+    assert f"run {gone.stem} is in the database and has no file" in said.out
+    assert Path(where, "tiepoint.sqlite").read_bytes() == before

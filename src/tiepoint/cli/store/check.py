@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import json
+import os
 
 import typer
 
 from ...model.plain_names import shown
-from ..common import progress_bars, writing
+from ..common import notice, progress_bars, reading, writing
 from ..words import as_flags
 from .asking import STORE
 
@@ -18,7 +19,8 @@ def check(
 ) -> int:
     """Verify a store: every file is read and hashed anew, the database rebuilt from the files of the runs.
 
-    Says what is damaged, and what to run again. The exit code is 2 if there are problems.
+    Says what is damaged, and what to run again; the exit code is then 2. A store that cannot be written is
+    only read.
 
     Example: `tiepoint store check --store tiepoint-store`
     """
@@ -27,12 +29,21 @@ def check(
 
 def check_and_tell(store: str | None, json_: bool = False) -> int:
     """Verify a store, print what was found, and return the exit code: 0, or 2 if there are problems."""
+    from ...store.store import store_root
     from ...store.upkeep.changes import tidy
     from ...store.upkeep.check import check_store
 
-    with writing(store, create=False) as opened, progress_bars(not json_) as progress:
-        tidy(opened)
-        found = check_store(opened, progress=progress, rebuild=True)
+    root = store_root(store)
+    ours = os.access(root, os.W_OK) or not root.exists()
+    with (
+        writing(store, create=False) if ours else reading(store) as opened,
+        progress_bars(not json_) as progress,
+    ):
+        if ours:
+            tidy(opened)
+        else:
+            notice(f"{root} cannot be written: the database is not rebuilt")
+        found = check_store(opened, progress=progress, rebuild=ours)
     if json_:
         problems = [
             {"what": p.what, "path": str(p.path) if p.path else None, "runs": list(p.runs), "again": p.again}
