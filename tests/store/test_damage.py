@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from damage_world import flip, forget, run_all, scores_of, zero
 
 import tiepoint
 from tiepoint.model import hashing
+from tiepoint.model.checksums import unsealed
 from tiepoint.model.errors import StoreError, TiepointError
 from tiepoint.store.features import FeatureCache
 from tiepoint.store.records import RecordStore
@@ -174,7 +176,7 @@ def test_a_check_names_every_damaged_file_and_no_other(
     with Store.open(store, mode="read") as opened:
         whole = check_store(opened)
     assert whole.ok
-    assert set(whole.files) >= {"records", "values", "features", "lists", "transforms", "efficiency"}
+    assert set(whole.files) >= {"records", "values", "features", "lists", "transforms", "run files"}
     assert not whole.unmarked
     rng = np.random.default_rng(11)
     damaged = {}
@@ -241,3 +243,28 @@ def test_a_check_reads_files_of_datasets_whose_hash_is_remembered(tmp_path: Path
     memo = tmp_path / "s" / "hashes.json"
     flip(memo, np.random.default_rng(0))
     assert hashing.claims(memo) == []
+
+
+def test_files_of_older_versions_are_read_and_counted(store: Path) -> None:
+    import pyarrow.parquet as pq
+
+    with Store.open(store, mode="read") as opened:
+        record = next((store / "records").glob("??/*.parquet"))
+        before = opened.records.get(record.stem)
+        table = pq.ParquetFile(record).read()
+        header = table.schema.metadata[b"tiepoint"].replace(b', "summed": true', b"")
+        pq.write_table(table.replace_schema_metadata({b"tiepoint": header}), record, compression="zstd")
+        assert _bits(vars(opened.records.get(record.stem))) == _bits(vars(before))
+        folder = next((store / "features").glob("??/*"))
+        meta, _ = unsealed((folder / "meta.json").read_bytes())
+        values = {name: array.copy() for name, array in opened.features.get(folder.name).items()}
+        (folder / "meta.json").write_text(json.dumps({k: v for k, v in meta.items() if k != "sums"}))
+        assert _bits(dict(FeatureCache(store / "features").get(folder.name))) == _bits(values)
+        run = next((store / "runs").glob("*.json"))
+        run.write_text(json.dumps(unsealed(run.read_bytes())[0]))
+        found = check_store(opened)
+        assert found.ok
+        assert found.unmarked == {"records": 1, "features": 1, "run files": 1}
+        array = next(folder.glob("*.npy"))
+        flip(array, np.random.default_rng(1))  # no checksum, but a content hash
+        assert [problem.path for problem in check_store(opened).problems] == [folder]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -45,6 +46,7 @@ def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
         keys = {path.stem for path in (store.root / kind).glob(f"??/*.{suffix}")} | set(needed.get(kind, ()))
         jobs += [partial(look, store, key) for key in sorted(keys)]
     jobs += [partial(_features, store, p.name) for p in sorted((store.root / "features").glob("??/[!.]*"))]
+    jobs += [partial(_run, path) for path in sorted((store.root / "runs").glob("*.json"))]
     jobs += [partial(_list, path) for path in sorted((store.root / kept.FOLDER).glob("*.bin"))]
     jobs += [partial(_transform, path) for path in sorted((store.root / "transforms").glob("*.npz"))]
     jobs += [partial(_costs, path) for path in sorted((store.root / "efficiency").glob("*.json"))]
@@ -93,6 +95,14 @@ def _features(store: Store, key: str) -> Looked:
     except TiepointError as e:
         problem = str(e)
     return Looked("features", key, path, _size(path), problem, marked, True, method)
+
+
+def _run(path: Path) -> Looked:
+    """A run file, counted: one that cannot be read is told where runs are looked for."""
+    marked = True
+    with contextlib.suppress(OSError, ValueError):
+        marked = unsealed(path.read_bytes())[1]
+    return Looked("run files", path.stem, path, _size(path), None, marked)
 
 
 def _list(path: Path) -> Looked:
