@@ -32,6 +32,10 @@ def transformed(
     Transforms work on real-valued descriptors; bits have no square root, so `hamming` is refused. Rows
     that failed stay failed.
     """
+    if method.family not in ("patches", "keypoints"):
+        raise InputError(
+            f"+{stage.name} works on descriptors, and {method.name!r} makes none that are kept; leave it out"
+        )
     if method.distance not in REAL_VALUED:
         raise InputError(
             f"+{stage.name} works on real-valued descriptors, and {method.name!r} is compared by "

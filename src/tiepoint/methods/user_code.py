@@ -57,9 +57,29 @@ def _with_place(message: str, error: BaseException) -> str:
     return f"{message} ({Path(places[-1].filename).name}, line {places[-1].lineno})" if places else message
 
 
-def user_failure(what: str, error: BaseException) -> UserCodeError:
-    """The error to raise for an exception in a user's code; `what` says who failed on what."""
-    return UserCodeError(what, f"{type(error).__name__}: {error}", last_lines(error))
+SMALL_PX = 32
+"""Libraries fail on images with a side shorter than that in words about something else."""
+
+
+def user_failure(
+    what: str, error: BaseException, thing: Any = None, images: Any = ()
+) -> UserCodeError | InputError:
+    """The error to raise for an exception in a user's code, or a library's; `what` says who failed on what.
+
+    A method of this package (`thing`) that fails on a small image of `images` has met one it is not made for.
+    """
+    words = f"{type(error).__name__}: {error}"
+    if type(error).__module__.partition(".")[0] == "cv2":
+        words = f"OpenCV: {getattr(error, 'err', None) or error}"
+    if thing is not None and not is_users(thing):
+        given = [images] if hasattr(images, "shape") else images if isinstance(images, tuple | list) else ()
+        small = [i.shape[:2] for i in given if hasattr(i, "shape") and min(i.shape[:2], default=0) < SMALL_PX]
+        if small:
+            height, width = small[0]
+            return InputError(
+                f"{what}: an image of {width} x {height} pixels is too small for it; leave it out ({words})"
+            )
+    return UserCodeError(what, words, last_lines(error))
 
 
 def is_module(thing: Any) -> bool:

@@ -44,13 +44,13 @@ def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
     if hasattr(thing, "lookup_item"):
         return lambda item, _: dict(thing.lookup_item(item))
     if hasattr(thing, "match_both"):
-        return _telling(name, lambda item, pair: _both(thing, name, item, pair))
+        return _telling(name, thing, lambda item, pair: _both(thing, name, item, pair))
     if hasattr(thing, "match"):
-        return _telling(name, lambda item, pair: _each(thing, name, item, pair))
+        return _telling(name, thing, lambda item, pair: _each(thing, name, item, pair))
     raise InputError(f"method {name!r} has no match(image1, image2); a dense method needs it")
 
 
-def _telling(name: str, extract: Callable[[Item, Any], Arrays]) -> Callable[[Item, Any], Arrays]:
+def _telling(name: str, thing: Any, extract: Callable[[Item, Any], Arrays]) -> Callable[[Item, Any], Arrays]:
     """`extract`, whose exceptions say which pair it was and where in a user's code."""
 
     def told(item: Item, pair: Any) -> Arrays:
@@ -59,7 +59,7 @@ def _telling(name: str, extract: Callable[[Item, Any], Arrays]) -> Callable[[Ite
         except TiepointError:
             raise
         except Exception as e:
-            raise user_failure(f"{name} failed on {item.key}", e) from e
+            raise user_failure(f"{name} failed on {item.key}", e, thing, pair) from e
 
     return told
 

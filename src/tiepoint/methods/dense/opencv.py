@@ -41,9 +41,17 @@ class _OpenCVFlow:
 
     colour = False
     libraries = ("cv2", "numba", "numpy")
+    least_px = 1
+    """The shorter side of an image; on smaller ones OpenCV fails, crashes or never ends."""
 
     def match(self, image1: Image, image2: Image) -> Flow:
         """Flow on image 1."""
+        height, width = min((i.shape[:2] for i in (image1, image2)), key=min)
+        if min(height, width) < self.least_px:
+            raise InputError(
+                f"{type(self).__name__} of OpenCV needs images of at least {self.least_px} x {self.least_px} "
+                f"pixels, found {width} x {height}; leave the pair out"
+            )
         pair = [image1, image2] if self.colour else [to_grey(image1), to_grey(image2)]
         second = resize_u8(pair[1], *image1.shape[:2])
         flow = self._flow(np.ascontiguousarray(pair[0]), np.ascontiguousarray(second))
@@ -58,6 +66,7 @@ class Dis(_OpenCVFlow):
     """Dense inverse search; `preset` is ultrafast, fast or medium."""
 
     name = "dis"
+    least_px = 12
 
     def __init__(self, preset: str = "medium") -> None:
         presets = {
@@ -125,6 +134,7 @@ class PCAFlow(_OpenCVFlow):
     """PCA-Flow of the contrib module, without a learned prior."""
 
     name = "pcaflow"
+    least_px = 32
 
     def _flow(self, first: Image, second: Image) -> Any:
         return _contrib("createOptFlow_PCAFlow")().calc(first, second, None)
@@ -134,6 +144,7 @@ class SparseToDense(_OpenCVFlow):
     """Pyramidal Lucas-Kanade on a grid, interpolated, of the contrib module."""
 
     name = "sparse-to-dense"
+    least_px = 16
 
     def _flow(self, first: Image, second: Image) -> Any:
         return _contrib("calcOpticalFlowSparseToDense")(first, second)
@@ -143,6 +154,7 @@ class Rlof(_OpenCVFlow):
     """Robust local flow of the contrib module, interpolated."""
 
     name = "rlof"
+    least_px = 64
     colour = True
 
     def _flow(self, first: Image, second: Image) -> Any:

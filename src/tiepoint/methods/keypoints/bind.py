@@ -130,7 +130,7 @@ def bind_keypoints(thing: Any, *, name: str, distance: str, on_bad: str) -> Extr
         except TiepointError:
             raise
         except Exception as e:
-            raise user_failure(f"{name} failed on {item.key}", e) from e
+            raise user_failure(f"{name} failed on {item.key}", e, thing, image) from e
         keypoints, values, valid = _three(returned, where)
         found = check_keypoints(as_keypoints(keypoints, where), image, where)
         return {"keypoints": found.to_array(), **_checked(values, valid, len(found), distance, where, on_bad)}

@@ -60,7 +60,7 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
         except TiepointError:
             raise
         except Exception as e:
-            raise user_failure(f"{name} failed on {item.key}", e) from e
+            raise user_failure(f"{name} failed on {item.key}", e, thing, payload) from e
         out: dict[str, NDArray[Any]] = {}
         sizes: Sizes = [None, None] if hasattr(thing, "match_truth") else sizes_of(item, payload)
         queries = getattr(payload, "queries", None)
