@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tiepoint.cli.list_cmd import _long_list
 from tiepoint.cli.main import run as command
 
 
@@ -72,3 +73,14 @@ def test_scores_are_not_cut(
         broken = [x for x in out.splitlines() if len(x.rstrip()) > width and " " in x.strip()]
         assert not broken, (arguments, broken)
         assert "…" not in out.replace("é…", ""), arguments
+
+
+def test_a_long_list_does_without_what_is_least_needed() -> None:
+    columns = ["run", "name", "task", "dataset", "status", "protocols", "made"]
+    rows = [["0" * 12, "sift", "tss", "d" * 30, "done", "exact", "2026-11-16T09:58:23Z"]] * 3
+    assert _long_list(columns, rows, 200)[0].split() == columns  # type: ignore[index]
+    short = _long_list(columns, rows, 60)
+    assert short is not None
+    assert short[0].split() == ["run", "name", "task", "status", "made"]
+    assert len(short) == 4
+    assert _long_list(columns, rows, 20) is None

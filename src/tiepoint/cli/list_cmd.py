@@ -53,7 +53,7 @@ def list_things(
     texts = [
         [", ".join(v) if isinstance(v, dict) else str(v or "") for v in map(row.get, columns)] for row in rows
     ]
-    if len(texts) > _LONG and (lines := _plain_lines(columns, texts, console().width)) is not None:
+    if len(texts) > _LONG and (lines := _long_list(columns, texts, console().width)) is not None:
         sys.stdout.write("\n".join([*lines, ""]))
         return
     from rich.text import Text
@@ -70,6 +70,17 @@ def list_things(
 
 _LONG = 500
 """Rows from which on a table is written without rich, which takes half a millisecond a row."""
+
+
+def _long_list(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str] | None:
+    """The lines of a long table, without columns to spare as far as the width demands it."""
+    kept = list(range(len(columns)))
+    for name in (None, *_SPARE):
+        kept = [k for k in kept if columns[k] != name]
+        lines = _plain_lines([columns[k] for k in kept], [[row[k] for k in kept] for row in rows], width)
+        if lines is not None:
+            return lines
+    return None
 
 
 def _plain_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str] | None:
