@@ -183,13 +183,18 @@ def test_a_check_reads_images_and_trusts_no_memory(tmp_path):
 
 
 def test_flow_pairs_are_decoded_unless_in_a_hurry(tmp_path):
-    from tiepoint.datasets.demo.dense import make_dense
-
-    pytest.importorskip("skimage", reason="needs scikit-image for its photographs")
-    make_dense(tmp_path / "dense", size=(48, 32), seed=0)
-    folder = next((tmp_path / "dense").rglob("flow1.flo")).parent
+    folder = tmp_path / "JODS" / "a"
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for i in (1, 2):
+        write_flo(folder / f"flow{i}.flo", np.zeros((6, 8, 2)))
+        write_image(folder / f"mask{i}.png", np.full((6, 8), 255, np.uint8))
+        write_image(folder / f"image{i}.png", rng.integers(0, 255, (6, 8, 3)).astype(np.uint8))
+    (folder / "flip_gt.txt").write_text("0\n")
+    (folder / "pair.txt").write_text("Image1,Image2\na.png,b.png\n")
+    assert check_dataset(tmp_path).ok
     image = bytearray((folder / "image1.png").read_bytes())
     image[60] ^= 0xFF
     (folder / "image1.png").write_bytes(image)
-    assert check_dataset(tmp_path / "dense", deep=False).ok
-    assert "image1.png" in str(check_dataset(tmp_path / "dense").problems)
+    assert check_dataset(tmp_path, deep=False).ok
+    assert "image1.png" in str(check_dataset(tmp_path).problems)
