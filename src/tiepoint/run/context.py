@@ -167,6 +167,22 @@ class Context:
         """Feature keys of the items of a unit."""
         return {item: self.feature_keys[item] for item in unit.items}
 
+    def gave(self, units: Mapping[str, Mapping[str, str]]) -> bool:
+        """Whether the records of a stored run, by unit and comparison, are those of what is there now.
+
+        Only methods that take something from files for an item can have changed without a change of their
+        description; of all others the answer is yes, and nothing is looked at.
+        """
+        if not any(self.method.of_item(item) for item in self.opened.items):
+            return True
+        if any(self.features.content(key) is None for key in self.feature_keys.values()):
+            return False
+        return set(units) == set(self.units) and all(
+            self.record_key(self.units[name], comparison, self.unit_keys(self.units[name])) == key
+            for name, by in units.items()
+            for comparison, key in by.items()
+        )
+
     def compare(self, unit: Unit, comparison: str, feature_keys: Mapping[str, str]) -> str:
         """Make and store the records of a unit; returns their key.
 

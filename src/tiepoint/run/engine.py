@@ -155,7 +155,8 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
     manifest = about(prepared, method, fit)
     context = context_of(prepared, store, shared, method)
     kept = context.unkept is None
-    if kept and (stored := _finished(store, run_id(manifest), protocols)) is not None:
+    stored = _finished(store, run_id(manifest), protocols) if kept else None
+    if stored is not None and context.gave(stored.manifest.units):
         records = StoredRecords(stored.manifest.units, store.records)
         found = Run.kept(stored, store, records, protocols, task.first(request.options))
         return replace(found, warnings=list(dict.fromkeys([*manifest.warnings, *found.warnings])))
@@ -232,9 +233,9 @@ def _unfinished(prepared: Prepared, store: Store) -> Context | None:
     """The context of a run whose features are kept; None where the store has the run already."""
     method, fit = prepared.fitted(store.root)
     manifest = about(prepared, method, fit)
-    if _finished(store, run_id(manifest), prepared.protocols) is not None:
-        return None
-    return Context(prepared.task, prepared.opened, method, store.features, store.records)
+    context = Context(prepared.task, prepared.opened, method, store.features, store.records)
+    stored = _finished(store, run_id(manifest), prepared.protocols)
+    return None if stored is not None and context.gave(stored.manifest.units) else context
 
 
 def about(prepared: Prepared, method: Method, fit: Fitting) -> Manifest:

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files that another program wrote anew are read again, although the method is called as before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiepoint as tp
+from tiepoint.formats.hpatches.patch_strip import read_strip
+
+
+def written(patches: Path, out: Path, *, noise: float) -> Path:
+    """Descriptors of all images: the pixels, with noise."""
+    rng = np.random.default_rng(0)
+    for strip in sorted(patches.glob("*/*.png")):
+        values = read_strip(strip).reshape(-1, 81).astype(np.float32)
+        target = out / strip.parent.name / f"{strip.stem}.npy"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        np.save(target, values + rng.normal(0, noise, values.shape).astype(np.float32) + 1)
+    return out
+
+
+def test_descriptors_that_changed_are_scored_anew(patches: Path, tmp_path: Path) -> None:
+    given = {"task": "hpatches/matching", "data": patches, "store": tmp_path / "store", "jobs": 1}
+
+    def score() -> float:
+        return tp.evaluate(f"files:{tmp_path / 'mine'}", **given).value("map")  # type: ignore[arg-type]
+
+    written(patches, tmp_path / "mine", noise=1)
+    good = score()
+    assert score() == good
+    written(patches, tmp_path / "mine", noise=200)
+    bad = score()
+    assert bad < good - 0.1
+    assert score() == bad
+    written(patches, tmp_path / "mine", noise=1)
+    assert score() == good
+
+
+def test_a_stored_run_of_unchanged_files_is_not_made_again(
+    patches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"task": "hpatches/matching", "data": patches, "store": tmp_path / "store", "jobs": 1}
+    name = f"files:{written(patches, tmp_path / 'mine', noise=1)}"
+    before = tp.evaluate(name, **given)  # type: ignore[arg-type]
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("a stored run was made again")
+
+    monkeypatch.setattr("tiepoint.run.engine.work", never)
+    again = tp.evaluate(name, **given)  # type: ignore[arg-type]
+    assert (again.id, again.created_at) == (before.id, before.created_at)
