@@ -15,6 +15,7 @@ import typer
 
 from .._version import __version__
 from ..model.errors import TiepointError, refused_by_system
+from ..model.stopping import end_surely
 from .common import error, more
 from .shell import level
 from .shell.dress import dressed, in_order, missing
@@ -69,6 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
     input), 130 (stopped by Ctrl-C) or 128 and the number of another signal that stopped it (143 for SIGTERM).
     """
     hold_standard_places()
+    end_surely()
     raise SystemExit(run(sys.argv[1:] if arguments is None else arguments))
 
 

@@ -1,0 +1,50 @@
+"""A command that does not stop by itself is ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import signal, sys, threading, time
+from tiepoint.model.stopping import end_surely
+
+def stop(number, frame):
+    raise KeyboardInterrupt
+
+end_surely(after_s=0.3)
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, stop)
+
+def regardless():
+    while True:
+        try:
+            print("begun", flush=True)
+            time.sleep(60)
+        except BaseException:
+            pass
+
+if sys.argv[1] == "thread":  # which the interpreter waits for at its end
+    threading.Thread(target=regardless).start()
+    threading.Event().wait()
+regardless()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("where", ["main", "thread"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_work_that_goes_on_regardless_is_ended(where: str, number: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", CODE, where], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    os.kill(process.pid, number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "the work did not stop within 0.3 s" in said
