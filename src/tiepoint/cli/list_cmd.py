@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
@@ -13,7 +14,7 @@ import typer
 from ..model.errors import InputError, UnknownNameError
 from .common import console, notice, reading, say_json
 from .shell.helptext import columns as terminal_columns
-from .shell.names import PROTOCOLS, datasets
+from .shell.names import PROTOCOLS, counts, datasets
 
 
 def list_things(
@@ -196,17 +197,19 @@ def _by_family(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 def _store(store: str | None) -> dict[str, Any] | None:
     """What a store has; None where there is none and none was named."""
-    from ..store.store import default_store, store_root
+    where = store or os.environ.get("TIEPOINT_STORE", "tiepoint-store")
+    if (found := counts(where)) is not None:
+        return {"path": where, **found}
+    from ..store.store import store_root
 
-    where = store or default_store()
     if store is None and not store_root(where).exists():
         return None
     from ..store.run_heads import load_heads
 
     with reading(where) as opened:
         heads = load_heads(opened)
-        counts = {k: len({getattr(h, k) for h in heads}) for k in ("method", "task", "dataset")}
-        return {"path": str(opened.root), "runs": len(heads), **counts}
+        several = {k: len({getattr(h, k) for h in heads}) for k in ("method", "task", "dataset")}
+        return {"path": str(opened.root), "runs": len(heads), **several}
 
 
 def _text(found: dict[str, Any]) -> str:

@@ -104,6 +104,19 @@ def ran_on(store: str | None, _task: str | None) -> Iterator[str]:
     return _column(store, "select distinct task from runs order by task")
 
 
+def counts(store: str | None) -> dict[str, int] | None:
+    """How many runs, methods, tasks and datasets the database file of a store has; None without one."""
+    joined = "runs join methods on runs.method_id = methods.id"
+    wanted = {
+        "runs": "*",
+        "method": "distinct methods.name",
+        "task": "distinct task",
+        "dataset": "distinct dataset_id",
+    }
+    found = {k: [*_column(store, f"select 'n' || count({what}) from {joined}")] for k, what in wanted.items()}
+    return {k: int(n[0][1:]) for k, n in found.items()} if all(found.values()) else None
+
+
 def metrics(store: str | None, task: str | None) -> Iterator[str]:
     """Metrics of the scores of a task."""
     return _scores(store, task, "metric")
