@@ -200,6 +200,13 @@ def test_what_is_no_archive_is_named(tmp_path, place):
             unpack(tmp_path / "a.zip", place)
 
 
+def test_a_member_without_a_name_is_damage(tmp_path, place):
+    path = archive(tmp_path / "a.zip", "zip", [("Q", b"1")])
+    path.write_bytes(path.read_bytes().replace(b"Q", b"\0"))  # a name ends at a zero byte
+    with pytest.raises(FormatError, match=r"damaged archive|no file in it"):
+        unpack(path, place)
+
+
 def test_an_encrypted_zip_is_refused(tmp_path, place):
     path = archive(tmp_path / "a.zip", "zip", [("a", b"1")])
     data = bytearray(path.read_bytes())

@@ -7,6 +7,7 @@ import errno
 import gzip
 import os
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -28,7 +29,7 @@ _MOST_READ = 8 << 20
 """Bytes that a header of a tar may have."""
 _DAMAGE = (
     zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError,
-    KeyError, OSError, MemoryError, OverflowError,
+    LookupError, OSError, MemoryError, OverflowError, struct.error, TypeError, AttributeError,
 )  # fmt: skip
 Progress = Callable[[int, int], None]
 
