@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Container
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +15,17 @@ from ..model.files import plain_file
 from .edge import edge, may_unpack
 from .npy_map import array_in
 
-_STEP = 1 << 20
+_STEP = 1 << 18
 _MAGIC = b"\x93NUMPY"
 
 
-def npz_names(path: str | Path) -> list[str]:
-    """Names of the arrays of an ``.npz``, from its table alone; errors as in `read_npz`."""
-    plain_file(path)
-    with edge(path, "is not a readable .npz of arrays"):
-        return list(_entries(path))
+_WRONG = "is not a readable .npz of arrays"
 
 
-def read_npz(path: str | Path, names: Container[str] | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays of an ``.npz`` by name, those called `names` or all.
+def read_npz(
+    path: str | Path, names: Container[str] | Callable[[list[str]], str] | None = None
+) -> dict[str, NDArray[Any]]:
+    """The arrays of an ``.npz`` by name: those called `names`, the one that `names` chooses of all, or all.
 
     Files in it that are no ``.npy`` are left out. Arrays of Python objects are refused, as are archives that
     would unpack to more than `may_unpack` allows.
@@ -43,20 +41,27 @@ def read_npz(path: str | Path, names: Container[str] | None = None) -> dict[str,
     {'a': array([0, 1, 2])}
     """
     size = plain_file(path)
-    with edge(path, "is not a readable .npz of arrays"):
-        entries = {n: i for n, i in _entries(path).items() if names is None or n in names}
+    with edge(path, _WRONG), _opened(path) as archive:
+        entries = _entries(archive)
+        if names is not None:
+            wanted = (names(list(entries)),) if callable(names) else names
+            entries = {n: i for n, i in entries.items() if n in wanted}
         may_unpack(path, size, sum(i.file_size for i in entries.values()))
-        with zipfile.ZipFile(path) as archive:
-            return {name: array_in(path, _content(archive, info)) for name, info in entries.items()}
+        return {name: array_in(path, _content(archive, info)) for name, info in entries.items()}
 
 
-def _entries(path: str | Path) -> dict[str, zipfile.ZipInfo]:
-    with open(path, "rb") as file:
-        if file.read(len(_MAGIC)) == _MAGIC:
-            raise FormatError(path, "is one array, not an .npz of named arrays")
-    with zipfile.ZipFile(path) as archive:
-        found = archive.infolist()
-    return {i.filename.removesuffix(".npy"): i for i in found if i.filename.endswith(".npy")}
+def _opened(path: str | Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except zipfile.BadZipFile as e:
+        with open(path, "rb") as file:
+            if file.read(len(_MAGIC)) == _MAGIC:
+                raise FormatError(path, "is one array, not an .npz of named arrays") from e
+        raise
+
+
+def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    return {i.filename.removesuffix(".npy"): i for i in archive.infolist() if i.filename.endswith(".npy")}
 
 
 def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:
@@ -64,11 +69,11 @@ def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:
     out = bytearray(info.file_size)
     view, at = memoryview(out), 0
     with archive.open(info) as file:
-        while at < len(out):
-            got = file.readinto(view[at : at + _STEP])  # type: ignore[attr-defined]  # it is a BufferedIOBase
-            if not got:
-                raise EOFError(f"{info.filename} ends after {at} of {len(out)} bytes")
-            at += got
-        if file.read(1):
-            raise ValueError(f"{info.filename} is longer than the {len(out)} bytes it announces")
+        while piece := file.read(_STEP):
+            if at + len(piece) > len(out):
+                raise ValueError(f"{info.filename} is longer than the {len(out)} bytes it announces")
+            view[at : at + len(piece)] = piece
+            at += len(piece)
+    if at < len(out):
+        raise EOFError(f"{info.filename} ends after {at} of {len(out)} bytes")
     return out

@@ -14,6 +14,8 @@ MOST_DEPTH = 100
 KEY_DEPTH = 3
 KEY_PARTS = 8
 _MOST_WHOLE = 1 << 60
+_SEVERAL = (list, tuple, set, frozenset)
+_LEAVES = frozenset({str, bytes, bytearray, int, float, bool, type(None)})
 _PLAIN_KEYS = (str, bytes, float, bool, type(None))
 _MORE = 1_000_000
 _TIMES = 4
@@ -75,7 +77,7 @@ def check_size(value: Any, file_bytes: int) -> None:
     while waiting:
         one, inside = waiting.pop()
         if inside is None:
-            if id(one) in known or not is_container(one):
+            if id(one) in known or type(one) in _LEAVES:
                 continue
             if id(one) in open_ones:
                 raise ValueError("it holds itself")
@@ -83,7 +85,11 @@ def check_size(value: Any, file_bytes: int) -> None:
                 raise ValueError(f"it has more than {MOST_DEPTH} levels")
             open_ones.add(id(one))
             parts = parts_of(one)
-            inner = [p for p in parts if is_container(p)]
+            inner = [p for p in parts if type(p) not in _LEAVES]
+            if not inner:
+                open_ones.discard(id(one))
+                known[id(one)] = 1 + len(parts), 1
+                continue
             waiting.append((one, [len(parts) - len(inner), *inner]))
             waiting += [(p, None) for p in inner]
             continue
@@ -99,11 +105,6 @@ def check_size(value: Any, file_bytes: int) -> None:
         known[id(one)] = count, levels
 
 
-def is_container(value: Any) -> bool:
-    """Whether something else can be in it: containers, and notes of calls."""
-    return isinstance(value, list | dict | tuple | set | frozenset) or hasattr(value, "callee")
-
-
 def parts_of(value: Any) -> list[Any]:
     """What is in it, keys before values.
 
@@ -112,6 +113,6 @@ def parts_of(value: Any) -> list[Any]:
     """
     if isinstance(value, dict):
         return [*value, *value.values()]
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, _SEVERAL):
         return list(value)
     return [value.callee, value.arguments, value.state]

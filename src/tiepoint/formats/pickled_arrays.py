@@ -63,6 +63,9 @@ def read_npy_objects(path: str | Path) -> Any:
     return parse_arrays(data[begin:], path=path)
 
 
+_HOLDS = (Inert, dict, list, tuple, set, frozenset)
+
+
 class _Arrays:
     """Arrays in place of the notes that ask for them; any other note is refused.
 
@@ -77,7 +80,7 @@ class _Arrays:
 
     def plain(self, value: Any) -> Any:
         """A value with its arrays."""
-        if not isinstance(value, Inert | dict | list | tuple | set | frozenset):
+        if not isinstance(value, _HOLDS):
             return value
         if id(value) not in self.done:
             self.done[id(value)] = self._made(value)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...model.errors import FormatError, InputError
 from ..npy_map import map_npy
-from ..npz import npz_names, read_npz
+from ..npz import read_npz
 from ..text_file import reading
 from ..whole_file import whole_file
 
@@ -42,11 +42,13 @@ def read_flow_array(path: str | Path) -> NDArray[np.float32]:
 
 
 def _in_archive(path: Path) -> NDArray[Any]:
-    names = npz_names(path)
-    if len(names) != 1 and "flow" not in names:
-        raise FormatError(path, f"expected one array or one called 'flow', found {sorted(names)[:9]}")
-    name = "flow" if "flow" in names else names[0]
-    return read_npz(path, [name])[name]
+    def chosen(names: list[str]) -> str:
+        if len(names) != 1 and "flow" not in names:
+            raise FormatError(path, f"expected one array or one called 'flow', found {sorted(names)[:9]}")
+        return "flow" if "flow" in names else names[0]
+
+    (flow,) = read_npz(path, chosen).values()
+    return flow
 
 
 def write_flow_array(path: str | Path, flow: NDArray[np.floating]) -> None:

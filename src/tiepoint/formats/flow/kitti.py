@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...model.errors import InputError
+from ..image.limits import BAND
 from ..image.png_rgb16 import read_png_rgb16, write_png_rgb16
 from .flo import UNKNOWN
 
@@ -31,7 +32,9 @@ def read_kitti_flow(path: str | Path) -> NDArray[np.float32]:
     flow = samples[..., :2].astype(np.float32)
     flow -= np.float32(_ZERO)
     flow /= np.float32(_STEPS)
-    np.copyto(flow, UNKNOWN, where=samples[..., 2:] == 0)
+    step = max(1, BAND // flow.shape[1])
+    for top in range(0, len(flow), step):  # of all at once, the places would take more memory than the flow
+        flow[top : top + step][samples[top : top + step, :, 2] == 0] = UNKNOWN
     return flow
 
 

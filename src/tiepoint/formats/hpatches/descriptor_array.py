@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...model.errors import FormatError
 from ..npy_map import map_npy
-from ..npz import npz_names, read_npz
+from ..npz import read_npz
 from ..text_file import reading
 
 
@@ -41,11 +41,11 @@ def read_array(path: Path) -> DescriptorTable:
         with reading(path):
             found = map_npy(path)
         return _table(path, found, bits=found.dtype == np.uint8)
-    names = npz_names(path)
+    loaded = read_npz(path)
+    names = list(loaded)
     unknown = sorted(set(names) - {"values", "bits", "valid"})
     if unknown or ("values" in names) == ("bits" in names):
         raise FormatError(path, f"expected the key 'values' or 'bits' (and 'valid'), found {sorted(names)}")
-    loaded = read_npz(path)
     valid = loaded.get("valid")
     if valid is not None and valid.dtype.kind not in "biuf":
         raise FormatError(path, f"'valid' is {valid.dtype}, expected truth values")

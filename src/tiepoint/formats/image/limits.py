@@ -13,7 +13,7 @@ PIXELS_A_BYTE = 8
 """Pixels that every byte of a file allows beyond these: real images have a byte for one or two."""
 MOST_PIXELS = 178_956_970
 """Pixels no image may exceed: at these Pillow refuses, too."""
-BAND = 1 << 20
+BAND = 1 << 22
 """Pixels that are converted at a time, so that a large image is in memory once and not five times."""
 
 

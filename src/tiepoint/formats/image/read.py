@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os.path
 from io import BytesIO
 from pathlib import Path
 
@@ -105,7 +106,7 @@ def write_image(path: str | Path, image: NDArray[np.uint8]) -> None:
 
 
 def _opened(path: str | Path, *, load: bool = True) -> Image.Image:
-    if not Path(path).exists():
+    if not os.path.exists(path):
         raise FormatError(path, "the image is missing")
     size = plain_file(path, most=MOST_BYTES)
     try:

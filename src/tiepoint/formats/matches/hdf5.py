@@ -17,7 +17,6 @@ from ...model.files import plain_file
 from ..edge import may_unpack, reason_of
 
 SUFFIXES = (".h5", ".hdf5")
-_MOST_LEVELS = 32
 _DAMAGED = (
     OSError,
     RuntimeError,
@@ -61,24 +60,26 @@ def groups_with(file: Any, names: tuple[str, ...]) -> list[str]:
     Image names with slashes make nested groups, so the depth says nothing. Links to other places and files
     are not followed, and each group is looked at once: groups can hold each other.
     """
-    from h5py import h5o
+    from h5py import h5l, h5o
 
     found: list[str] = []
-    seen: set[int] = set()
+    seen = {h5o.get_info(file.id).addr}
     waiting = [("", file)]
     while waiting:
         path, group = waiting.pop()
-        place = h5o.get_info(group.id).addr
-        if place in seen or path.count("/") > _MOST_LEVELS:
-            continue
-        seen.add(place)
-        own = [n for n in group if group.get(n, getclass=True, getlink=True).__name__ == "HardLink"]
-        children = {name: getattr(group.get(name, getclass=True), "__name__", "") for name in own}
-        if all(children.get(name) == "Dataset" for name in names):
+        datasets = set()
+        for name in group:
+            spelled = name.encode("utf-8", "surrogateescape")
+            if group.id.links.get_info(spelled).type != h5l.TYPE_HARD:
+                continue
+            about = h5o.get_info(group.id, spelled)
+            if about.type == h5o.TYPE_DATASET:
+                datasets.add(name)
+            elif about.type == h5o.TYPE_GROUP and about.addr not in seen:
+                seen.add(about.addr)
+                waiting.append((f"{path}/{name}" if path else name, group[name]))
+        if datasets.issuperset(names):
             found.append(path)
-        waiting += [
-            (f"{path}/{n}" if path else n, group[n]) for n, kind in children.items() if kind == "Group"
-        ]
     return sorted(found)
 
 
