@@ -20,7 +20,7 @@ FAMILIES = re.compile(r"(_including_zeros|_with_zeros)$|(?<=_at_)\d+$")
 def test_the_page_of_a_task_names_all_it_takes_and_gives(name: str) -> None:
     task = TASKS.load(name)
     (page,) = [page for page in PAGES if name.split("/")[0] == page]
-    text = (DOCS / "tasks" / f"{page}.md").read_text()
+    text = (DOCS / "tasks" / f"{page}.md").read_text(encoding="utf-8")
     assert [option for option in task.options.model_fields if option not in text] == []
     assert [protocol for protocol in task.protocols if protocol not in text] == []
     metrics = {FAMILIES.sub("", metric) for metric in task.info.metrics} - {"metadata"}
@@ -30,8 +30,8 @@ def test_the_page_of_a_task_names_all_it_takes_and_gives(name: str) -> None:
 def test_runs_in_the_docs_name_methods_and_tasks_that_exist() -> None:
     found = 0
     for page in [*DOCS.rglob("*.md"), DOCS.parent / "README.md"]:
-        for block in re.findall(r"```[a-z]*\n(.*?)```", page.read_text(), flags=re.S):
-            for line in re.findall(r"^tiepoint run (.*)$", block.replace("\\\n", " "), flags=re.M):
+        for block in re.findall(r"```[a-z]*\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S):
+            for line in re.findall(r"^tiepoint run ([^-].*)$", block.replace("\\\n", " "), flags=re.M):
                 methods = re.split(r"\s-", line)[0].split()
                 tasks = [t for given in re.findall(r"--task (\S+)", line) for t in given.split(",")]
                 known = [task in TASKS or re.match(r'example/|"\$|[A-Z]', task) for task in tasks]

@@ -20,10 +20,11 @@ def unstated(tree: ast.AST) -> list[str]:
         given = {k.arg for k in node.keywords}
         if None in given:
             continue
+        of_path = isinstance(node.func, ast.Attribute)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name == "read_text" and not node.args and "encoding" not in given:
+        if of_path and name == "read_text" and not node.args and "encoding" not in given:
             found.append(f"line {node.lineno}: read_text without an encoding")
-        elif name == "write_text" and not {"encoding", "newline"} <= given:
+        elif of_path and name == "write_text" and not {"encoding", "newline"} <= given:
             found.append(f"line {node.lineno}: write_text without encoding and newline")
         elif name in ("open", "fdopen"):
             found += _opened(node, given)
@@ -49,6 +50,7 @@ def _opened(node: ast.Call, given: set[str | None]) -> list[str]:
         ("p.read_text()", 1),
         ("p.read_text(encoding='utf-8'); q.read_text('utf-8')", 0),
         ("p.write_text('a', encoding='utf-8')", 1),
+        ("write_text(p, 'a')", 0),
         ("p.write_text('a', encoding='utf-8', newline='\\n')", 0),
         ("open(p); open(p, 'w'); p.open('a'); os.fdopen(1, 'w')", 4),
         ("open(p, 'rb'); p.open('wb'); open(p, encoding='utf-8'); task.open(data, options)", 0),

@@ -124,6 +124,8 @@ def _checked_replace(source, target, **more):  # type: ignore[no-untyped-def]
 
 
 def _checked_unlink(path, **more):  # type: ignore[no-untyped-def]
+    if sys._getframe(1).f_code.co_filename.endswith("tempfile.py"):
+        return _unlink(path, **more)  # a file without a name, which Python makes in another way on Windows
     if not more.get("dir_fd") and os.path.lexists(path) and _in_use(path):
         raise _refuse(errno.EACCES, "Windows removes nothing that is open", path)
     return _unlink(path, **more)

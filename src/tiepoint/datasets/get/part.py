@@ -68,7 +68,7 @@ class Part:
     def stamp(self) -> Stamp | None:
         """What was said about the file when it was begun; None where that is lost."""
         try:
-            found = json.loads(self.facts.read_text())
+            found = json.loads(self.facts.read_text(encoding="utf-8"))
             return Stamp(found["url"], found["etag"], found["modified"], found["total"])
         except (OSError, ValueError, TypeError, KeyError):
             return None
@@ -80,7 +80,7 @@ class Part:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch()
             beside = self.facts.with_name(self.facts.name + ".new")
-            beside.write_text(json.dumps(asdict(stamp)))
+            beside.write_text(json.dumps(asdict(stamp)), encoding="utf-8", newline="\n")
             os.replace(beside, self.facts)
 
     def drop(self) -> None:
