@@ -196,7 +196,7 @@ def repeats_its_folder(path: Path) -> bool:
 
 def test_tests_mirror_the_tree() -> None:
     """A folder of tests is one of the package; its files are named after a module or a behaviour."""
-    others = (TESTS, TESTS / "conformance", TESTS / "docs", TESTS / "fuzz")
+    others = tuple(TESTS / name for name in ("", "conformance", "docs", "fuzz", "other_systems"))
     files = [p for p in TESTS.rglob("test_*.py") if p.parent not in others]
     assert not {str(p.parent) for p in files if not (SOURCE / p.parent.relative_to(TESTS)).is_dir()}
     assert not [str(p) for p in files if repeats_its_folder(p)]
