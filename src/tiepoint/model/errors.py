@@ -110,7 +110,7 @@ def near_names(name: str, known: Iterable[str]) -> tuple[list[str], list[str]]:
     Capitals make no difference; a name that has all of the other in it is near.
 
     >>> near_names("MAP", ["ap", "map_query", "map", "success_rate"])
-    (['map', 'map_query', 'ap'], ['success_rate'])
+    (['map', 'ap', 'map_query'], ['success_rate'])
     """
     asked = name.lower()
 
