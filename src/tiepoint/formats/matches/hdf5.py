@@ -100,6 +100,20 @@ def numbers(group: Any, name: str, path: Path) -> NDArray[Any]:
             raise FormatError(path, f"{group.name}/{name} is kept in other files, which are not read")
         for shape in (data.shape or (), data.chunks or ()):
             may_unpack(path, plain_file(path), math.prod(shape) * dtype.itemsize)
+        if data.chunks is not None and not _chunks_hold(data, plain_file(path)):
+            raise FormatError(
+                path, f"{group.name}/{name} has chunks that are not in the file; write it again"
+            )
         return np.asarray(data[()])
     except _DAMAGED as e:
         raise FormatError(path, f"{group.name}/{name} cannot be read ({_reason(e)}); write it again") from e
+
+
+def _chunks_hold(data: Any, file_bytes: int) -> bool:
+    """Whether all chunks of a dataset lie in the file, none empty or there twice: others can crash HDF5."""
+    found: list[Any] = []
+    data.id.chunk_iter(found.append)
+    inside = all(
+        c.size > 0 and c.byte_offset is not None and c.byte_offset + c.size <= file_bytes for c in found
+    )
+    return inside and len({tuple(c.chunk_offset) for c in found}) == len(found)
