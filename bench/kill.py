@@ -469,13 +469,13 @@ def undisturbed(case: Case, work: Path) -> list[str]:
 
 
 def shared_memory() -> set[str]:
-    """Names in shared memory that no process has mapped, but those of a database."""
+    """Semaphores and blocks that Python made in shared memory and no process has mapped."""
     used = set()
     for maps in Path("/proc").glob("[0-9]*/maps"):
         with contextlib.suppress(OSError):
             used |= {line.split()[-1] for line in maps.read_text().splitlines() if "/dev/shm/" in line}
     with contextlib.suppress(OSError):
-        names = (n for n in os.listdir("/dev/shm") if not n.startswith("PostgreSQL"))
+        names = (n for n in os.listdir("/dev/shm") if n.startswith(("sem.", "psm_", "tiepoint")))
         return {n for n in names if f"/dev/shm/{n}" not in used}
     return set()
 
