@@ -70,6 +70,15 @@ def test_show_one_picture_and_a_sheet(folder: Path) -> None:
     assert read_image(folder / "sheet.png").shape[1] == 7 * 326 + 6
 
 
+def test_a_flow_that_does_not_move_and_one_that_is_unknown(folder: Path) -> None:
+    for name, value, said in (
+        ("still", 0.0, "100.0 % known, longest 0.00 px"),
+        ("none", np.nan, "0.0 % known"),
+    ):
+        np.save(folder / f"{name}.npy", np.full((4, 5, 2), value, np.float32))
+        assert f"5 x 4, {said} -> " in call("show", folder / f"{name}.npy", "--out", folder / f"{name}.png")
+
+
 def everything_in(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 

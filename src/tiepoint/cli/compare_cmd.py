@@ -25,7 +25,7 @@ def compare(
     ),
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
     baseline: str = typer.Option(
-        None, "--baseline", help="Method the others are compared with; default the best."
+        None, "--baseline", help="Method or run id the others are compared with; default the best."
     ),
     allow: list[str] = typer.Option(
         None, "--allow", help="Differences to accept: dataset, lists, scenes, split …"

@@ -83,7 +83,9 @@ def show(
         _show_results(results, data, out or PICTURES, vis_dir, colours)
         return
     if flow is None:
-        raise InputError("show needs a FLOW file, or --results and --data; see tiepoint flow show --help")
+        raise InputError(
+            "flow show needs a FLOW file, or --results and --data; see tiepoint flow show --help"
+        )
     without_effect(context, ("data", "vis_dir"), "without --results")
     if plain:
         without_effect(context, ("image1", "image2", "mask"), "with --plain, which draws the flow alone")
@@ -118,9 +120,11 @@ def _show_one(
         one = _partner(images[1], two, values)
     shape = None if mask is None else read_mask(mask)
     view = FlowView(values, one, two, shape, true, _size(size2))
-    words = (
-        f"{_wh(values)}, {100 * float(known(values).mean()):.1f} % known, longest {max_motion(values):.2f} px"
-    )
+    there = known(values)
+    words = f"{_wh(values)}, {100 * float(there.mean()):.1f} % known"
+    if there.any():
+        longest = max_motion(values) if values[there].any() else 0.0
+        words += f", longest {longest:.2f} px"
     if true is not None:
         words += f"; error {flow_errors(view).words()}"
     if plain:

@@ -90,7 +90,7 @@ def make(
 def intersect(
     first: str = typer.Argument(..., metavar="A", help="Keypoint set."),
     second: str = typer.Argument(..., metavar="B", help="Keypoint set of the same images."),
-    out: str = typer.Option(..., "--out", help="Name; the two sets are OUT_a and OUT_b."),
+    out: str = typer.Option(..., "--out", metavar="NAME", help="Name; the two sets are NAME_a and NAME_b."),
     tolerance_px: float = typer.Option(3.0, "--tolerance-px", help="Largest distance between partners."),
     overwrite: bool = OVERWRITE,
     store: str = STORE,
@@ -109,7 +109,7 @@ def intersect(
 def subset(
     context: typer.Context,
     source: str = typer.Argument(..., metavar="SET", help="Keypoint set."),
-    out: str = typer.Option(..., "--out", help="Name of the new set."),
+    out: str = typer.Option(..., "--out", metavar="NAME", help="Name of the new set."),
     count: int = typer.Option(None, "--count", help="How many keypoints to keep."),
     scope: str = typer.Option("image", "--scope", help="Keep --count per image or per set."),
     by: str = typer.Option("response", "--by", help="Choose by response, size (largest first) or random."),

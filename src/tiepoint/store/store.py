@@ -95,7 +95,7 @@ class Store:
         if mode == "read":
             return store._opened_to_read(database)
         if not create and not root.is_dir():
-            raise StoreError(f"there is no store at {root}")
+            raise StoreError(f"there is no store at {shown}")
         with unwritable(root):
             root.mkdir(parents=True, exist_ok=True)
             if database is not None:
@@ -127,7 +127,7 @@ class Store:
             if not database.is_file():
                 lost = (self.root / "runs").is_dir()
                 why = f" but its files; `data check` makes {database} again from these" if lost else ""
-                raise StoreError(f"there is no store at {self.root}{why}")
+                raise StoreError(f"there is no store at {self.where}{why}")
             store = self._readable(database)
         version = store._checked_version()
         if version == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,16 @@ def test_help_is_as_wide_as_the_terminal(width: int) -> None:
                 assert parameter.opts[-1] in text, (name, parameter.opts)
         required = sum(p.required for p in one.params if p.param_type_name == "option")
         assert text.replace("\n", " ").count("(required)") == required, name
+
+
+def test_examples_are_printed_as_they_are_written() -> None:
+    for name, one in every_command().items():
+        context = one.make_context(f"tiepoint {name}", ["x"], resilient_parsing=True)
+        text = " ".join(help_of(one, context, 80).replace("\\\n", " ").split())
+        for paragraph in (one.help or "").split("\n\n"):
+            if paragraph.strip().startswith("Example"):
+                for example in re.findall(r"`([^`]+)`", " ".join(paragraph.split())):
+                    assert example in text, name
 
 
 def test_quiet_and_verbose(tmp_path: Path, patches: Path, capfd: pytest.CaptureFixture[str]) -> None:

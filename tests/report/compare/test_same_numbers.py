@@ -9,12 +9,15 @@ import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import tiepoint as tp
 from tiepoint.cli.main import run as command
+from tiepoint.model.errors import InputError, UnknownNameError
+from tiepoint.report.compare.runs import _called as called
 from tiepoint.report.runs.select import runs_of
 from tiepoint.run.engine import load_task
 from tiepoint.store.runs import load_runs
@@ -130,6 +133,21 @@ def test_a_canary_that_is_the_baseline_is_tested(
     assert by["constant"]["tested"]
     assert by["pixels"]["difference"] > 0
     assert not by["oracle"]["tested"]
+
+
+def test_a_baseline_that_fits_several_runs_names_them() -> None:
+    runs: dict[str, Any] = {
+        f"sift (on_bad={how})": SimpleNamespace(method="sift", id=run)
+        for how, run in (("error", "26123be93b4d"), ("miss", "c8fb937f2b28"))
+    }
+    assert called("sift (on_bad=miss)", runs) == "sift (on_bad=miss)"
+    assert called("26123", runs) == "sift (on_bad=error)"
+    with pytest.raises(
+        InputError, match=r"fits 2 runs; .*\(on_bad=error\)' \(26123be93b4d\), .*c8fb937f2b28"
+    ):
+        called("sift", runs)
+    with pytest.raises(UnknownNameError, match="unknown baseline 'orb'"):
+        called("orb", runs)
 
 
 def test_nothing_is_scored_anew_to_be_printed(

@@ -20,6 +20,7 @@ from .names import (
     groups,
     kept_datasets,
     kept_methods,
+    kept_runs,
     keypoint_sets,
     methods,
     metrics,
@@ -64,6 +65,7 @@ _OF_A_COMMAND: dict[tuple[str, str], Names] = {
     ("get", "name"): lambda _store, _task: datasets(),
     ("ls", "method"): kept_methods,
     ("ls", "dataset"): kept_datasets,
+    ("rm", "runs"): kept_runs,
     ("rename", "old"): kept_methods,
     ("export", "name"): keypoint_sets,
     ("intersect", "first"): keypoint_sets,
@@ -115,7 +117,8 @@ def _completer(names: Names) -> Callable[[typer.Context, str], list[str]]:
         task = given[-1] if isinstance(given, list | tuple) and given else given
         with contextlib.suppress(Exception):
             known = dict.fromkeys(names(ctx.params.get("store"), task if isinstance(task, str) else None))
-            return [before + comma + name for name in known if _WHOLE.fullmatch(name)]
+            said = before.split(",")
+            return [before + comma + n for n in known if n not in said and _WHOLE.fullmatch(n)]
         return []
 
     return found

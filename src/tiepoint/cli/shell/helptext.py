@@ -22,7 +22,7 @@ _NAMES = {
     "fit_on": "DIR", "write_results": "DIR", "names": "FILE", "store": "STORE", "bg_color": "RRRGGGBBB",
     "flow_bg_color": "RRRGGGBBB", "side": "PIXELS", "on_bad": "HOW", "missing": "HOW", "benchmark": "NAME",
     "baseline": "METHOD", "allow": "WHAT", "cluster": "WORKERS", "older_than": "AGE",
-    "larger_than_total": "SIZE",
+    "larger_than_total": "SIZE", "size2": "SIZE",
 }  # fmt: skip
 """What the value of an option is called, where neither its type nor its name says it."""
 
@@ -138,7 +138,9 @@ def _prose(text: str, width: int) -> list[str]:
 
 def _command(text: str, width: int) -> str:
     """A command line; a long one goes on with a backslash."""
-    first, *words = re.findall(r"--?[a-z][a-z-]*(?: (?!-)\S+)?|\S+", text)  # an option stays with its value
+    first, *words = re.findall(
+        r"--?[a-z][a-z0-9-]*(?: (?!-)\S+)?|\S+", text
+    )  # an option stays with its value
     lines, line = [], "  " + first
     for word in words:
         if len(line) + 1 + len(word) > width - 2:

@@ -74,8 +74,13 @@ def datasets() -> Iterator[str]:
 def ran(store: str | None, task: str | None) -> Iterator[str]:
     """Methods of runs, then ids of runs, newest first; of one task if it is given."""
     yield from kept_methods(store, task)
+    yield from kept_runs(store, task)
+
+
+def kept_runs(store: str | None, task: str | None) -> Iterator[str]:
+    """Ids of runs, newest first; of one task if it is given."""
     of = "where runs.task = ?" if task else ""
-    yield from _column(store, f"select id from runs {of} order by created_at desc", (task,) if task else ())
+    return _column(store, f"select id from runs {of} order by created_at desc", (task,) if task else ())
 
 
 def kept_methods(store: str | None, task: str | None) -> Iterator[str]:

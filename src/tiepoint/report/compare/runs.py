@@ -67,8 +67,7 @@ def compare_runs(
     named = dict(zip(distinct_names(runs), runs, strict=True))
     scores = {name: _scores(name, run, protocol) for name, run in named.items()}
     metric, group = _chosen(task, scores, metric, group)
-    if baseline is not None and baseline not in named:
-        raise UnknownNameError("baseline", baseline, named)
+    baseline = None if baseline is None else _called(baseline, named)
     sorted_ = _sorted(named, {name: _score(name, s, metric, group) for name, s in scores.items()}, baseline)
     if baseline is not None and baseline not in sorted_.tables:
         raise InputError(f"{baseline} has no scene values, so nothing can be tested against it")
@@ -100,6 +99,23 @@ def compare_runs(
     rows = (replace(r, run=named[r.method].id, base_name=named[r.method].method) for r in ordered)
     shift = _shift(made, sorted_.values)
     return replace(made, rows=tuple(rows), notes=(*notes, *made.notes, *shift, *sorted_.notes()))
+
+
+def _called(baseline: str, named: Mapping[str, Run]) -> str:
+    """The name in the table of a method: itself, or what the table calls a method or the run with this id."""
+    if baseline in named:
+        return baseline
+    found = [name for name, run in named.items() if run.method == baseline]
+    if not found and len(baseline) >= 4:
+        found = [name for name, run in named.items() if run.id.startswith(baseline)]
+    if not found:
+        raise UnknownNameError("baseline", baseline, named)
+    if len(found) > 1:
+        which = ", ".join(f"{name!r} ({named[name].id})" for name in sorted(found))
+        raise InputError(
+            f"baseline {baseline!r} fits {len(found)} runs; name one as here, or by its id: {which}"
+        )
+    return found[0]
 
 
 def _shift(c: Comparison, stored: Mapping[str, float]) -> list[str]:

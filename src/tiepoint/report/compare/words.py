@@ -203,6 +203,7 @@ def legend(c: Comparison) -> list[str]:
     elif c.pairs:
         lines.append(
             f"Methods that share a letter are not separated by {these_scenes(c)} ({level}, "
-            f"family-wise over {c.pairs_size} pairs); rank ranges hold jointly at {level}."
+            f"family-wise over {c.pairs_size} pair{'s'[: c.pairs_size != 1]}); "
+            f"rank ranges hold jointly at {level}."
         )
     return lines + [f"Note: {n}." for n in c.notes]
