@@ -142,3 +142,15 @@ def test_a_cache_that_cannot_be_written_does_not_stop_a_run(tmp_path: Path) -> N
     assert not [p for p in (tmp_path / "full").rglob("*") if p.is_file()]
     gone = "import numba.core.caching as c\nc._CacheLocator.ensure_cache_path = lambda self: open('/no/x')"
     assert called(tmp_path, tmp_path / "gone", before=gone) == ("2 0", "")
+
+
+def test_a_count_of_threads_that_is_none_is_told_before_numba_fails_on_it():
+    ended = subprocess.run(
+        [sys.executable, "-c", "import tiepoint.model.compiled"],
+        env={**os.environ, "NUMBA_NUM_THREADS": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert "InputError: the environment variable NUMBA_NUM_THREADS is '0'" in ended.stderr

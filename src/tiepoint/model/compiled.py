@@ -31,8 +31,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import from_dtype, njit, types
-from numba.core.caching import (
+
+from .cores import check_threads
+
+check_threads("NUMBA_NUM_THREADS")  # Numba fails on it as soon as it is imported, in words of its own
+
+from numba import from_dtype, njit, types  # noqa: E402
+from numba.core.caching import (  # noqa: E402
     CompileResultCacheImpl,
     FunctionCache,
     IndexDataCacheFile,
@@ -40,8 +45,6 @@ from numba.core.caching import (
     UserProvidedCacheLocator,
     UserWideCacheLocator,
 )
-
-from .cores import check_threads
 
 FORMAT = 2
 """Of the files; another one has other names."""

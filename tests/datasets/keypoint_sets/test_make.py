@@ -270,3 +270,13 @@ def test_a_set_of_other_images_is_refused(folder, sift, tmp_path, capsys):
     command = ["run", "sift@set:w", "--task", "keypoints/ranking", "--data", str(folder)]
     assert tiepoint([*command, "--store", str(tmp_path / "s"), "--jobs", "1"]) == 2
     assert "not the image the set was made from" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("detector", ["orb", "brisk", "akaze"])
+def test_images_too_small_for_a_detector_are_told_in_a_sentence(tmp_path, detector):
+    (tmp_path / "i_line").mkdir()
+    for k in (1, 2):
+        write_image(tmp_path / "i_line" / f"{k}.png", np.full((1, 400), 90, np.uint8))
+    np.savetxt(tmp_path / "i_line" / "H_1_2", np.eye(3))
+    with pytest.raises(InputError, match=f"{detector} failed on i_line/1: an image of 400 x 1 pixels"):
+        make_keypoint_set(ImageSequences(tmp_path), "line", detector=detector, border_px=0)

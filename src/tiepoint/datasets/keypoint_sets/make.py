@@ -15,7 +15,8 @@ from ...geometry.homography import local_affine, project
 from ...methods.keypoints.bind import as_keypoints, check_keypoints
 from ...methods.keypoints.detect.order import strongest_first
 from ...methods.keypoints.make import DETECTORS, Plan, check_roles, plan_part
-from ...model.errors import InputError, UnknownNameError
+from ...methods.user_code import user_failure
+from ...model.errors import InputError, TiepointError, UnknownNameError
 from ...model.keypoints import Keypoints
 from ..sequences import ImageSequences
 from .filters import intersect, sized, spaced, subset
@@ -87,7 +88,13 @@ def make_keypoint_set(
         if key in images:
             continue
         pixels = sequences.image(scene, k)
-        found = check_keypoints(as_keypoints(thing.detect(pixels), key), pixels, f"{detector} on {key}")
+        try:
+            raw = thing.detect(pixels)
+        except TiepointError:
+            raise
+        except Exception as error:
+            raise user_failure(f"{detector} failed on {key}", error, thing, pixels) from error
+        found = check_keypoints(as_keypoints(raw, key), pixels, f"{detector} on {key}")
         found = sized(found[strongest_first(found)], min_size_px, max_size_px)
         if mode == "projected":
             images |= _projected(sequences, scene, found, max_features, border_px, min_distance_px)
