@@ -14,7 +14,7 @@ from tiepoint.cli.main import run
 from tiepoint.model.records import Records
 from tiepoint.model.scores import SceneValues, Score
 from tiepoint.store import schema
-from tiepoint.store.rebuild import rebuild
+from tiepoint.store.rebuild import rebuild, set_aside
 from tiepoint.store.runs import load_runs
 from tiepoint.store.saving import save_run
 from tiepoint.store.store import Store
@@ -99,3 +99,50 @@ def test_a_run_is_done_or_failed(tmp_path: Path) -> None:
         path.write_text(text.replace('"status": "done"', '"status": "error"'))
         assert rebuild(store) == []
         assert [r.status for r in load_runs(store)] == ["failed"]
+
+
+@pytest.mark.parametrize("damage", ["pages", "later pages", "cut"])
+def test_a_damaged_database_is_set_aside_and_made_anew_by_a_check(
+    damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = tmp_path / "s"
+    with Store.open(where) as store:
+        save_run(store, a_run("aaa"))
+        save_run(store, a_run("bbb"))
+        before = _count(store)
+    path = where / "tiepoint.sqlite"
+    broken = bytearray(path.read_bytes())
+    for at in range(4096 if damage == "later pages" else 0, len(broken), 4096):
+        broken[at : at + 100] = b"\xa5" * 100
+    broken = broken if damage != "cut" else bytearray(path.read_bytes()[:3000])
+    path.write_bytes(broken)
+    (where / "tiepoint.sqlite-wal").write_bytes(b"of the old one")
+    assert run(["store", "ls", "--store", str(where)]) == 2
+    assert "`tiepoint store check` makes the database anew from the run files" in capsys.readouterr().err
+    assert run(["store", "check", "--store", str(where)]) == 2
+    told = capsys.readouterr().out
+    assert (
+        "the database was damaged and is now tiepoint.sqlite.damaged: it was made anew from the run" in told
+    )
+    assert "do not agree" not in told
+    assert (where / "tiepoint.sqlite.damaged").read_bytes() == broken
+    with Store.open(where, mode="read") as store:
+        assert _count(store) == before
+        assert [r.id for r in load_runs(store)] == ["aaa", "bbb"]
+    path.write_bytes(broken)
+    assert run(["store", "check", "--store", str(where)]) == 2
+    assert (where / "tiepoint.sqlite.damaged-2").is_file()
+    capsys.readouterr()
+    run(["store", "check", "--store", str(where)])
+    assert "the database was damaged" not in capsys.readouterr().out
+
+
+def test_a_database_that_is_whole_newer_or_only_read_is_not_set_aside(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, a_run("aaa"))
+        assert set_aside(store.root) is None
+        with store.begin() as connection:
+            assert set_aside(store.root) is None
+            connection.execute(sa.update(schema.versions).values(version=schema.VERSION + 1))
+    assert set_aside(tmp_path / "s") is None
+    assert set_aside(tmp_path / "none") is None

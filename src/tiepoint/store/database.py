@@ -123,6 +123,12 @@ def is_busy(error: sa.exc.DBAPIError) -> bool:
     return isinstance(code, int) and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
+def is_damage(error: BaseException | None) -> bool:
+    """Whether SQLite says that its file is damaged, or none of its own."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def commit(connection: sa.Connection) -> None:
     """End a transaction that writes: on SQLite as soon as those that read now have finished.
 

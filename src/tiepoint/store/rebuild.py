@@ -4,20 +4,23 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sqlite3
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import sqlalchemy as sa
 
 from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
 from ..model.errors import InputError, StoreError
 from ..model.hashing import hash_json
-from .database import DATABASE
+from .database import DATABASE, is_damage
 from .older import combined, is_older, renewed
 from .run_files import finite, read_run, run_file, write_run_file
 from .run_id import method_id
 from .runs import load_runs
 from .saving import insert_run, refused, upsert
-from .schema import VERSION, datasets, keypoint_sets, methods, runs, scores, statements
+from .schema import VERSION, datasets, keypoint_sets, methods, runs, scores, statements, versions
 from .store import Store
 from .stored_run import SCORE_COLUMNS, StoredRun
 
@@ -91,11 +94,62 @@ def follow_files(store: Store, connection: sa.Connection) -> list[str]:
     return problems
 
 
+def set_aside(root: Path) -> Path | None:
+    """Move a damaged SQLite database of a store out of the way; returns where it is now, None if it is whole.
+
+    Its journals go first: left behind, they would be played into the database that is made next. Nothing that
+    was set aside before is replaced.
+
+    Args:
+        root: Folder of the store; a database that is elsewhere is never touched.
+
+    Raises:
+        StoreError: if the file cannot be moved.
+
+    >>> import tempfile
+    >>> root = Path(tempfile.mkdtemp())
+    >>> _ = (root / "tiepoint.sqlite").write_bytes(b"not a database" * 99)
+    >>> set_aside(root).name, set_aside(root)
+    ('tiepoint.sqlite.damaged', None)
+    """
+    database = root / DATABASE
+    try:
+        before = database.stat().st_ino
+        if not _is_damaged(database) or database.stat().st_ino != before:  # else another process was faster
+            return None
+        number, aside = 1, root / f"{DATABASE}.damaged"
+        while os.path.lexists(aside):
+            number += 1
+            aside = root / f"{DATABASE}.damaged-{number}"
+        for end in ("-journal", "-wal", "-shm", ""):
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(f"{database}{end}", f"{aside}{end}")
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        raise StoreError(f"the damaged {database} cannot be moved: {e.strerror or e}") from e
+    return aside
+
+
+def _is_damaged(database: Path) -> bool:
+    """Whether SQLite cannot read its file; one that is locked, or newer than this version, is left alone."""
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True)
+        ) as opened:
+            with contextlib.suppress(sqlite3.Error):
+                if (opened.execute(f"select version from {versions.name}").fetchone() or (0,))[0] > VERSION:
+                    return False
+            return bool(opened.execute("pragma integrity_check").fetchone() != ("ok",))
+    except sqlite3.Error as e:
+        return is_damage(e)
+
+
 def damaged_database(store: Store) -> list[tuple[str, str]]:
     """What SQLite finds wrong with its own file, and what to do; nothing for another database."""
     if store.engine.dialect.name != "sqlite":
         return []
-    again = f"remove {store.root / DATABASE}, then check the store again: runs are in files of their own"
+    again = "`store check` makes it anew from the run files"
     try:
         with store.reading() as connection:
             found = connection.execute(sa.text("pragma integrity_check")).scalars().all()

@@ -21,7 +21,16 @@ from ..model.scratch import scratch_folder
 from . import schema
 from .atomic import atomic_file, unwritable
 from .connect.urls import DATABASE, is_url, read_url, split_url, without_secret
-from .database import begin, begin_reading, commit, copy_database, is_busy, make_engine, make_sqlite_engine
+from .database import (
+    begin,
+    begin_reading,
+    commit,
+    copy_database,
+    is_busy,
+    is_damage,
+    make_engine,
+    make_sqlite_engine,
+)
 from .features import FeatureCache
 from .records import RecordStore
 from .values import ValueStore
@@ -234,7 +243,10 @@ class Store:
         """What the database says, on one line and without its password."""
         if is_busy(error):
             return _BUSY
-        return without_secret(str(error.orig), self.engine.url.render_as_string(hide_password=False))
+        said = without_secret(str(error.orig), self.engine.url.render_as_string(hide_password=False))
+        if is_damage(error.orig) and (self.root / DATABASE).is_file():
+            return f"{said}; `store check` makes the database anew from the run files"
+        return said
 
     def remember_hashes(self) -> None:
         """Write the hashes of files that this process knows, for the next one."""
