@@ -103,7 +103,7 @@ ALWAYS = {
     "data make": "--width --height --seed",
     "data cut": "--data --out --max-patches --side --magnification --seed",
     "data tasks": "--suite --data --out",
-    "data check": "--data --store",
+    "data check": "--data --missing --store",
     "keypoints make": "--data --detector --border-px --overwrite --store",
     "keypoints intersect": "--out --tolerance-px --overwrite --store",
     "keypoints subset": "--out --count --min-size-px --max-size-px --min-distance-px --overwrite --store",

@@ -51,6 +51,11 @@ def _places(error: BaseException) -> list[traceback.FrameSummary]:
     return own[-_LINES:] or outside[-1:]
 
 
+def _of_a_user(error: BaseException) -> bool:
+    """Whether lines that are neither ours nor of an installed package led to an exception."""
+    return any(not is_installed(p.filename) for p in _places(error))
+
+
 def _with_place(message: str, error: BaseException) -> str:
     """A message with the file and line of a user's code that an exception came from, in one sentence."""
     places = _places(error)
@@ -66,12 +71,13 @@ def user_failure(
 ) -> UserCodeError | InputError:
     """The error to raise for an exception in a user's code, or a library's; `what` says who failed on what.
 
-    A method of this package (`thing`) that fails on a small image of `images` has met one it is not made for.
+    A method of this package (`thing`) that fails on a small image of `images`, with no line of a user's code
+    on the way, has met one it is not made for.
     """
     words = f"{type(error).__name__}: {error}"
     if type(error).__module__.partition(".")[0] == "cv2":
         words = f"OpenCV: {getattr(error, 'err', None) or error}"
-    if thing is not None and not is_users(thing):
+    if thing is not None and not is_users(thing) and not _of_a_user(error):
         given = [images] if hasattr(images, "shape") else images if isinstance(images, tuple | list) else ()
         small = [i.shape[:2] for i in given if hasattr(i, "shape") and min(i.shape[:2], default=0) < SMALL_PX]
         if small:

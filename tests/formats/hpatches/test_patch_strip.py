@@ -165,5 +165,7 @@ def test_a_real_strip_is_read_as_opencv_reads_it():
         pytest.skip("TIEPOINT_TEST_DATA is not set")
     cv2 = pytest.importorskip("cv2")
     path = Path(data) / "patches" / "v_graffiti" / "ref.png"
+    if not path.exists():
+        pytest.skip(f"no strip at {path}")
     found = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
     assert np.array_equal(read_strip(path).reshape(-1, 65), found)

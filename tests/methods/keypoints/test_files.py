@@ -58,7 +58,7 @@ def test_missing_and_damaged_files_are_named(features):
     with pytest.raises(ProblemsError, match="v_a/2"):
         method.check([ITEM, Item("v_a/2", "x")])
     (root / "v_a" / "1.ppm.npz").write_bytes(b"no")
-    with pytest.raises(FormatError, match=r"not an \.npz"):
+    with pytest.raises(FormatError, match=r"is not a readable \.npz"):
         method.extract(ITEM, None)
     np.savez(root / "v_a" / "1.ppm.npz", keypoints=arrays["keypoints"])
     with pytest.raises(FormatError, match="no array 'descriptors'"):

@@ -74,7 +74,7 @@ def ran(folder: Path) -> str:
 def test_workers_run_no_code_of_the_current_folder(folder: Path, patches: Path) -> None:
     done = tiepoint(
         folder, "run", "mine.py:Mine", "--task", "hpatches/matching", "--data", str(patches), "--jobs", "2",
-        "--store", "s",
+        "--store", "s", "-q",
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert ran(folder) == ""
