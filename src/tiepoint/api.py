@@ -52,6 +52,7 @@ def evaluate(
     """
     import logging
 
+    from .model.plain_names import method_name
     from .run.engine import evaluate as run_engine
     from .run.prepare import Request
     from .store.store import Store
@@ -66,7 +67,7 @@ def evaluate(
         {"on_bad": on_bad, "device": device},
         jobs,
         None if fit_on is None else Path(fit_on),
-        name,
+        None if name is None else method_name(name),
         far=cluster is not None,
     )
     with Store.open(store) as opened:

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tiepoint.api import evaluate
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.formats.csv_file import FORMULA, to_csv, undefused
+from tiepoint.model.errors import InputError
 
 NAMES = [
     "=HYPERLINK(1)", "-x", "@y", "a\x1b[31mred\x1b]0;title\x07", "line\nbreak", "turn\u202eed", "o'quote\"s",
@@ -159,3 +161,20 @@ def test_names_that_are_no_text(
     assert tiepoint(["keypoints", "export", "all", "--out", odd, "--store", "s"]) == 0
     assert tiepoint(["store", "check", "--store", "s"]) == 0
     assert seen(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\x1b[31mred", "line\nbreak", "é" * 101])
+def test_a_name_that_is_given_is_held_against_the_same_rule_everywhere(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.csv").write_text("descriptor_type,true_map_micro\n")
+    more = ["--data", str(tmp_path), "--name", name, "--store", str(tmp_path / "s")]
+    for command in (
+        ["run", "sift", "--task", "tss", *more],
+        ["score", "tss", "--results", str(tmp_path), *more],
+        ["import", str(tmp_path / "x.csv"), *more[2:]],
+    ):
+        assert tiepoint(command) == 2
+        assert "cannot be the name of a method" in capsys.readouterr().err
+    with pytest.raises(InputError, match="cannot be the name of a method"):
+        evaluate("sift", task="tss", data=tmp_path, store=tmp_path / "s", name=name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..model.errors import ClusterError, InputError, StoreError, TiepointError, UnknownNameError
+from ..model.plain_names import method_name
 from .common import (
     as_text,
     error,
@@ -119,6 +120,7 @@ def run(
         without_effect(context, ("results_form",), "without --write-results")
     options = task_options(option, tasks=tasks, split=split, benchmark=values(benchmark) or None)
     chosen = {"on_bad": on_bad or "error", "device": device or "cpu"}
+    called = as_text(name)
     requests = [
         Request(
             method,
@@ -129,7 +131,7 @@ def run(
             chosen,
             jobs or cores(),
             fit_on,
-            name=as_text(name),
+            name=None if called is None else method_name(called),
             far=cluster is not None,
         )
         for one in names

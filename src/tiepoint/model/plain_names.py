@@ -76,6 +76,24 @@ def path_part(name: str, what: str) -> str:
     raise InputError(f"{what} '{shown(cut)}' cannot be part of a path: {reason}")
 
 
+def method_name(name: str) -> str:
+    r"""A name that a user gives a method, or an error.
+
+    Names that other tools gave are kept as they are and not held against this.
+
+    >>> method_name("my net (v2)")
+    'my net (v2)'
+    >>> method_name("a\nb")
+    Traceback (most recent call last):
+    tiepoint.model.errors.InputError: 'a\nb' cannot be the name of a method; use 1 to 200 bytes, none unseen
+    """
+    if name.strip() and shown(name) == name and len(name.encode()) <= MOST_BYTES:
+        return name
+    raise InputError(
+        f"'{shown(name[:60])}' cannot be the name of a method; use 1 to {MOST_BYTES} bytes, none unseen"
+    )
+
+
 def path_below(folder: str | Path, *names: str, what: str, ending: str = "") -> Path:
     """The path of a file that is written below a folder, of names from outside; it stays in the folder.
 

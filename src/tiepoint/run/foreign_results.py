@@ -13,6 +13,7 @@ from ..formats.hbench.benchmark import result_folders
 from ..methods.spec import FilesSpec
 from ..model.errors import InputError, joined
 from ..model.hashing import hash_file, hash_json
+from ..model.plain_names import method_name
 from ..model.records import Records
 from ..model.units import Unit
 from ..store.manifest import Manifest, MethodFacts
@@ -43,6 +44,8 @@ def score_results(
     Tasks of 2016 read ``.results`` in ``DESC/TASK``, ``TASK/DESC`` or bare; other tasks take what a method
     wrote elsewhere as the method ``files:DIR``. `name` is what the run is called, where there is one only.
     """
+    if name is not None:
+        method_name(name)
     task = load_task(task_name)
     if not results.is_dir():
         why = "is a file, not a folder" if results.exists() else "does not exist"

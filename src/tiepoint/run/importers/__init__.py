@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...model.errors import InputError, TiepointError
 from ...model.hashing import hash_file
+from ...model.plain_names import method_name
 from ...store.run_heads import load_heads, names_of
 from ...store.store import Store
 from ...store.upkeep.remove import remove_runs
@@ -50,6 +51,8 @@ def import_files(
         InputError: A file that no importer knows, a damaged file, a setting that none of the files needs;
             nothing is stored then.
     """
+    if name is not None:
+        method_name(name)
     files = expanded(paths)
     databases = {path: read_workbench(path, name=name) for path in files if is_workbench(path)}
     found = [

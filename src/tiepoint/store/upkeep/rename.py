@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ...model.errors import InputError, UnknownNameError
-from ...model.plain_names import shown
+from ...model.plain_names import method_name, shown
 from ..run_files import write_run_file
 from ..run_id import run_id
 from ..run_rows import load_rows
@@ -20,9 +20,6 @@ from ..stored_run import StoredRun
 from .changes import Step, delete_rows, finish_changes, no_step, written_down
 from .contents import entries
 from .uses import short_keys, uses_of, write_uses
-
-MOST_BYTES = 200
-"""Bytes a name may have."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +58,7 @@ def rename_method(
     Raises:
         InputError: no run has the old name, one has the new one already, or it cannot be a name.
     """
-    if not new.strip() or shown(new) != new or len(new.encode()) > MOST_BYTES:
-        raise InputError(
-            f"'{shown(new[:60])}' cannot be the name of a method; use 1 to {MOST_BYTES} bytes, none unseen"
-        )
+    method_name(new)
     if dry_run:
         with store.reading() as connection:
             return Renamed(old, new, {a.id: b.id for a, b in _pairs(store, connection, old, new)}, True)
