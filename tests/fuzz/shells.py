@@ -26,7 +26,9 @@ def _zip_whole(data: bytes, parts: Sequence[bytes]) -> bytes:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, part in zip(parts[::2], parts[1::2], strict=True):
-            z.writestr(name.decode("utf-8", "replace").partition("\0")[0] or "-", part)
+            z.writestr(
+                name[:20_000].decode("utf-8", "replace").partition("\0")[0] or "-", part
+            )  # 65,535 bytes is the most
     return out.getvalue()
 
 
