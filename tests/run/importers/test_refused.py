@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tiepoint.cli.main import run
+from tiepoint.methods.networks.batches import checked_file
 from tiepoint.model.errors import InputError, StoreError
-from tiepoint.run.importers import import_files
+from tiepoint.run.importers import expanded, import_files
 from tiepoint.store import saving
 from tiepoint.store.rebuild import rebuild
 from tiepoint.store.run_files import write_run_file
@@ -84,3 +86,22 @@ def test_a_file_that_an_older_version_left_is_named_and_the_rest_rebuilt(tmp_pat
         assert "run bad (sift) cannot be stored" in told
         assert "bad.json" in told
         assert [r.id for r in load_runs(store)] == [stored.id]
+
+
+def test_a_device_or_a_pipe_is_called_so(tmp_path: Path) -> None:
+    pipe = tmp_path / "x.csv"
+    os.mkfifo(pipe)
+    for path, words in (
+        (pipe, "is a pipe"),
+        (Path("/dev/zero"), "is a device"),
+        (tmp_path / "no", "does not exist"),
+    ):
+        with pytest.raises(InputError, match=words):
+            expanded([path])
+    for path, words in (
+        (pipe, "is a pipe"),
+        (Path("/dev/zero"), "is a device"),
+        (tmp_path / "no", "no such"),
+    ):
+        with pytest.raises(InputError, match=words):
+            checked_file(str(path), "ONNX file")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...formats.what_it_is import instead
 from ...model.edges import DISTANCES
 from ...model.errors import InputError
-from ...model.files import is_file
+from ...model.files import is_file, is_there, plain_file
 from ..patches.intensity import resized, z_scored
 
 Array = NDArray[Any]
@@ -30,6 +30,8 @@ def checked_file(path: str, what: str) -> Path:
     """The file, or an error of one sentence. Nothing is ever downloaded."""
     file = Path(path).expanduser()
     if not is_file(file):
+        if is_there(file):
+            plain_file(file)  # says what it is
         raise InputError(
             f"{path}: there is no such {what}; give the path of a local file (nothing is downloaded)"
         )

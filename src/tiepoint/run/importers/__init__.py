@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ...model.errors import InputError, TiepointError
+from ...model.files import is_there, plain_file
 from ...model.hashing import hash_file
 from ...model.plain_names import method_name
 from ...store.run_heads import load_heads, names_of
@@ -118,6 +119,8 @@ def expanded(paths: Iterable[Path]) -> list[Path]:
         elif path.is_file():
             out.append(path)
         else:
+            if is_there(path):
+                plain_file(path)  # says what it is
             raise InputError(f"{path} does not exist")
     return out
 
