@@ -112,3 +112,11 @@ def test_what_is_a_url() -> None:
         "@/t1?host=%2Ftmp%2Fpg"
     )
     assert "?" not in read_url(f"postgresql://h/db?password={SECRET}&files=x").shown
+
+
+@pytest.mark.parametrize("setting", ["bogus", "sslmode", "connect_timeout"])
+def test_of_a_wrong_setting_only_the_name_is_shown(setting: str, tmp_path: Path) -> None:
+    pytest.importorskip("psycopg", reason="needs the driver of PostgreSQL")
+    with pytest.raises(StoreError, match=setting) as told:
+        Store.open(f"postgresql://u@127.0.0.1:1/none?{setting}=sEcret&files={tmp_path}/f")
+    assert "sEcret" not in str(told.value)

@@ -20,6 +20,8 @@ FORMS = {
 """Known schemes, and how a URL of each looks."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(/+)")
 _SECRET = ("password", "sslpassword", "passfile")
+_TELLING = ("host", "hostaddr", "port", "dbname", "user")
+"""Settings that say which store it is; of all others only the name is shown."""
 _ESCAPED = "characters such as @ : / ? # in a password are written as %40 %3A %2F %3F %23"
 
 
@@ -125,12 +127,13 @@ def _server(scheme: str, rest: str, files: str, query: dict[str, str], stray: bo
         )
     open_ = {k: v for k, v in query.items() if k not in _SECRET}
     more = f"?{urlencode(query)}" if query else ""
-    told = f"?{urlencode(open_)}" if open_ else ""
+    parts = [urlencode({k: v if k in _TELLING else ""}).removesuffix("=") for k, v in open_.items()]
+    told = "?" + "&".join(parts) if parts else ""
     return StoreUrl(f"{scheme}://{rest}{more}", Path(files), said + told)
 
 
 def without_secret(message: str, url: str) -> str:
-    r"""A message of a driver on one line, without the password of the URL.
+    r"""A message of a driver on one line, without the password of the URL and values of its settings.
 
     >>> without_secret("no entry for s3cret\n  of u", "postgresql://u:s3cret@h/db")
     'no entry for *** of u'
@@ -141,6 +144,8 @@ def without_secret(message: str, url: str) -> str:
     user = url.partition("://")[2].rpartition("@")[0]
     secrets = [user.partition(":")[2]]
     secrets += [v for k, v in parse_qsl(url.partition("?")[2]) if k in _SECRET]
+    for value in {v for k, v in parse_qsl(url.partition("?")[2]) if k not in (*_SECRET, *_TELLING)}:
+        text = text.replace(f'"{value}"', "***").replace(f"'{value}'", "***")
     for secret in {form for s in secrets for form in (s, unquote(s)) if form}:
         text = text.replace(secret, "***")
     return shown(text)
