@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pytest
 from tiepoint.formats.hpatches.patch_strip import read_strip
 from tiepoint.methods.base import Finish, Method
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import FormatError, InputError, ProblemsError, UnitError
+from tiepoint.model.errors import FormatError, InputError, ProblemsError, StoreError, UnitError
 from tiepoint.model.units import Arrays, Item
 from tiepoint.run import feeding
 from tiepoint.run.context import Context, Recipe
@@ -305,3 +306,14 @@ def test_what_users_derive_from_ours_is_not_taken_for_thread_safe() -> None:
         """Somebody's class, which may keep anything in itself."""
 
     assert not resolve(Subclass(), family="patches").thread_safe
+
+
+def test_a_full_disk_is_one_line_with_a_count() -> None:
+    errors = [
+        StoreError(f"cannot write features/{k}: No space left on device; choose another") for k in range(9)
+    ]
+    failures: Any = [SimpleNamespace(cause=error) for error in errors]
+    context: Any = SimpleNamespace(method=SimpleNamespace(name="m"))
+    with pytest.raises(StoreError, match="and 8 more could not be written") as told:
+        feeding.raise_input(context, failures)
+    assert len(str(told.value).splitlines()) == 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..methods.base import Finish
 from ..methods.user_code import is_ours
-from ..model.errors import ProblemsError, UnitError, joined
+from ..model.errors import InputError, ProblemsError, StoreError, UnitError, joined
 from . import machine
 from .context import SHOWN, Context, Recipe
 from .executors import Done, Executor, Failure, InProcess, enough, names_of
@@ -106,11 +106,30 @@ def raise_input(context: Context, failures: Sequence[Failure], patience: int | N
     found = [f.cause for f in failures if f.cause is not None]
     if not found or patience is None or len(found) < patience:
         return
+    found = _unwritten(found)
     error = joined(found, f"{context.method.name}: features", shown=SHOWN)
     if len(found) > 1 and isinstance(error, ProblemsError):
         own = f"{context.method.name} on "  # the heading has the name
         error = ProblemsError(error.where, [p.removeprefix(own) for p in error.problems], shown=SHOWN)
     raise error
+
+
+def _unwritten(errors: Sequence[InputError]) -> list[InputError]:
+    """The errors, with those of files that could not be written for one reason (a full disk) as one.
+
+    >>> full = [StoreError(f"cannot write f/{k}: No space left on device; choose another") for k in "ab"]
+    >>> print(*_unwritten([*full, InputError("no c")]), sep="; ")
+    cannot write f/a: No space left on device; choose another (and 1 more could not be written); no c
+    """
+    groups: dict[object, list[InputError]] = {}
+    for error in errors:
+        text = str(error)
+        same = type(error) is StoreError and text.startswith("cannot write ")
+        groups.setdefault(text.rpartition(": ")[2] if same else id(error), []).append(error)
+    return [
+        g[0] if len(g) == 1 else StoreError(f"{g[0]} (and {len(g) - 1} more could not be written)")
+        for g in groups.values()
+    ]
 
 
 class Window:
