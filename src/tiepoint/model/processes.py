@@ -54,5 +54,16 @@ def is_alive(pid: int, started: int | None = None) -> bool:
         return False
     except OSError:
         pass  # somebody else's
+    if _has_ended(pid):
+        return False
     found = started_at(pid)
     return not started or found is None or found == started
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether all that is left of a process is its number, which nobody has asked for yet."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+    return text.rpartition(")")[2].split()[:1] in (["Z"], ["X"])

@@ -174,3 +174,25 @@ def test_a_pool_whose_worker_died_before_all_jobs_were_handed_over_says_so(
     recipe = Recipe("t", "d", {}, "m", {}, "nowhere", 1, None)
     with pytest.raises(UnitError, match="a worker process died"):
         ProcessPool(2).run(print, {"a": 1}, recipe, lambda: None, None)  # type: ignore[arg-type]
+
+
+def _nothing(_context: object, _argument: object) -> int:
+    return 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be stopped here")
+def test_a_worker_that_does_not_end_is_killed_when_the_pool_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tiepoint.run.executors.pool.PATIENCE_S", 0.5)
+    pool = ProcessPool(2)
+    pool._started().submit(_nothing, None, None).result()
+    workers = list((pool._pool._processes or {}).values()) if pool._pool else []
+    assert workers
+    for worker in workers:  # like one that waits for a lock of a dead one
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGSTOP)
+    pool.close()
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode is not None

@@ -111,10 +111,29 @@ class ProcessPool:
         self.close()
 
     def close(self) -> None:
-        """Let the workers go."""
+        """Let the workers go. One that stays is killed: another that died may have kept a lock it needs."""
         if self._pool is not None:
+            self._workers.update(self._pool._processes or {})
             self._pool.shutdown(wait=False, cancel_futures=True)
+            told = (list(self._workers.values()),)
+            threading.Thread(target=_see_off, args=told, name="last workers", daemon=True).start()
         self._pool, self._workers = None, {}
+
+
+def _see_off(workers: Sequence[BaseProcess]) -> None:
+    """Wait for workers that were told to end, and kill those that have not by then."""
+    for worker in _left(workers):
+        worker.kill()
+
+
+def _left(workers: Sequence[BaseProcess]) -> list[BaseProcess]:
+    """Those of some workers that have not ended in a while."""
+    left = {w.sentinel: w for w in workers if w.pid is not None}
+    deadline = time.monotonic() + PATIENCE_S
+    while left and (rest := deadline - time.monotonic()) > 0:
+        ended = connection.wait(list(left), timeout=rest)
+        left = {sentinel: w for sentinel, w in left.items() if sentinel not in ended}
+    return list(left.values())
 
 
 def _outcome(name: str, future: Future[Any]) -> Any:
@@ -234,13 +253,9 @@ def end_workers(workers: Sequence[BaseProcess], root: Path) -> None:
     started = [w for w in workers if w.pid is not None]
     for worker in started:
         worker.terminate()
-    left = {w.sentinel: w for w in started}
-    deadline = time.monotonic() + PATIENCE_S
-    while left and (rest := deadline - time.monotonic()) > 0:
-        ended = connection.wait(list(left), timeout=rest)
-        left = {sentinel: w for sentinel, w in left.items() if sentinel not in ended}
-    for worker in left.values():
+    left = _left(started)
+    for worker in left:
         worker.kill()
     if left:
-        connection.wait(list(left), timeout=PATIENCE_S)
+        connection.wait([w.sentinel for w in left], timeout=PATIENCE_S)
     remove_temporaries(root, {w.pid for w in started if w.pid is not None})
