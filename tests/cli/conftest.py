@@ -8,6 +8,14 @@ import pytest
 
 from tiepoint.cli.main import run as command
 
+ODD = """
+class Odd:
+    name, distance = "é…\\x1b[31m", "l2"
+
+    def describe(self, patches):
+        return patches[:, ::2, ::2].reshape(len(patches), -1).astype("float32")
+"""
+
 
 @pytest.fixture(scope="session")
 def small_store(tmp_path_factory: pytest.TempPathFactory, patches: Path) -> Path:
@@ -16,5 +24,6 @@ def small_store(tmp_path_factory: pytest.TempPathFactory, patches: Path) -> Path
     asked = ["--data", str(patches), "--store", str(store), "--jobs", "1", "-q"]
     both = "hpatches/matching,hpatches/verification"
     assert command(["run", "resize", "meanstd", "--task", both, *asked]) == 0
-    assert command(["run", "pixels", "--name", "é…\x1b[31m", "--task", "hpatches/matching", *asked]) == 0
+    (store.parent / "odd.py").write_text(ODD, encoding="utf-8")
+    assert command(["run", f"{store.parent}/odd.py:Odd", "--task", "hpatches/matching", *asked]) == 0
     return store
