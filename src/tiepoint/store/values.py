@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.errors import DamagedError
+from ..formats.npz import read_npz
+from ..model.errors import DamagedError, FormatError
 from ..model.hashing import hash_array, hash_json
 from ..model.scores import Score
 from .atomic import atomic_file
@@ -68,15 +69,16 @@ class ValueStore:
         """Tables by metric and group; a missing or damaged file is a `StoreError`."""
         path = self.path(key)
         try:
-            with np.load(path, allow_pickle=False) as archive:
-                header = json.loads(archive["header"].tobytes())
-                flat = {name: archive[name] for name in archive.files if name != "header"}
+            flat = read_npz(path)
+            header = json.loads(flat.pop("header").tobytes())
             if _key(header, flat) != key:
                 raise ValueError("its content does not have its hash")
             tables = unpacked(header, flat)
             return {(metric, group): tables[at] for metric, group, at in header["scores"]}
         except OSError as e:
             raise DamagedError(path, "the scene values", e.strerror or str(e)) from e
+        except FormatError as e:
+            raise DamagedError(path, "the scene values", e.reason) from e
         except Exception as e:  # a damaged archive makes its reader raise whatever it likes
             raise DamagedError(path, "the scene values", str(e)) from e
 
