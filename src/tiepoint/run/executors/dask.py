@@ -26,7 +26,7 @@ from ..context import Recipe
 from ..machine import has_dashboard
 from . import Done, Failure, Job, Outcome, enough
 from .clusters import Connected, connected
-from .dask_worker import (
+from .dask_worker import (  # fmt: skip
     SHARED_S,
     Expected,
     Remote,
@@ -36,6 +36,7 @@ from .dask_worker import (
     remove_tokens,
     run_batch,
     seen,
+    settled,
     token_file,
     versions,
     why_lost,
@@ -44,7 +45,6 @@ from .dask_worker import (
 
 PIECES = 256
 """Jobs of one kind are cut into at least so many pieces, where there are so many."""
-
 PIECES_A_WORKER = 32
 """And into so many a worker, so that the last ones do not wait long for one."""
 
@@ -313,7 +313,7 @@ class DaskExecutor:
 
     def _finish(self, piece: Piece) -> None:
         """Take the result of a piece."""
-        future, status = piece.future, piece.future.status
+        future, status = piece.future, settled(piece.future)
         if any(p.dropped for p in piece.needs):
             piece.results = {name: Failure(name, "needs what was taken back") for name in piece.arguments}
             return

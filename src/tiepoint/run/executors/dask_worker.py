@@ -346,3 +346,11 @@ def why_lost(error: BaseException) -> str:
     if last is not None:
         return f"its worker died each time, the last time at {last.address}, perhaps for lack of memory"
     return str(error) if type(error).__name__ == "TransientError" else f"{type(error).__name__}: {error}"
+
+
+def settled(future: Any, patience_s: float = 60.0) -> str:
+    """The status of a future; a result that went with its worker is waited for: Dask makes it again."""
+    until = time.monotonic() + patience_s
+    while future.status == "lost" and time.monotonic() < until:
+        time.sleep(0.05)
+    return str(future.status)
