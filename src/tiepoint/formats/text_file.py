@@ -26,8 +26,8 @@ _BOM = b"\xef\xbb\xbf"
 
 
 @contextlib.contextmanager
-def reading(path: str | Path) -> Iterator[None]:
-    """What the system says about a file that cannot be opened or read, as a `FormatError`.
+def reading(path: str | Path) -> Iterator[int]:
+    """What the system says about a file that cannot be opened or read, as a `FormatError`; yields its length.
 
     Pipes, devices and folders are refused before anything is opened.
 
@@ -36,9 +36,9 @@ def reading(path: str | Path) -> Iterator[None]:
     Traceback (most recent call last):
     tiepoint.model.errors.FormatError: nowhere.flo: the file does not exist
     """
-    plain_file(path)
+    length = plain_file(path)
     try:
-        yield
+        yield length
     except FileNotFoundError as e:
         raise FormatError(path, "the file does not exist") from e
     except OSError as e:
@@ -53,10 +53,8 @@ def read_bytes(path: str | Path, *, most: int = MOST_BYTES) -> bytes:
 
 def map_bytes(path: str | Path) -> NDArray[np.uint8]:
     """The content of a file as a read-only memory map (n,); an empty file gives an empty array."""
-    if plain_file(path) == 0:
-        return np.empty(0, np.uint8)
-    with reading(path):
-        return np.memmap(path, np.uint8, mode="r")
+    with reading(path) as length:
+        return np.memmap(path, np.uint8, mode="r") if length else np.empty(0, np.uint8)
 
 
 def read_lines(path: str | Path) -> list[str]:

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..model.errors import InputError
-from ..model.processes import is_alive, started_at, this_host
+from ..model.processes import MARK, is_left, mark
 
 _count = itertools.count()
-_LEFT = re.compile(r"\..*\.tmp-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<started>\d+)-\d+.*")
+_LEFT = re.compile(rf"\..*\.tmp-{MARK}-\d+.*")
 
 
 @contextlib.contextmanager
@@ -70,8 +70,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 def _beside(target: Path) -> Path:
     name = target.name[: -len(target.suffix)] if target.suffix else target.name
-    mine = f"{this_host()}-{os.getpid()}-{started_at(os.getpid()) or 0}-{next(_count)}"
-    return target.with_name(f".{name[:40]}.tmp-{mine}{target.suffix[:40]}")
+    return target.with_name(f".{name[:40]}.tmp-{mark()}-{next(_count)}{target.suffix[:40]}")
 
 
 def _remove_left(folder: Path) -> None:
@@ -82,9 +81,7 @@ def _remove_left(folder: Path) -> None:
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             found = _LEFT.fullmatch(name) if name.startswith(".") else None
-            if found is None or found["host"] != this_host():
-                continue
-            if not is_alive(int(found["pid"]), int(found["started"])):
+            if found is not None and is_left(found):
                 with contextlib.suppress(OSError):
                     (folder / name).unlink()
 

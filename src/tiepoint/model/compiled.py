@@ -214,7 +214,6 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     >>> twice(21)
     42
     """
-    check_threads("NUMBA_NUM_THREADS")
 
     def decorate(body: Callable[..., Any]) -> Any:
         found = njit(**options)(body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from .errors import FormatError
@@ -55,10 +56,7 @@ def is_there(path: str | Path) -> bool:
     >>> is_there("x" * 5000), is_there("a\0b"), is_there(".")
     (False, False, True)
     """
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):
-        return False
+    return _says(path, Path.exists)
 
 
 def is_folder(path: str | Path) -> bool:
@@ -67,10 +65,7 @@ def is_folder(path: str | Path) -> bool:
     >>> is_folder("x" * 5000), is_folder(".")
     (False, True)
     """
-    try:
-        return Path(path).is_dir()
-    except (OSError, ValueError):
-        return False
+    return _says(path, Path.is_dir)
 
 
 def is_file(path: str | Path) -> bool:
@@ -79,8 +74,12 @@ def is_file(path: str | Path) -> bool:
     >>> is_file("x" * 5000), is_file("a\0b")
     (False, False)
     """
+    return _says(path, Path.is_file)
+
+
+def _says(path: str | Path, asked: Callable[[Path], bool]) -> bool:
     try:
-        return Path(path).is_file()
+        return asked(Path(path))
     except (OSError, ValueError):
         return False
 

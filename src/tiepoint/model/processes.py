@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from functools import cache
 from pathlib import Path
 
@@ -27,11 +28,30 @@ def started_at(pid: int) -> int | None:
     >>> started_at(os.getpid()) == started_at(os.getpid())
     True
     """
+    facts = _facts(pid)
+    return int(facts[19]) if len(facts) > 19 else None
+
+
+def _facts(pid: int) -> list[str]:
+    """What the system says of a process, its state first; nothing where it does not tell."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-        return int(text.rpartition(")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        return None
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return []
+
+
+MARK = r"(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<started>\d+)"
+"""Pattern of what `mark` gives, as part of a name."""
+
+
+def mark() -> str:
+    """What tells this process from all others of all machines, now and later, as part of a name."""
+    return f"{this_host()}-{os.getpid()}-{started_at(os.getpid()) or 0}"
+
+
+def is_left(found: re.Match[str]) -> bool:
+    """Whether something whose name has a `MARK` was made by a process of this machine that has ended."""
+    return found["host"] == this_host() and not is_alive(int(found["pid"]), int(found["started"]))
 
 
 def is_alive(pid: int, started: int | None = None) -> bool:
@@ -54,16 +74,7 @@ def is_alive(pid: int, started: int | None = None) -> bool:
         return False
     except OSError:
         pass  # somebody else's
-    if _has_ended(pid):
+    facts = _facts(pid)
+    if facts[:1] in (["Z"], ["X"]):  # all that is left of it is its number, which nobody has asked for yet
         return False
-    found = started_at(pid)
-    return not started or found is None or found == started
-
-
-def _has_ended(pid: int) -> bool:
-    """Whether all that is left of a process is its number, which nobody has asked for yet."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return False
-    return text.rpartition(")")[2].split()[:1] in (["Z"], ["X"])
+    return not started or len(facts) <= 19 or int(facts[19]) == started

@@ -15,15 +15,15 @@ import tempfile
 from multiprocessing import process
 from pathlib import Path
 
-from .processes import is_alive, started_at, this_host
+from .processes import MARK, is_left, mark
 
 SHARED_MEMORY = Path("/dev/shm")
-_NAME = re.compile(r"(?:sem\.)?tiepoint-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<started>\d+)-.*")
+_NAME = re.compile(rf"(?:sem\.)?tiepoint-{MARK}-.*")
 
 
 def mine() -> str:
     """How names of this process begin."""
-    return f"tiepoint-{this_host()}-{os.getpid()}-{started_at(os.getpid()) or 0}-"
+    return f"tiepoint-{mark()}-"
 
 
 def scratch_folder() -> tempfile.TemporaryDirectory[str]:
@@ -57,9 +57,7 @@ def remove_left() -> int:
         with contextlib.suppress(OSError):
             for name in os.listdir(place):
                 found = _NAME.fullmatch(name)
-                if found is None or found["host"] != this_host():
-                    continue
-                if not is_alive(int(found["pid"]), int(found["started"])):
+                if found is not None and is_left(found):
                     removed += _remove(place / name)
     return removed
 

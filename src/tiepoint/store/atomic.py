@@ -25,6 +25,8 @@ _CLOCK_S = 60.0
 STALE_S = 7 * 86400.0
 """Seconds after which a temporary of another machine, or of a container that is gone, is taken for left."""
 _count = itertools.count()
+TEMPORARIES = (".tmp-*", "*/.tmp-*", "*/*/.tmp-*")
+"""Where temporaries lie in a store's folder."""
 _NAME = re.compile(r"\.tmp-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-\d+")
 
 
@@ -150,7 +152,7 @@ def remove_temporaries(root: Path, pids: Collection[int] | None = None) -> int:
         pids: Processes that have ended; None takes every process that is no longer there.
     """
     removed = 0
-    for pattern in (".tmp-*", "*/.tmp-*", "*/*/.tmp-*"):
+    for pattern in TEMPORARIES:
         with contextlib.suppress(OSError):  # a folder may vanish while it is looked at
             for path in list(root.glob(pattern)):
                 name = _NAME.fullmatch(path.name)

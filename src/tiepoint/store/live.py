@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..model.processes import is_alive, started_at, this_host
+from ..model.processes import is_alive, mark, started_at, this_host
 
 FOLDER = "running"
 EVERY_S = 0.4
@@ -47,7 +47,7 @@ def announced(root: Path, what: str, progress: Progress | None = None) -> Iterat
 
     A file that cannot be written is not: it only tells others, and no run depends on it.
     """
-    path = root / FOLDER / f"{this_host()}-{os.getpid()}-{started_at(os.getpid()) or 0}-{next(_count)}.json"
+    path = root / FOLDER / f"{mark()}-{next(_count)}.json"
     stages: dict[str, tuple[int, int]] = {}
     since, written = time.time(), 0.0
 

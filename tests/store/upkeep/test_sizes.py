@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tiepoint.model.amounts import age_s, size_bytes
 from tiepoint.model.errors import InputError
 from tiepoint.store.store import Store
-from tiepoint.store.upkeep.amounts import age_s, size_bytes
 from tiepoint.store.upkeep.sizes import list_runs, store_size
 
 PAGE = Path(__file__).parents[3] / "docs" / "store.md"

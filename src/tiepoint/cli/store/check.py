@@ -69,7 +69,7 @@ def check_and_tell(store: str | None, json_: bool = False) -> int:
 
 
 def migrate(
-    store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
+    store: str = STORE,
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be done."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:

@@ -23,7 +23,7 @@ def ls(
 
     Example: `tiepoint store ls --task hpatches/matching`
     """
-    from ...store.upkeep.amounts import shown_bytes
+    from ...model.amounts import shown_bytes
     from ...store.upkeep.sizes import list_runs
 
     with reading(store) as opened:
@@ -55,7 +55,7 @@ def rm(
 
     Example: `tiepoint store rm 3f9a12 --dry-run`
     """
-    from ...store.upkeep.amounts import shown_bytes
+    from ...model.amounts import shown_bytes
     from ...store.upkeep.remove import remove_runs
 
     with reading(store) as opened:

@@ -23,7 +23,7 @@ def size(
 
     Example: `tiepoint store size --store tiepoint-store`
     """
-    from ...store.upkeep.amounts import shown_bytes
+    from ...model.amounts import shown_bytes
     from ...store.upkeep.sizes import store_size
 
     with reading(store) as opened:
@@ -60,7 +60,7 @@ def prune(
 
     Example: `tiepoint store prune --older-than 30d --larger-than-total 20GB --dry-run`
     """
-    from ...store.upkeep.amounts import age_s, shown_bytes, size_bytes
+    from ...model.amounts import age_s, shown_bytes, size_bytes
     from ...store.upkeep.prune import prune_store
 
     age = None if older_than is None else age_s(older_than)
@@ -80,7 +80,7 @@ def prune(
 
 
 def _tell(told: Pruned) -> None:
-    from ...store.upkeep.amounts import shown_bytes, shown_seconds
+    from ...model.amounts import shown_bytes, shown_seconds
 
     after = told.before_bytes - told.size_bytes
     if not told.files:

@@ -9,11 +9,12 @@ import typer
 
 from ...model.plain_names import shown
 from ..common import console, notice, reading
+from .asking import STORE
 
 
 def sql(
     query: str = typer.Argument(..., help="One statement that reads: select, with, values, explain."),
-    store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
+    store: str = STORE,
     timeout: float = typer.Option(60.0, "--timeout", help="Seconds after which the query is stopped."),
     limit: int = typer.Option(100_000, "--limit", min=0, help="Rows at most; 0 for all."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON list of rows."),

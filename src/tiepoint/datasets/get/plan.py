@@ -7,6 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...model.amounts import shown_bytes
 from ...model.errors import InputError
 from .sources import Mirror, Source
 
@@ -17,10 +18,7 @@ def size_words(size: float) -> str:
     >>> size_words(1_279_545_572), size_words(40_000), size_words(12)
     ('1.28 GB', '40 kB', '12 B')
     """
-    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= factor:
-            return f"{size / factor:.3g} {unit}"
-    return f"{size:.0f} B"
+    return shown_bytes(size, ".3g")
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ import errno
 import gzip
 import os
 import stat
-import struct
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+from ...formats.edge import DAMAGED
 from ...formats.what_it_is import instead
 from ...model.errors import FormatError, InputError, TiepointError
 from ...model.files import plain_file
@@ -27,10 +26,7 @@ _SLACK = 64 << 20
 _CHUNK = 1 << 20
 _MOST_READ = 8 << 20
 """Bytes that a header of a tar may have."""
-_DAMAGE = (
-    zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError,
-    LookupError, OSError, MemoryError, OverflowError, struct.error, TypeError, AttributeError,
-)  # fmt: skip
+_DAMAGE: tuple[type[Exception], ...] = (*DAMAGED, tarfile.TarError, LookupError, TypeError, AttributeError)
 Progress = Callable[[int, int], None]
 
 

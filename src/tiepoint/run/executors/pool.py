@@ -182,8 +182,15 @@ def _context(name: str, recipe: Recipe) -> Context | Failure:
 @contextmanager
 def _environment(threads: int) -> Iterator[None]:
     """Workers inherit the limits of their libraries from the environment, which is read at import."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update({name: str(threads) for name in THREAD_VARIABLES})
+    with _set({name: str(threads) for name in THREAD_VARIABLES}):
+        yield
+
+
+@contextmanager
+def _set(variables: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
@@ -213,15 +220,8 @@ def safe_path() -> Iterator[None]:
     Theirs is the path of this process, but Python's own modules are imported before it is handed over, and
     a ``signal.py`` beside a user's files would be taken for Python's.
     """
-    before = os.environ.get(SAFE_PATH)
-    os.environ[SAFE_PATH] = "1"
-    try:
+    with _set({SAFE_PATH: "1"}):
         yield
-    finally:
-        if before is None:
-            os.environ.pop(SAFE_PATH, None)
-        else:
-            os.environ[SAFE_PATH] = before
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from ...methods.normalise import load_transform
 from ...model import hashing, kept
 from ...model.checksums import unsealed
 from ...model.errors import TiepointError
+from ..atomic import TEMPORARIES
 from ..store import Store
 
 
@@ -57,7 +58,7 @@ def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
 
 def leftovers_of(root: Path) -> list[Path]:
     """What processes that were killed have left half-made."""
-    return sorted(path for pattern in (".tmp-*", "*/.tmp-*", "*/*/.tmp-*") for path in root.glob(pattern))
+    return sorted(path for pattern in TEMPORARIES for path in root.glob(pattern))
 
 
 def _size(path: Path) -> int:

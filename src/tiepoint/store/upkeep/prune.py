@@ -13,8 +13,8 @@ from ...model.errors import InputError
 from ..run_heads import RunHead
 from ..store import Store
 from .changes import finish_changes, throw_away
-from .contents import Entry, Links, entries
-from .sizes import OF_RUNS, Amount
+from .contents import ORDER, Entry, Links, entries
+from .sizes import OF_RUNS, Amount, amounts
 from .uses import FOLDER as USES
 from .uses import InUse
 
@@ -116,7 +116,7 @@ def _chosen(
             break
         gone.append(entry)
         left -= entry.size_bytes
-    return Pruned(total, _amounts(gone), _again(links, gone), protected, most, dry_run), gone
+    return Pruned(total, amounts(gone, sorted(ORDER)), _again(links, gone), protected, most, dry_run), gone
 
 
 def _last_use(links: Links, head: RunHead) -> float:
@@ -127,13 +127,6 @@ def _last_use(links: Links, head: RunHead) -> float:
         return datetime.fromisoformat(head.created_at.replace("Z", "+00:00")).timestamp()
     except ValueError:
         return 0.0
-
-
-def _amounts(gone: Sequence[Entry]) -> dict[str, Amount]:
-    sizes: dict[str, list[int]] = {}
-    for entry in gone:
-        sizes.setdefault(entry.kind, []).append(entry.size_bytes)
-    return {kind: Amount(len(own), sum(own)) for kind, own in sorted(sizes.items())}
 
 
 def _again(links: Links, gone: Sequence[Entry]) -> tuple[Again, ...]:

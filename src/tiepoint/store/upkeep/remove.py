@@ -13,7 +13,7 @@ from ..run_heads import RunHead
 from ..store import Store
 from .changes import Step, delete_rows, finish_changes, no_step, written_down
 from .contents import Entry, Links, entries
-from .sizes import OF_RUNS, Amount
+from .sizes import OF_RUNS, Amount, amounts
 from .uses import InUse
 
 
@@ -114,12 +114,6 @@ def _planned(store: Store, wanted: Sequence[str]) -> tuple[list[RunHead], list[t
 def _told(
     heads: Sequence[RunHead], own: Sequence[tuple[Entry, str]], busy: InUse, *, dry_run: bool = False
 ) -> Removal:
-    sizes: dict[str, list[int]] = {}
-    kept = 0
-    for entry, task in own:
-        if busy.has(entry, task):
-            kept += 1
-        else:
-            sizes.setdefault(entry.kind, []).append(entry.size_bytes)
-    files = {kind: Amount(len(sizes[kind]), sum(sizes[kind])) for kind in OF_RUNS if kind in sizes}
-    return Removal(tuple((h.id, h.method, h.task) for h in heads), files, kept, dry_run)
+    gone = [entry for entry, task in own if not busy.has(entry, task)]
+    files = amounts(gone, OF_RUNS)
+    return Removal(tuple((h.id, h.method, h.task) for h in heads), files, len(own) - len(gone), dry_run)

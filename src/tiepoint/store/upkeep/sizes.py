@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,6 +18,14 @@ class Amount:
 
     files: int
     size_bytes: int
+
+
+def amounts(found: Iterable[Entry], order: Sequence[str]) -> dict[str, Amount]:
+    """Files and bytes of entries by kind, in the order of the kinds."""
+    sizes: dict[str, list[int]] = {}
+    for entry in found:
+        sizes.setdefault(entry.kind, []).append(entry.size_bytes)
+    return {kind: Amount(len(sizes[kind]), sum(sizes[kind])) for kind in order if kind in sizes}
 
 
 @dataclass(frozen=True)
@@ -58,12 +66,11 @@ def store_size(store: Store) -> StoreSize:
     Sizes are those of the files' content. Features that runs of older versions may use are counted as theirs.
     """
     links = Links.read(store)
-    kinds: dict[str, list[int]] = {}
+    found = list(entries(store))
     only: dict[str, int] = {}
     shared: dict[str, int] = {}
     unused = 0
-    for entry in entries(store):
-        kinds.setdefault(entry.kind, []).append(entry.size_bytes)
+    for entry in found:
         names = {h.method for h in _users(links, entry)}
         for name in names:
             into = only if len(names) == 1 else shared
@@ -75,8 +82,7 @@ def store_size(store: Store) -> StoreSize:
         counts[head.method] = counts.get(head.method, 0) + 1
     methods = {n: MethodSize(c, only.get(n, 0), shared.get(n, 0)) for n, c in counts.items()}
     largest = sorted(methods, key=lambda n: (-methods[n].only_bytes - methods[n].shared_bytes, n))
-    amounts = {k: Amount(len(kinds[k]), sum(kinds[k])) for k in ORDER if k in kinds}
-    return StoreSize(store.where, amounts, {n: methods[n] for n in largest}, unused)
+    return StoreSize(store.where, amounts(found, ORDER), {n: methods[n] for n in largest}, unused)
 
 
 def _users(links: Links, entry: Entry) -> Iterable[RunHead]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 import re
 
-from ...model.errors import InputError
-from ...model.plain_names import shown
+from .errors import InputError
+from .plain_names import shown
 
 _SIZES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _SIZES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -49,15 +49,17 @@ def age_s(text: str) -> float:
     return float(found[1]) * unit
 
 
-def shown_bytes(size: float) -> str:
-    """A size for people, in powers of 1000.
+def shown_bytes(size: float, form: str = ".1f") -> str:
+    """A size for people, in powers of 1000; `form` says with how many digits.
 
     >>> shown_bytes(0), shown_bytes(999), shown_bytes(1_234_567), shown_bytes(20e9)
     ('0 B', '999 B', '1.2 MB', '20.0 GB')
+    >>> shown_bytes(1_279_545_572, ".3g"), shown_bytes(40_000, ".3g")
+    ('1.28 GB', '40 kB')
     """
     for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if size >= unit:
-            return f"{size / unit:.1f} {name}"
+            return f"{size / unit:{form}} {name}"
     return f"{size:.0f} B"
 
 
