@@ -178,6 +178,29 @@ def test_input_errors_are_told_in_order_and_stop_the_rest(context: Context, stre
     assert names[1] not in kept
 
 
+def test_the_first_input_errors_in_order_are_told_however_fast_later_ones_fail(context: Context) -> None:
+    names = list(context.items)
+    failed = threading.Event()
+
+    def finish(item: Item, payload: Any) -> Arrays:
+        index = names.index(item.key)
+        if index == 0:
+            failed.wait(5)  # the others are done when this one is
+        if index in (1, 3, 5):
+            if index == 5:
+                failed.set()
+            raise InputError(f"{item.key} is wrong")
+        return described(item, payload)
+
+    def streaming(payloads: Iterator[tuple[Item, Any]]) -> Iterator[tuple[Item, Finish]]:
+        for item, payload in payloads:
+            yield item, partial(finish, item, payload)
+
+    with pytest.raises(ProblemsError) as caught:
+        make(changed(context, finish, streaming), patience=2)
+    assert [p.split()[0] for p in caught.value.problems] == [names[1], names[3]]
+
+
 def test_other_failures_are_told_after_all_are_done(context: Context) -> None:
     first, *rest = context.items
 

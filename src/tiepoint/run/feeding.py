@@ -194,24 +194,28 @@ class Feeding:
             if not enough(failures, patience):
                 done()
 
-        def oldest() -> None:
-            name, future = pending.popleft()
-            settle(name, future.exception())
+        def clear(most: int) -> None:
+            """Settle in their order those that are done, and wait until no more than `most` are left."""
+            while pending and not enough(failures, patience):
+                if len(pending) <= most and not pending[0][1].done():
+                    return
+                name, future = pending.popleft()
+                settle(name, future.exception())
 
         readers = ThreadPoolExecutor(self.cores, "reader")
         writers = ThreadPoolExecutor(self.cores, "writer")
         try:
             for name, made in self._described(arguments, readers):
                 if isinstance(made, Exception):
-                    settle(name, made)
+                    clear(0)  # so that the first failures in order are told, however fast the writers are
+                    if not enough(failures, patience):
+                        settle(name, made)
                 else:
                     pending.append((name, writers.submit(self._write, *arguments[name], *made)))
-                while pending and (pending[0][1].done() or len(pending) > self.results.room):
-                    oldest()
+                clear(self.results.room)
                 if enough(failures, patience):
                     break
-            while pending and not enough(failures, patience):
-                oldest()
+            clear(0)
         except BaseException:
             writers.shutdown(cancel_futures=True)
             raise
