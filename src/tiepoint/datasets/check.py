@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import shlex
+import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -14,18 +16,27 @@ from ..formats.flow.by_suffix import SUFFIXES
 from ..formats.hpatches.patch_pack import SUFFIX
 from ..formats.hpatches.patch_strip import read_strip
 from ..formats.unfinished import refuse_unfinished
+from ..model.amounts import number_of
 from ..model.errors import FormatError, InputError, ProblemsError
 from ..model.hashing import hash_array, hash_bytes
+from ..model.plain_names import shown
 from .dense_pairs import BrokenPair, find_pairs
 from .hpatches.layout import scan_folder
 from .hpatches.pack import PACK
 from .hpatches.strips import HPatchesDataset
-from .pairs.report import check_pairs, known_layouts
+from .pairs.findings import Findings
+from .pairs.read import known_layouts, recognised
+from .pairs.report import check_pairs
 from .published.pair_sets import pairs_release
 from .published.recognise import patches_release, sequences_release, tss_release
 from .published.release import SHOWN, Release, compared
 from .published.uses import Protocols, Use, flow_uses, pair_uses, patch_uses, sequence_uses
 from .tss import TssDataset, TssPair
+
+_NAMED = 12
+"""Names of what is in a folder that are told."""
+_LOOKED_INTO = 200
+"""Folders of a folder that are looked into for datasets."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,7 @@ class CheckReport:
     warnings: tuple[str, ...] = field(default=())
     release: Release | None = None
     uses: tuple[Use, ...] = ()
+    hints: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -45,7 +57,7 @@ class CheckReport:
         return not self.problems
 
     def __str__(self) -> str:
-        """Facts, the release, uses, then problems, then warnings."""
+        """Facts, the release, uses, then problems, then warnings, then what to do next."""
         return self.told()
 
     def told(self, *, shown: int = SHOWN, protocols: Protocols = lambda _task: ()) -> str:
@@ -62,8 +74,9 @@ class CheckReport:
             lines.append("  good for: no task as it is")
         for name, entries in (("problem", self.problems), ("warning", self.warnings)):
             if entries:
-                lines.append(f"{len(entries)} {name}{'s' if len(entries) > 1 else ''}:")
+                lines.append(f"{number_of(len(entries), name)}:")
                 lines += [f"  - {entry}" for entry in entries]
+        lines += self.hints
         return "\n".join(lines if not self.ok or self.warnings else [*lines, "no problems"])
 
 
@@ -71,6 +84,9 @@ def check_dataset(
     path: str | Path, *, deep: bool = True, progress: Callable[[int, int], None] | None = None
 ) -> CheckReport:
     """Check a dataset of any layout: patch strips, sequences with homographies, TSS, pairs with sparse truth.
+
+    A folder that is no dataset itself and has some in its folders is a problem that names these, and what to
+    check next.
 
     Args:
         path: The folder or file of a dataset (a JSON file may hold pairs, or lengths of patch sequences).
@@ -93,6 +109,9 @@ def check_dataset(
 
 def _checked(root: Path, deep: bool, progress: Callable[[int, int], None] | None) -> CheckReport:
     if not _is_pack(root) and (root.is_file() or not any(root.glob("*/ref.png"))):
+        several = _several(root) if root.is_dir() else None
+        if several is not None:
+            return several
         other = _other_layout(root, deep) if root.is_dir() else None
         if other is not None:
             return other
@@ -101,12 +120,100 @@ def _checked(root: Path, deep: bool, progress: Callable[[int, int], None] | None
             release = pairs_release(pairs.pairs) if pairs.pairs else None
             return CheckReport(*pairs[:4], release, tuple(pair_uses(root, pairs.pairs)))
         if root.suffix != ".json" and (root.is_file() or not scan_folder(root).strips):
-            known = (
-                "SEQ/ref.png (patches); SEQ/H_1_2 (image sequences); flow1.flo (TSS); flow.* beside "
-                f"image1 and image2; {known_layouts()}"
-            )
-            return CheckReport(f"{root}", problems=(f"no dataset that is known is here; known are {known}",))
+            return _unknown(root)
     return check_patches(root, deep=deep, progress=progress)
+
+
+def _unknown(root: Path) -> CheckReport:
+    """A path that is nothing we know: what was looked for, and what is there."""
+    known = (
+        "SEQ/ref.png (patches)",
+        "SEQ/H_1_2 (image sequences)",
+        "SUBSET/PAIR/flow1.flo (TSS)",
+        "flow.* beside image1 and image2",
+        *known_layouts(),
+    )
+    if root.is_dir():
+        names = sorted(shown(p.name) + "/" * p.is_dir() for p in root.iterdir())
+        some = [*names[:_NAMED], *([f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
+        found = ", ".join(some) or "nothing, the folder is empty"
+    else:
+        found = f"a file of {number_of(root.stat().st_size, 'byte')}"
+    hints = ("looked for:", *(f"  {name}" for name in known), *_wrapped(f"found: {found}"))
+    return CheckReport(f"{root}", problems=("no dataset that is known is here",), hints=hints)
+
+
+def _wrapped(line: str, width: int = 80) -> list[str]:
+    return textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _several(root: Path) -> CheckReport | None:
+    """Report of a folder that is no dataset and has some in its folders, side by side; None for another."""
+    own = _layout_name(root)
+    inside = {} if (root / "Dataset").is_dir() and own == "TSS" else _inside(root)
+    kinds = set(inside.values())
+    # Some layouts are found from above: what is found there alone is no folder of several.
+    if not inside or not (own is None or (own in kinds and len(kinds) > 1)):
+        return None
+    facts: list[str] = []
+    for folder in inside:
+        report = check_dataset(folder, deep=False)
+        what = report.what.removeprefix(f"{folder}: ")
+        if report.release is not None:
+            what = report.release.lines()[0].removeprefix("release: ")
+        wrong = f"; {number_of(len(report.problems), 'problem')}" if report.problems else ""
+        facts += _wrapped(f"{shown(folder.relative_to(root).as_posix())}: {what}{wrong}", 78)
+    parts = {folder.relative_to(root).parts[0] for folder in inside}
+    rest = [shown(p.name) for p in _folders(root) if p.name not in parts]
+    return CheckReport(
+        f"{root}: {number_of(len(inside), 'dataset')} in its folders",
+        tuple(facts),
+        ("the folder itself is no dataset; give one of those in it",),
+        hints=(
+            *(_wrapped(f"no dataset that is known: {', '.join(rest)}") if rest else ()),
+            "check next:",
+            *(f"  tiepoint data check {shlex.quote(str(folder))}" for folder in inside),
+        ),
+    )
+
+
+def _inside(root: Path) -> dict[Path, str]:
+    """Datasets in the folders of a folder, or in the folders of these, with the names of their layouts."""
+    found = {}
+    for folder in _folders(root):
+        for place in (folder, *_folders(folder)):
+            name = _layout_name(place)
+            if name is not None:
+                found[place] = name
+                if place == folder:
+                    break
+    return found
+
+
+def _folders(root: Path) -> list[Path]:
+    try:
+        names = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+    except OSError:  # not ours to read
+        return []
+    return names[:_LOOKED_INTO]
+
+
+def _layout_name(folder: Path) -> str | None:
+    """What a folder looks like from its names, without looking into its files; None for nothing known."""
+    if (folder / PACK).exists() or any(folder.glob("*/ref.png")):
+        return "patches"
+    if any(folder.glob("*/H_1_*")) or any(folder.glob("*/H1to*p")):
+        return "sequences"
+    base = folder / "Dataset" if (folder / "Dataset").is_dir() else folder
+    if any(base.glob("*/flow1.flo")) or any(base.glob("*/*/flow1.flo")):
+        return "TSS"
+    if any(p.suffix in SUFFIXES and any(p.parent.glob("image1.*")) for p in folder.rglob("flow.*")):
+        return "flow"
+    try:
+        layout, _ = recognised(folder, Findings(folder))
+    except InputError:
+        return "pairs"  # of a layout that is known, and wrong
+    return None if layout is None else layout.name
 
 
 def check_patches(

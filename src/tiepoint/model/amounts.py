@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sizes and ages as people write them: 20GB, 500 MB, 30d, 12h."""
+"""Counts, sizes and ages as people write them: 1 run, 20GB, 500 MB, 30d, 12h."""
 
 from __future__ import annotations
 
@@ -13,6 +13,15 @@ _SIZES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _SIZES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _AGES = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0, "y": 365 * 86400.0}
 _AMOUNT = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-z]*)\s*")
+
+
+def number_of(count: int, one: str, several: str | None = None) -> str:
+    """How many of something, in words: the plural is the word with an s, or `several`.
+
+    >>> number_of(1, "run"), number_of(0, "run"), number_of(1234, "pair"), number_of(2, "entry", "entries")
+    ('1 run', '0 runs', '1,234 pairs', '2 entries')
+    """
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
 
 
 def size_bytes(text: str) -> int:

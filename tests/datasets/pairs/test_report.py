@@ -79,9 +79,10 @@ def test_broken_files_are_problems_not_crashes(tmp_path: Path) -> None:
     (tmp_path / "pairs.json").unlink()
     (tmp_path / "notes.txt").write_text("hello\n")
     for path in (tmp_path, tmp_path / "notes.txt"):
-        (problem,) = check_dataset(path).problems
-        assert "no dataset that is known is here; known are SEQ/ref.png" in problem
-        assert "COLMAP" in problem
+        report = check_dataset(path)
+        assert report.problems == ("no dataset that is known is here",)
+        assert "  SEQ/ref.png (patches)" in report.hints
+        assert "COLMAP" in str(report)
 
 
 @pytest.mark.skipif(not (DATA / "truth").is_dir(), reason="TIEPOINT_TEST_DATA has no folder truth")

@@ -137,6 +137,11 @@ LAYOUTS = (
 )
 
 
+def known_layouts() -> tuple[str, ...]:
+    """The layouts of pairs, as people know them."""
+    return tuple(layout.shown for layout in LAYOUTS)
+
+
 def unknown(path: Path) -> str:
     """What lies at a path and which layouts are known."""
     if path.is_dir():
@@ -144,5 +149,5 @@ def unknown(path: Path) -> str:
         found = f"the folder has {listed(names, 8)}" if names else "the folder is empty"
     else:
         found = f"a file of {path.stat().st_size} bytes"
-    known = "; ".join(layout.shown for layout in LAYOUTS)
+    known = "; ".join(known_layouts())
     return f"{path} is no dataset of pairs that is known: {found}; known are {known}"

@@ -16,7 +16,7 @@ from ...model.hashing import hash_bytes
 from .draft import NEEDS, Draft, assembled
 from .findings import Findings, listed
 from .pair import ImagePair
-from .read import LAYOUTS, recognised
+from .read import recognised
 
 
 class PairsReport(NamedTuple):
@@ -55,11 +55,6 @@ def check_pairs(
         problems = e.problems
     facts = _facts(pairs) if pairs else []
     return PairsReport(f"{root}: {layout.name}", tuple(facts), problems, warnings, tuple(pairs))
-
-
-def known_layouts() -> str:
-    """The layouts of pairs, as people know them."""
-    return "; ".join(layout.shown for layout in LAYOUTS)
 
 
 def _needs(drafts: Sequence[Draft]) -> str:
