@@ -140,3 +140,13 @@ def test_errors_of_programming_are_not_hidden() -> None:
     with pytest.raises(FormatError, match=r"a: is wrong \(deep\)") as caught, edge("a", "is wrong"):
         raise RecursionError("deep")
     assert isinstance(caught.value.__cause__, RecursionError)
+
+
+def test_an_array_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    np.save(data, np.zeros((2, 2)))
+    path = archive(tmp_path / "a.npz", points0=data.getvalue(), points1=data.getvalue())
+    with zipfile.ZipFile(path, "a") as z, pytest.warns(UserWarning, match="Duplicate"):
+        z.writestr("points0.npy", data.getvalue())
+    with pytest.raises(FormatError, match="it has points0 twice"):
+        read_matches(path)

@@ -61,7 +61,14 @@ def _opened(path: str | Path) -> zipfile.ZipFile:
 
 
 def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    return {i.filename.removesuffix(".npy"): i for i in archive.infolist() if i.filename.endswith(".npy")}
+    found: dict[str, zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        if info.filename.endswith(".npy"):
+            name = info.filename.removesuffix(".npy")
+            if name in found:
+                raise ValueError(f"it has {name} twice")
+            found[name] = info
+    return found
 
 
 def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytearray:

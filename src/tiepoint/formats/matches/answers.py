@@ -13,7 +13,7 @@ import numpy as np
 from ...model.errors import FormatError
 from ...model.units import Arrays
 from ..json_file import read_json
-from .naming import flat
+from .naming import flat, once
 
 
 class Entry(NamedTuple):
@@ -42,7 +42,8 @@ class AnswerFiles:
     @cached_property
     def pairs(self) -> dict[str, Entry]:
         """Entries by name of the pair."""
-        return {flat(name): Entry(f, name) for f, content in self._content.items() for name in content}
+        places = [(flat(name), Entry(f, name)) for f, content in self._content.items() for name in content]
+        return once(places, self.all[-1])
 
     def files(self, place: Entry) -> Sequence[Path]:
         """The file of a pair."""
@@ -50,16 +51,23 @@ class AnswerFiles:
 
     def read(self, place: Entry) -> Arrays:
         """Answers (q, 2), NaN where there is none."""
-        rows = [[np.nan, np.nan] if row is None else row for row in self._content[place.file][place.name]]
-        try:
-            points = np.array(rows, np.float64).reshape(-1, 2) if rows else np.empty((0, 2))
-        except (TypeError, ValueError, OverflowError) as e:
-            raise FormatError(place.file, f"{place.name} is not a list of [x, y]") from e
-        return {"answers": points}
+        rows = self._content[place.file][place.name]
+        for i, row in enumerate(rows):
+            if row is not None and not _is_point(row):
+                found = f"{place.name}: answer {i} is {repr(row)[:60]}, expected [x, y] or null"
+                raise FormatError(place.file, found)
+        points = [(np.nan, np.nan) if row is None else row for row in rows]
+        return {"answers": np.array(points, np.float64).reshape(-1, 2)}
 
     def remarks(self, place: Entry) -> list[str]:
         """Nothing: text has all digits."""
         return []
+
+
+def _is_point(row: Any) -> bool:
+    """Whether a value is two numbers, or nulls in their place."""
+    two = isinstance(row, list) and len(row) == 2
+    return two and all(v is None or (isinstance(v, int | float) and not isinstance(v, bool)) for v in row)
 
 
 def read_answers(file: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...model.units import Arrays
 from . import hdf5
-from .naming import flat, pair_text
+from .naming import flat, once, pair_text
 from .source import Indexed, float16_remarks
 
 _ROW = re.compile(r"(?P<sequence>[iv]_\w+)/(?P<row>\d+)\.ppm")
@@ -40,7 +40,8 @@ class GlueFactoryFiles:
         rows = _hpatches(groups)
         if len(rows) == len(groups):
             return rows
-        return {pair_text(*_halves(g)) if "/" in g else flat(g): g for g in groups}
+        places = ((pair_text(*_halves(g)) if "/" in g else flat(g), g) for g in groups)
+        return once(places, self.path)
 
     def files(self, place: str) -> Sequence[Path]:
         """The one file."""

@@ -9,6 +9,7 @@ and `matching_scores0`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 from ...model.errors import FormatError
 from ...model.units import Arrays
 from . import hdf5
-from .naming import find_image, flat, pair_text, without_ending
+from .naming import find_image, flat, once, pair_text, without_ending
 from .source import Indexed, float16_remarks
 
 
@@ -50,12 +51,8 @@ class HlocFiles:
         """Groups of pairs by name."""
         with hdf5.opened(self.matches) as file:
             groups = hdf5.groups_with(file, ("matches0",))
-        found = {}
-        for group in groups:
-            two = self._two(group)
-            if two is not None:
-                found[pair_text(*two)] = Matched(group, two)
-        return found
+        places = [(Matched(g, two), two) for g in groups if (two := self._two(g)) is not None]
+        return once(((pair_text(*two), place) for place, two in places), self.matches)
 
     def _two(self, group: str) -> tuple[str, str] | None:
         """The images of a pair; where names are joined by ``_``, the parting of which both are known."""
@@ -93,9 +90,14 @@ class HlocFiles:
 
 
 def feature_groups(path: Path) -> dict[str, str]:
-    """Groups of images in a file of features, by flat name with and without the ending of an image."""
+    """Groups of images in a file of features, by flat name with and without the ending of an image.
+
+    A name without ending that two images have (``1.jpg`` and ``1.png``) stands for neither.
+    """
     with hdf5.opened(path) as file:
         groups = hdf5.groups_with(file, ("keypoints",))
     if not groups:
         raise FormatError(path, "has no group with keypoints")
-    return {form: g for g in groups for form in (flat(without_ending(g)), flat(g))}
+    known = once(((flat(g), g) for g in groups), path)
+    bare = Counter(flat(without_ending(g)) for g in groups)
+    return {flat(without_ending(g)): g for g in groups if bare[flat(without_ending(g))] == 1} | known

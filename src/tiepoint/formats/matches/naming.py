@@ -7,11 +7,12 @@ may be missing: ``/data/scene/1.jpg`` is found as ``scene/1.jpg``, ``scene-1`` o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
+from ...model.errors import FormatError
 from ..image.read import SUFFIXES
 
 T = TypeVar("T")
@@ -41,6 +42,25 @@ def flat(name: str) -> str:
 def pair_text(name0: str, name1: str) -> str:
     """Two names that a file keeps apart, as one text to look up."""
     return f"{flat(name0)}{TWO}{flat(name1)}"
+
+
+def once(places: Iterable[tuple[str, T]], path: Path, shown: Callable[[T], str] = str) -> dict[str, T]:
+    """Places by name, which are `shown` in errors; which of two would count is not guessed.
+
+    Raises:
+        FormatError: if a name is there twice, as two names are that differ only in their slashes.
+
+    >>> once([("a-b", 1), ("a-b", 2)], Path("m.h5"))
+    Traceback (most recent call last):
+    tiepoint.model.errors.FormatError: m.h5: has a-b twice, as 1 and as 2; keep one of them
+    """
+    found: dict[str, T] = {}
+    for name, place in places:
+        if name in found:
+            both = f"as {shown(found[name])} and as {shown(place)}"
+            raise FormatError(path, f"has {name.replace(TWO, ' to ')} twice, {both}; keep one of them")
+        found[name] = place
+    return found
 
 
 def without_ending(name: str) -> str:

@@ -56,7 +56,7 @@ class Indexed:
         """The matched points, in order of the first image.
 
         Raises:
-            FormatError: if shapes differ, an index names no keypoint, or int16 cannot name them all.
+            FormatError: if shapes differ, an index names no keypoint, or their type cannot name them all.
         """
         first, second = self.keypoints
         for array in (first, second, *([] if self.scores is None else [self.scores])):
@@ -75,11 +75,11 @@ class Indexed:
             )
         if self.partner.dtype.kind not in "iu":
             raise FormatError(self.path, f"{self.where}: matches are {self.partner.dtype}, expected integers")
-        if self.partner.dtype == np.int16 and len(second) > 32767:
+        if len(second) - 1 > (most := np.iinfo(self.partner.dtype).max):
             raise FormatError(
                 self.path,
-                f"{self.where}: int16 matches cannot name {len(second)} keypoints, those above 32767 have "
-                "wrapped around; write them as int32",
+                f"{self.where}: {self.partner.dtype} matches cannot name {len(second)} keypoints, those "
+                f"above {most} have wrapped around; write them as int32",
             )
         partner = self.partner.astype(np.int64)
         beyond = (partner >= len(second)) | (partner < -1)

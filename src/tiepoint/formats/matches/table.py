@@ -7,6 +7,7 @@ The pair is in a column ``pair``, in the columns ``image0, image1``, or it is th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +18,30 @@ import numpy as np
 from ...model.errors import FormatError
 from ...model.files import plain_file
 from ...model.units import Arrays
+from ..csv_file import csv_rows
 from ..edge import may_unpack, reason_of
 from ..text_file import check_lines
-from .naming import flat, pair_text
+from .naming import flat, once, pair_text
 
 SUFFIXES = (".csv", ".parquet")
+NAMES = ("pair", "image0", "image1")
+_NOTHING = [
+    "",
+    "nan",
+    "NaN",
+    "NAN",
+    "-nan",
+    "-NaN",
+    "NA",
+    "N/A",
+    "n/a",
+    "#N/A",
+    "<NA>",
+    "null",
+    "NULL",
+    "None",
+]
+"""What stands for no number in a table."""
 MATCH, ANSWER = ("x0", "y0", "x1", "y1"), ("x", "y")
 
 
@@ -52,16 +72,13 @@ class MatchTables:
         for file in self.all:
             table = self._table(file)
             if "pair" in table.columns:
-                groups = {flat(str(k)): v for k, v in table.groupby("pair", sort=False).indices.items()}
+                groups = [(flat(str(k)), v) for k, v in table.groupby("pair", sort=False).indices.items()]
             elif {"image0", "image1"} <= set(table.columns):
                 both = table.groupby(["image0", "image1"], sort=False).indices
-                groups = {pair_text(str(a), str(b)): v for (a, b), v in both.items()}
+                groups = [(pair_text(str(a), str(b)), v) for (a, b), v in both.items()]
             else:
-                groups = {flat(file.stem): None}
-            for name, rows in groups.items():
-                if name in found:
-                    raise FormatError(file, f"the pair {name} is in {found[name].file.name} as well")
-                found[name] = Rows(file, rows, name)
+                groups = [(flat(file.stem), None)]
+            found = once([*found.items(), *((n, Rows(file, rows, n)) for n, rows in groups)], file, _line)
         return found
 
     def _table(self, file: Path) -> Any:
@@ -82,6 +99,8 @@ class MatchTables:
         table = self._table(place.file)
         own = table if place.rows is None else table.iloc[place.rows]
         try:
+            if any(kind.kind in "mM" for kind in own.dtypes):
+                raise ValueError("a date or a time")
             if set(MATCH) <= set(own.columns):
                 points = own[list(MATCH)].to_numpy(np.float64)
                 out = {"points0": points[:, :2], "points1": points[:, 2:]}
@@ -99,6 +118,11 @@ class MatchTables:
         return []
 
 
+def _line(place: Rows) -> str:
+    """Where the rows of a pair begin."""
+    return place.file.name if place.rows is None else f"{place.file.name}, row {place.rows[0] + 1}"
+
+
 def columns_of(file: Path) -> list[str]:
     """Names of the columns of a table, from its first line or its footer."""
     plain_file(file)
@@ -107,8 +131,10 @@ def columns_of(file: Path) -> list[str]:
             import pyarrow.parquet as pq
 
             return [str(name) for name in pq.read_schema(file).names]
-        with file.open(encoding="utf-8", errors="replace") as text:
-            return [name.strip() for name in text.readline().split(",")]
+        with file.open(encoding="utf-8-sig", errors="replace") as text:
+            return [name.strip() for name in next(csv_rows([text.readline()], file), [])]
+    except FormatError:
+        raise
     except OSError as e:
         raise FormatError(file, f"cannot be read ({reason_of(e)})") from e
     except Exception as e:  # pyarrow has many
@@ -144,17 +170,37 @@ def is_match_table(file: Path) -> bool:
 
 
 def read_table(file: Path) -> Any:
-    """A table as a pandas data frame."""
+    """A table as a pandas data frame; names of pairs and images are text as it stands (``001``, ``NA``).
+
+    Raises:
+        FormatError: if it is no table, has a column twice, or a row without the name of its pair.
+    """
     import pandas as pd
 
     plain_file(file)
+    columns = columns_of(file)
+    if twice := [name for name, count in Counter(columns).items() if count > 1]:
+        raise FormatError(file, f"has the column {twice[0]!r} twice")
     if file.suffix == ".parquet":
-        return _parquet(file)
-    try:
-        check_lines(file)
-        table = pd.read_csv(file, skipinitialspace=True, float_precision="round_trip")
+        table = _parquet(file)
+    else:
+        try:
+            check_lines(file)
+            table = pd.read_csv(
+                file,
+                skipinitialspace=True,
+                float_precision="round_trip",
+                dtype=dict.fromkeys(NAMES, str),
+                keep_default_na=False,
+                na_values={name: _NOTHING for name in columns if name not in NAMES},
+            )
+        except (ValueError, OSError, OverflowError) as e:
+            raise FormatError(file, f"is not a readable table ({' '.join(str(e).split())})") from e
         if not isinstance(table.index, pd.RangeIndex):  # what is too much becomes names of rows
             raise FormatError(file, "has rows with more fields than the header")
-        return table
-    except (ValueError, OSError, OverflowError) as e:
-        raise FormatError(file, f"is not a readable table ({' '.join(str(e).split())})") from e
+    for name in set(NAMES) & set(table.columns):
+        if table[name].dtype.kind not in "iu":
+            nameless = [i for i, value in enumerate(table[name]) if not isinstance(value, str) or not value]
+            if nameless:
+                raise FormatError(file, f"row {nameless[0] + 1} has no text in its column {name}")
+    return table
