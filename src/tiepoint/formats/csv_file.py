@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -76,6 +77,18 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return text == text.strip()
+
+
+def named_columns(names: Sequence[str], path: str | Path) -> list[str]:
+    """The names of a first line without blanks around them; one that is there twice is an error.
+
+    >>> named_columns(["a", " b"], "x.csv")
+    ['a', 'b']
+    """
+    found = [name.strip() for name in names]
+    if twice := [name for name, count in Counter(found).items() if count > 1]:
+        raise FormatError(path, f"has the column {twice[0]!r} twice", line=1)
+    return found
 
 
 def csv_rows(lines: Sequence[str], path: str | Path, delimiter: str = ",") -> Iterator[list[str]]:

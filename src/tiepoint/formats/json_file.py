@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,16 @@ def read_json(path: str | Path, *, most: int = MOST_BYTES) -> Any:
     r"""The value of a JSON file.
 
     NaN and Infinity are read as Python's own writer spells them; a whole number beyond 64 bits becomes a
-    floating point number. Of a key that is there twice the last one counts.
+    floating point number.
 
     Args:
         path: A file in UTF-8, or UTF-16 or UTF-32 with their mark.
         most: Bytes it may have.
 
     Raises:
-        FormatError: A file that is not plain or too long, that is no JSON (with the line), has more than
-            eight million values or more than 100 levels, or text that cannot be written again (half a
-            surrogate pair).
+        FormatError: A file that is not plain or too long, that is no JSON (with the line), has a key twice in
+            one object, more than eight million values or more than 100 levels, or text that cannot
+            be written again (half a surrogate pair).
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.json"
@@ -60,10 +61,12 @@ def parse_json(data: bytes, path: str | Path) -> Any:
         raise FormatError(path, "is not JSON: it is not UTF-8", line=line) from e
     whole = _whole if _LONG_NUMBER.search(data) else None
     try:
-        found = json.loads(text.removeprefix("\ufeff"), parse_int=whole)
+        found = json.loads(text.removeprefix("\ufeff"), parse_int=whole, object_pairs_hook=_once)
     except json.JSONDecodeError as e:
         reason = f"is not JSON, it may be truncated ({e.msg}, column {e.colno})"
         raise FormatError(path, reason, line=e.lineno) from e
+    except _TwiceError as e:
+        raise FormatError(path, f"is not JSON that is read: it has the key {str(e)[:60]!r} twice") from e
     except RecursionError as e:
         raise _too_deep(path) from e
     if _deeper(found, MOST_DEPTH):
@@ -71,6 +74,17 @@ def parse_json(data: bytes, path: str | Path) -> Any:
     if _SURROGATE.search(data) and not _writable(found):
         raise FormatError(path, "is not JSON that is read: it has half a surrogate pair (\\ud800 to \\udfff)")
     return found
+
+
+class _TwiceError(ValueError):
+    """A key that an object has twice."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise _TwiceError(Counter(key for key, _ in pairs).most_common(1)[0][0])
+    return made
 
 
 def _too_deep(path: str | Path) -> FormatError:

@@ -7,7 +7,6 @@ The pair is in a column ``pair``, in the columns ``image0, image1``, or it is th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 from ...model.errors import FormatError
 from ...model.files import plain_file
 from ...model.units import Arrays
-from ..csv_file import csv_rows
+from ..csv_file import csv_rows, named_columns
 from ..edge import may_unpack, reason_of
 from ..text_file import check_lines
 from .naming import flat, once, pair_text
@@ -178,9 +177,7 @@ def read_table(file: Path) -> Any:
     import pandas as pd
 
     plain_file(file)
-    columns = columns_of(file)
-    if twice := [name for name, count in Counter(columns).items() if count > 1]:
-        raise FormatError(file, f"has the column {twice[0]!r} twice")
+    columns = named_columns(columns_of(file), file)
     if file.suffix == ".parquet":
         table = _parquet(file)
     else:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...formats.csv_file import csv_rows, undefused
+from ...formats.csv_file import csv_rows, named_columns, undefused
 from ...formats.text_file import read_lines
 from ...model.errors import FormatError, InputError
 from ...model.records import Records
@@ -60,9 +60,10 @@ class Row:
     def noise(self) -> int:
         """Number of the noise level."""
         text = self.fields["geom_noise"].lower()
-        if text[:1] not in NOISES:
-            raise self.wrong(f"unknown noise {text!r}; easy, hard or tough")
-        return list(NOISES).index(text[:1])
+        for level, names in enumerate(NOISES.items()):
+            if text in names:
+                return level
+        raise self.wrong(f"unknown noise {text[:60]!r}; easy, hard or tough")
 
     def image(self) -> int:
         """Number of the second image: ``3``, or its name ``h3``, which must be of the row's noise level."""
@@ -103,7 +104,7 @@ def _rows(path: Path) -> tuple[str, list[Row]]:
     if not lines:
         raise FormatError(path, "is empty; expected a line of column names")
     table = list(csv_rows(lines, path, ";" if ";" in lines[0] else ","))
-    head = [c.strip() for c in table[0]]
+    head = named_columns(table[0], path)
     task = next((t for t, columns in COLUMNS.items() if set(columns) <= set(head)), None)
     if task is None:
         known = "; ".join(f"{t}: {', '.join(c)}" for t, c in COLUMNS.items())
@@ -126,10 +127,10 @@ def _verification(rows: Sequence[Row]) -> Records:
     cells: dict[tuple[int, int], dict[str, float]] = {}
     for row in rows:
         cell = cells.setdefault((row.noise(), row.negatives()), {})
-        if "imbalanced" in row.fields["method"].lower():
-            cell["ap"] = row.fraction("pr_ap")
-        else:
-            cell["auc"] = row.fraction("roc_auc")
+        which = ("ap", "pr_ap") if "imbalanced" in row.fields["method"].lower() else ("auc", "roc_auc")
+        if which[0] in cell:
+            raise row.wrong("this noise, negatives and method are listed twice; expected one run of the tool")
+        cell[which[0]] = row.fraction(which[1])
     metrics = [m for m in ("ap", "auc") if all(m in c for c in cells.values())]
     if not metrics:
         raise FormatError(rows[0].path, "the method must be balanced or imbalanced in every cell")

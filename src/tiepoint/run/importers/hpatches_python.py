@@ -147,6 +147,8 @@ def matching_records(table: Any, path: Path) -> Records:
     if not isinstance(table, Mapping) or not table:
         raise FormatError(path, "expected results by sequence")
     by_scene = {str(s): value for s, value in table.items()}
+    if len(by_scene) != len(table):
+        raise FormatError(path, "a sequence is there twice")
     scenes = sorted(by_scene)
     rows = []
     for i, scene in enumerate(scenes):
@@ -202,6 +204,14 @@ def _copied(auc: NDArray[np.float64]) -> bool:
     return bool((auc[:, 0] == auc[:, 1]).all() and ((auc > 0) & (auc < 1)).any())
 
 
+def _numbered(table: Mapping[Any, Any], where: str, path: Path) -> dict[int, Any]:
+    """A table by number; ``1``, ``"1"`` and ``"01"`` are one, and there once."""
+    made = {int(key): value for key, value in table.items()}
+    if len(made) != len(table):
+        raise FormatError(path, f"{where}: a number is there twice, as 1 and 01 are")
+    return made
+
+
 def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Records, list[str]]:
     """``[query][e|h|t][pool]`` with `ap`; `queries` names the sequence of each query."""
     if not isinstance(table, Mapping) or not table:
@@ -209,16 +219,19 @@ def retrieval_records(table: Any, path: Path, queries: Path | None) -> tuple[Rec
     for q in table:
         if not _is_count(q):
             raise FormatError(path, f"expected results by query number, found {repr(q)[:80]}")
-    numbers = sorted(int(q) for q in table)
-    by_query = {int(q): v for q, v in table.items()}
+    by_query = _numbered(table, "query", path)
+    numbers = sorted(by_query)
     first = _level(by_query[numbers[0]], "e", f"query {numbers[0]}", path)
     if not isinstance(first, Mapping) or not all(_is_count(k) for k in first):
         raise FormatError(path, f"query {numbers[0]}, e: expected results by pool size")
-    pools = sorted(int(k) for k in first)
+    pools = sorted(_numbered(first, f"query {numbers[0]}, e: pool", path))
     rows = []
     for q in numbers:
         for z, letter in enumerate(NOISES):
             cells = _level(by_query[q], letter, f"query {q}", path)
+            if isinstance(cells, Mapping) and len(cells) != len(pools):
+                reason = f"query {q}, {letter} has {len(cells)} pools, query {numbers[0]} has {len(pools)}"
+                raise FormatError(path, reason)
             for p, size in enumerate(pools):
                 where = f"query {q}, {letter}, pool {size}"
                 rows.append((q, z, p, _ap(_level(cells, size, where, path), where, path)))

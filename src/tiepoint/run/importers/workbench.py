@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import csv
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...formats.csv_file import undefused
+from ...formats.csv_file import named_columns, undefused
 from ...formats.text_file import MOST_TEXT, check_lines
 from ...model.errors import FormatError
 from ...model.files import plain_file
@@ -25,6 +26,7 @@ from .workbench_database import check_sets, checked_count, columns_of, import_se
 from .workbench_scores import (
     NUMBERS,
     PROTOCOL,
+    counts_of,
     doubts,
     failed,
     fractions_of,
@@ -64,7 +66,22 @@ def read_workbench(path: Path, *, name: str | None = None) -> tuple[list[dict[st
         rows, notes = _database_rows(path, name)
     for row in rows:
         _check_values(row, path)
+    notes += _numbered(rows, path)
     return rows, notes + [f"{path.name}: {sentence}" for sentence in left_out(rows)]
+
+
+def _numbered(rows: Sequence[dict[str, Any]], path: Path) -> list[str]:
+    """Number the results of an experiment that has several: each is a run of its own."""
+    seen: Counter[tuple[Any, Any]] = Counter()
+    for row in rows:
+        key = row["name"], row.get("experiment_id")
+        row["again"] = seen[key]
+        seen[key] += 1
+    return [
+        f"{path.name}: experiment {of} ({name}) has {count} results; each is a run of its own"
+        for (name, of), count in seen.items()
+        if count > 1
+    ]
 
 
 def save_workbench(
@@ -105,6 +122,9 @@ def _check_values(row: Mapping[str, Any], path: Path) -> None:
     for key, number in fractions_of(row.get("metadata_values", {})).items():
         if (wrong := not_a_fraction(number)) is not None:
             raise FormatError(path, f"{where}metadata, {key}: {wrong}", line=line)
+    for key, number in counts_of(row.get("metadata_values", {})).items():
+        if not 0 <= number < 1 << 53:
+            raise FormatError(path, f"{where}metadata, {key}: expected a count, found {number:g}", line=line)
 
 
 def _number(value: Any) -> float | None:
@@ -170,7 +190,14 @@ def _manifest(
             imported=True,
         ),
         warnings=tuple(told),
-        content=hash_json(["workbench", source["sha256"], row.get("experiment_id")]),
+        content=hash_json(
+            [
+                "workbench",
+                source["sha256"],
+                row.get("experiment_id"),
+                *([row["again"]] if row["again"] else []),
+            ]
+        ),
     )
 
 
@@ -198,7 +225,9 @@ def _csv_rows(path: Path) -> list[dict[str, Any]]:
     check_lines(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as f:
-            found = list(csv.DictReader(f))
+            reader = csv.DictReader(f)
+            named_columns(reader.fieldnames or [], path)
+            found = list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as e:
         raise FormatError(path, f"cannot be read as CSV ({e})") from e
     rows = []
@@ -210,11 +239,12 @@ def _csv_rows(path: Path) -> list[dict[str, Any]]:
             row[key] = _plain(text)
         if "descriptor_type" not in row:
             raise FormatError(path, "has no column descriptor_type, which says what was measured", line=1)
+        if not (called := undefused(line["descriptor_type"].strip())):
+            raise FormatError(path, "has no descriptor_type, which says what was measured", line=number)
         if "processing_time_s" in row and row["processing_time_s"] is not None:
             seconds = _number(row["processing_time_s"])
             row["processing_time_ms"] = row["processing_time_s"] if seconds is None else 1000 * seconds
-        row["name"] = str(row["descriptor_type"])
-        row["line"] = number
+        row["name"], row["line"] = called, number
         _read_texts(row)
         row.setdefault("experiment_id", number)
         rows.append(row)
@@ -238,7 +268,7 @@ def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], 
         if "results" not in tables or columns.isdisjoint(WORKBENCH_COLUMNS):
             lacks = "it has no table results" if not columns else "its table results has no known scores"
             raise FormatError(path, f"is not a workbench database: {lacks}")
-        checked_count(connection, "results", path)
+        every = checked_count(connection, "results", path)
         named = columns_of(connection, "experiments")
         if "experiments" not in tables or "experiment_id" not in columns:
             found = connection.execute("select *, rowid as row_number from results order by rowid").fetchall()
@@ -254,6 +284,10 @@ def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], 
         )
         rows = [_joined(r, sets) for r in connection.execute(query)]
         notes = []
+        if lost := every - len(rows):
+            notes.append(
+                f"{lost} results were left out: they are of experiments that {path.name} does not have"
+            )
         patches = "patch_benchmark_results"
         if patches in tables and (count := checked_count(connection, patches, path)):
             notes.append(

@@ -16,7 +16,7 @@ from ...formats.keypoints.set_folder import KeypointSet, sets_below
 from ...model.errors import FormatError, InputError
 from ...model.files import plain_file
 from ...model.keypoints import COLUMNS, Keypoints
-from ...model.plain_names import path_part
+from ...model.plain_names import path_part, shown
 from ...store.keypoint_sets import save_keypoint_set
 from ...store.store import Store
 
@@ -88,7 +88,7 @@ def _has_sets(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def check_sets(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse keypoints that are no numbers, and scenes that cannot be names of folders.
+    """Refuse keypoints that are no numbers, scenes that cannot be folders, and images that would be one.
 
     Exporting a set makes a folder for every scene, so that a scene ``../x`` would lie outside.
     """
@@ -102,9 +102,10 @@ def check_sets(connection: sqlite3.Connection, path: Path) -> None:
     )
     wrong += "".join(f" or typeof({c}) not in ('text', 'integer')" for c in _NAMES)
     query = (
-        f"select scene_name, image_name, max(case when {wrong} then id end) as wrong "
-        "from locked_keypoints group by scene_name, image_name"
+        f"select keypoint_set_id, scene_name, image_name, max(case when {wrong} then id end) as wrong "
+        "from locked_keypoints group by keypoint_set_id, scene_name, image_name"
     )
+    names: dict[tuple[Any, str, str], str] = {}
     for row in connection.execute(query):
         if row["wrong"] is not None:
             raise FormatError(
@@ -112,9 +113,14 @@ def check_sets(connection: sqlite3.Connection, path: Path) -> None:
             )
         try:
             path_part(str(row["scene_name"]), "the scene of keypoints")
-            path_part(_image_number(str(row["image_name"])), "the image of keypoints")
+            number = path_part(_image_number(str(row["image_name"])), "the image of keypoints")
         except InputError as e:
             raise FormatError(path, str(e)) from e
+        scene, image = str(row["scene_name"]), str(row["image_name"])
+        other = names.setdefault((row["keypoint_set_id"], scene, number), image)
+        if other != image:
+            reason = f"keypoints of {scene}: {shown(other)} and {shown(image)} would both be image {number}"
+            raise FormatError(path, reason)
 
 
 def import_sets(path: Path, store: Store) -> list[str]:

@@ -39,7 +39,7 @@ _MINUS_ONE = (
 _ZERO = (
     "processing_time_ms", "descriptor_time_gpu_ms", "match_time_gpu_ms", "total_pipeline_gpu_ms",
 )  # fmt: skip
-"""Columns where 0 says that nothing was measured."""
+"""Columns where 0, or less, says that nothing was measured."""
 
 _LEGACY = ("legacy_mean_precision", "total_matches", "total_keypoints")
 """Columns that are counted only for keypoints projected by homographies."""
@@ -55,7 +55,7 @@ _PLACED = (
     "id", "experiment_id", "name", "base", "line", "metadata", "metadata_values", "parameters",
     "parameter_values", "descriptor_type", "dataset_name", "pooling_strategy", "timestamp",
     "keypoint_set_id", "keypoint_set_name", "keypoint_source", "generator_type", "generation_method",
-    "dataset_path", "tolerance_px", "max_features", "processing_time_s",
+    "dataset_path", "tolerance_px", "max_features", "processing_time_s", "again",
 )  # fmt: skip
 """Columns that are no scores and are used."""
 
@@ -96,7 +96,7 @@ def without_sentinels(row: Mapping[str, Any]) -> dict[str, Any]:
         if column in out and out[column] is not None and float(out[column]) < 0:
             out[column] = None
     for column in _ZERO:
-        if column in out and not out[column]:
+        if column in out and (out[column] is None or float(out[column]) <= 0):
             out[column] = None
     if str(row.get("keypoint_source") or "") != "homography_projection":
         for column in _LEGACY:
@@ -237,6 +237,14 @@ def fractions_of(metadata: Mapping[str, str]) -> dict[str, float]:
     out = {key: value for key, value in stated(metadata).items() if not key.startswith("total_")}
     for scene, values in scene_values(metadata).items():
         out |= {f"{scene}_{part}": value for part, value in values.items() if part.startswith("true_map")}
+    return out
+
+
+def counts_of(metadata: Mapping[str, str]) -> dict[str, float]:
+    """What metadata states as a number of queries, by key."""
+    out = {key: value for key, value in stated(metadata).items() if key.startswith("total_")}
+    for scene, values in scene_values(metadata).items():
+        out |= {f"{scene}_{part}": value for part, value in values.items() if part.endswith("_count")}
     return out
 
 
