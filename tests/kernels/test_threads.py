@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tiepoint.kernels import first_two, get_threads, set_threads, tiles
+from tiepoint.kernels import first_two, get_threads, set_threads, threads, tiles
 from tiepoint.kernels.threads import Team, equal_parts, one_blas_thread, scratch
 from tiepoint.model.errors import InputError
 
@@ -60,6 +60,20 @@ def test_blas_threads_are_given_back():
     with pytest.raises(ZeroDivisionError), one_blas_thread():
         _ = 1 / 0
     assert counts() == before
+
+
+def test_a_threadpoolctl_that_may_wait_for_ever_is_not_asked(monkeypatch):
+    """Before 3.7 it called Python with the loader's lock held: an import elsewhere, and both wait."""
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    asked = []
+    monkeypatch.setattr(threadpoolctl, "__version__", "3.6.0")
+    monkeypatch.setattr(threadpoolctl, "ThreadpoolController", lambda: asked.append(1))
+    threads._controller.cache_clear()
+    try:
+        with one_blas_thread():
+            assert asked == []
+    finally:
+        threads._controller.cache_clear()
 
 
 def test_an_error_in_a_thread_arrives():

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -155,8 +155,8 @@ def one_blas_thread() -> Iterator[None]:
     global _inside, _restore
     with _lock:
         _inside += 1
-        if _inside == 1 and find_spec("threadpoolctl"):
-            _restore = _controller().limit(limits=1, user_api="blas")
+        if _inside == 1 and (found := _controller()) is not None:
+            _restore = found.limit(limits=1, user_api="blas")
     try:
         yield
     finally:
@@ -169,7 +169,14 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
-    """Knows the BLAS libraries of this process; finding them takes longer than a small kernel."""
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    """Knows the BLAS libraries of this process; finding them takes longer than a small kernel.
 
-    return ThreadpoolController()
+    None without threadpoolctl, or with one that may never come back: versions before 3.7 wait for Python's
+    lock inside the system's loader, while another thread that imports a library waits the other way round.
+    """
+    try:
+        import threadpoolctl  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError:
+        return None
+    version = tuple(map(int, re.findall(r"\d+", threadpoolctl.__version__)[:2]))
+    return threadpoolctl.ThreadpoolController() if version >= (3, 7) else None
