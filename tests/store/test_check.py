@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +13,12 @@ import sqlalchemy as sa
 from store_world import a_run
 
 from tiepoint.cli.main import run
+from tiepoint.model.errors import StoreError
 from tiepoint.model.records import Records
 from tiepoint.model.scores import SceneValues, Score
 from tiepoint.store import schema
 from tiepoint.store.rebuild import rebuild, set_aside
+from tiepoint.store.run_files import read_run
 from tiepoint.store.runs import load_runs
 from tiepoint.store.saving import save_run
 from tiepoint.store.store import Store
@@ -146,3 +150,46 @@ def test_a_database_that_is_whole_newer_or_only_read_is_not_set_aside(tmp_path: 
             connection.execute(sa.update(schema.versions).values(version=schema.VERSION + 1))
     assert set_aside(tmp_path / "s") is None
     assert set_aside(tmp_path / "none") is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+def test_a_pipe_in_place_of_any_file_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    root = tmp_path / "s"
+    transform = root / "transforms" / f"{'0' * 64}.npz"
+    with Store.open(root) as store:
+        store.records.put("ab12", Records("pair", {"d": np.arange(3.0)}))
+        store.features.put("c" * 64, {"values": np.zeros((2, 3))}, method="m")
+        save_run(store, a_run("aaa", units={"u": {"c": "ab12"}}))
+        names = ("lists/a.bin", "efficiency/a.json", "running/a.json", "uses/aaa.bin", "changing/a.json")
+        places = [
+            *(store.records.path("ab12"), store.features.folder("c" * 64) / "values.npy", transform),
+            *(root / "runs" / "bbb.json", root / "hashes.json", *(root / name for name in names)),
+        ]
+        for path in places:
+            path.parent.mkdir(exist_ok=True)
+            path.unlink(missing_ok=True)
+            os.mkfifo(path)
+        found = check_store(store, rebuild=True)
+        told = " ".join(p.what for p in found.problems)
+        assert all(str(path) in told for path in (*places[:4], *places[5:7])), told
+        assert not (root / "changing").exists()
+        assert "it is a pipe" in told
+
+
+def test_what_heals_is_to_be_removed_and_the_check_is_clean_then(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        store.features.put("c" * 64, {"values": np.zeros((2, 3))}, method="m")
+        folder = store.features.folder("c" * 64)
+        (folder / "meta.json").write_text("{}")
+        (problem,) = check_store(store).problems
+        assert problem.again == f"remove {folder}; the next run that needs it makes it anew"
+        shutil.rmtree(folder)
+        assert check_store(store).ok
+
+
+@pytest.mark.parametrize("plain", ['{"id": "aaa", "manifest": {"method": []}}', "[" * 100_000])
+def test_a_run_file_of_another_shape_is_a_sentence(tmp_path: Path, plain: str) -> None:
+    path = tmp_path / "aaa.json"
+    path.write_text(plain)
+    with pytest.raises(StoreError, match=r"aaa\.json is not a run file"):
+        read_run(path)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.errors import InputError
+from ..model.files import plain_file
 from ..model.hashing import hash_array, hash_json
 
 Array = NDArray[Any]
@@ -191,6 +192,7 @@ PLAIN = ("name", "exponent", "single", "keep_double")
 def load_transform(path: Path) -> FittedTransform | None:
     """Read a fitted transform; None where the file is damaged, so that it is made anew."""
     try:
+        plain_file(path)
         with np.load(path, allow_pickle=False) as found:
             about: Mapping[str, Any] = json.loads(str(found["about"]))
             mean = found["mean"] if "mean" in found.files else None

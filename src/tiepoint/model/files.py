@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -101,3 +102,20 @@ def read_plain(path: str | Path, *, most: int | None = None) -> bytes:
             return file.read() if most is None else file.read(min(most, length or 1 << 20))
     except OSError as e:
         raise FormatError(path, f"cannot be read: {e.strerror or e}") from e
+
+
+def content_of(path: str | Path) -> bytes:
+    """The content of a file of our own, as `Path.read_bytes` gives it.
+
+    What cannot be read is an OSError; so is a pipe or a device in its place, which is not opened.
+
+    >>> content_of("/dev/zero")
+    Traceback (most recent call last):
+    OSError: [Errno 22] it is a device: '/dev/zero'
+    """
+    mode = os.stat(path).st_mode
+    for is_kind, words in () if stat.S_ISREG(mode) else _KINDS[1:]:
+        if is_kind(mode):
+            raise OSError(errno.EINVAL, f"it is {words}", str(path))
+    with open(path, "rb") as file:
+        return file.read()

@@ -17,7 +17,7 @@ import numpy as np
 
 from .checksums import sealed, unsealed
 from .errors import InputError
-from .files import plain_file
+from .files import content_of, plain_file
 
 _CHUNK = 1 << 22
 SKIPPED = frozenset({"__pycache__", ".git"})
@@ -171,7 +171,7 @@ def claims(path: Path) -> list[tuple[Path, str]]:
 
 def _remembered_in(path: Path) -> list[tuple[tuple[str, int, int, int], str]]:
     try:
-        plain, whole = unsealed(path.read_bytes())
+        plain, whole = unsealed(content_of(path))
         rows = plain["files"] if whole else ()
         return [((name, size, mtime_ns, inode), digest) for name, size, mtime_ns, inode, digest in rows]
     except (OSError, ValueError, TypeError, KeyError):
@@ -183,7 +183,7 @@ def save_memo(path: Path, atomic_file: Callable[[Path], contextlib.AbstractConte
     rows = sorted((*key, digest) for key, digest in _memo.items() if key[1] > 65536)
     text = sealed({"files": rows})
     with contextlib.suppress(OSError, ValueError):
-        if path.read_text(encoding="utf-8") == text:
+        if content_of(path) == text.encode():
             return
     if rows:
         with atomic_file(path) as temporary:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import StoreError
+from .files import content_of
 from .hashing import hash_bytes, hash_json
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -66,7 +67,7 @@ def kept(name: str, key: Any, make: Callable[[], Arrays]) -> Arrays:
 def is_whole(path: Path) -> bool:
     """Whether a file of kept arrays has its hash."""
     try:
-        data = memoryview(path.read_bytes())
+        data = memoryview(content_of(path))
     except OSError:
         return False
     return hash_bytes(data[_ALIGN:]).encode() == data[:_ALIGN]
@@ -87,7 +88,7 @@ def _packed(arrays: Arrays, stamp: str) -> bytes:
 def _read(path: Path, stamp: str) -> dict[str, NDArray[Any]] | None:
     """The arrays of a file, None where it is missing, damaged or of another key."""
     try:
-        data = memoryview(path.read_bytes())
+        data = memoryview(content_of(path))
         if hash_bytes(data[_ALIGN:]).encode() != data[:_ALIGN]:
             return None
         end = bytes(data[_ALIGN + 1 : _ALIGN + (1 << 16)]).index(b"\n") + _ALIGN + 1

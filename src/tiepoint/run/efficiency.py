@@ -17,6 +17,7 @@ from ..methods.legacy_keys import old_keys
 from ..methods.pairs.from_keypoints import MEMO
 from ..model.checksums import sealed, unsealed
 from ..model.errors import StoreError
+from ..model.files import content_of
 from ..model.hashing import hash_json
 from ..model.units import Item
 from ..store.atomic import atomic_file
@@ -143,7 +144,7 @@ def costs(context: Context, root: Path) -> dict[str, Any]:
     paths = [root / "efficiency" / f"{hash_json([k, about.machine()])[:24]}.json" for k in (own, *older)]
     for path in paths:
         with contextlib.suppress(OSError, ValueError):  # a damaged file is measured anew
-            return unsealed(path.read_bytes())[0]
+            return unsealed(content_of(path))[0]
     measured = _measure(context, item, None if context.unkept else hash_json(own)[:24])
     with contextlib.suppress(StoreError), atomic_file(paths[0]) as temporary:  # it is measured again then
         temporary.write_text(sealed(measured), encoding="utf-8", newline="\n")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..model.files import content_of
 from ..model.processes import is_alive, mark, started_at, this_host
 
 FOLDER = "running"
@@ -132,14 +133,14 @@ def _read(path: Path, silent_s: float) -> Working | None:
     try:
         if path.stat().st_size > MOST_BYTES:
             return None
-        plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        plain: dict[str, Any] = json.loads(content_of(path))
         stages = tuple((str(n), int(d), int(t)) for n, d, t in plain["stages"])
         made = Working(
             int(plain["pid"]), str(plain["host"]), str(plain["what"]), stages, float(plain["since"]),
             float(plain["updated"]),
         )  # fmt: skip
         started = plain["started"]
-    except (OSError, ValueError, TypeError, KeyError, OverflowError):
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
     if made.host != this_host():
         return made if time.time() - made.updated < silent_s else None

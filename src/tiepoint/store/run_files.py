@@ -9,6 +9,7 @@ from typing import Any
 
 from ..model.checksums import sealed, unsealed
 from ..model.errors import StoreError
+from ..model.files import content_of
 from .atomic import atomic_file
 from .manifest import Manifest
 from .store import Store
@@ -45,7 +46,7 @@ def run_file(store: Store, run_id: str) -> Path:
 def read_run(path: Path) -> StoredRun:
     """A run from its file; one that is not a run file is a `StoreError`."""
     try:
-        plain, _ = unsealed(path.read_bytes())
+        plain, _ = unsealed(content_of(path))
         return StoredRun(**plain | {"manifest": Manifest.read(plain["manifest"])})
-    except (OSError, ValueError, TypeError, KeyError) as e:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as e:
         raise StoreError(f"{path} is not a run file: {e}; remove it and make the run again") from e

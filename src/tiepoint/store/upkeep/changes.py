@@ -17,6 +17,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ...model.files import content_of
 from ...model.hashing import hash_json
 from .. import live
 from ..atomic import atomic_file, put_away, remove_temporaries, temporary_folder
@@ -88,7 +89,14 @@ def _finish(store: Store, path: Path, step: Step) -> int:
             change = _read(path)
         except FileNotFoundError:  # another process was faster
             return 0
-        except (ValueError, KeyError, TypeError, AttributeError):  # not written by us, or damaged
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ):  # not written by us, or damaged
             path.unlink(missing_ok=True)
             return 0
         there = set(connection.execute(sa.select(runs.c.id)).scalars())
@@ -120,7 +128,7 @@ class _Change:
 
 
 def _read(path: Path) -> _Change:
-    plain = json.loads(path.read_bytes())
+    plain = json.loads(content_of(path))
     ids, gone = dict(plain.get("ids", {})), list(plain.get("runs", []))
     if not all(_ID.fullmatch(name) for name in (*ids, *ids.values(), *gone)):
         raise ValueError("an id that is none")

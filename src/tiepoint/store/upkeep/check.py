@@ -164,9 +164,10 @@ def _again(look: Looked, users: Sequence[StoredRun]) -> str:
     """What makes a file anew."""
     if look.foreign:
         return ""
+    there = look.path.exists() or look.path.is_symlink()
     if look.heals:
-        return "the next run that needs it makes it anew"
-    gone = f"remove {look.path}, then " if look.path.exists() else ""
+        return f"remove {look.path}; the next run that needs it makes it anew" if there else ""
+    gone = f"remove {look.path}, then " if there else ""
     if not users:
         return f"no run needs it; remove {look.path}" if gone else ""
     wanted = dict.fromkeys(

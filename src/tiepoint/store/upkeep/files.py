@@ -13,7 +13,8 @@ from ...formats.keypoints.set_folder import read_keypoint_set, sets_below
 from ...methods.normalise import load_transform
 from ...model import hashing, kept
 from ...model.checksums import unsealed
-from ...model.errors import TiepointError
+from ...model.errors import DamagedError, TiepointError
+from ...model.files import content_of
 from ..atomic import TEMPORARIES
 from ..store import Store
 
@@ -67,10 +68,17 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
+def _no_pipe(path: Path, what: str) -> None:
+    """Refuse what lies in place of a file and may be read without end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise DamagedError(path, what, "it is no plain file")
+
+
 def _record(store: Store, key: str) -> Looked:
     path = store.records.path(key)
     problem, marked = None, True
     try:
+        _no_pipe(path, "records")
         marked = store.records.verify(key)
     except TiepointError as e:
         problem = str(e)
@@ -91,6 +99,8 @@ def _features(store: Store, key: str) -> Looked:
     path = store.features.folder(key)
     problem, marked, method = None, True, None
     try:
+        for file in path.glob("*"):
+            _no_pipe(file, "features")
         meta = store.features.verify(key)
         marked, method = "sums" in meta, meta.get("method")
     except TiepointError as e:
@@ -102,7 +112,7 @@ def _run(path: Path) -> Looked:
     """A run file, counted: one that cannot be read is told where runs are looked for."""
     marked = True
     with contextlib.suppress(OSError, ValueError):
-        marked = unsealed(path.read_bytes())[1]
+        marked = unsealed(content_of(path))[1]
     return Looked("run files", path.stem, path, _size(path), None, marked)
 
 
@@ -119,7 +129,7 @@ def _transform(path: Path) -> Looked:
 def _costs(path: Path) -> Looked:
     problem, marked = None, True
     try:
-        marked = unsealed(path.read_bytes())[1]
+        marked = unsealed(content_of(path))[1]
     except (OSError, ValueError) as e:
         problem = f"the measured times {path} are damaged: {e}"
     return Looked("efficiency", path.stem, path, _size(path), problem, marked, heals=True)

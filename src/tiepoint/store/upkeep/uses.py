@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...model.files import content_of
 from .. import live
 from ..atomic import atomic_file
 from ..store import Store
@@ -92,11 +93,11 @@ def uses_of(root: Path, run_id: str) -> Uses | None:
     path = uses_file(root, run_id)
     try:
         when = path.stat().st_mtime
-        head, _, body = path.read_bytes().partition(b"\n")
+        head, _, body = content_of(path).partition(b"\n")
         plain: Any = json.loads(head)
         keys = np.frombuffer(body, "<u8").astype(np.uint64)
         return Uses(str(plain["task"]), keys, when) if len(keys) == plain["features"] else None
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
