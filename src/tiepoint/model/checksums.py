@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fast checksums against damage by disks and memory, not against people: for those there are hashes.
 
-A block is taken as rows of 512 words of 64 bits. Its checksum is a short hash of the sums of its rows and of
-its columns, so that no flipped bit, zeroed sector or misplaced page goes unseen, at more than memory speed.
+Data are held against XXH3-64 of every block, which reads faster than memory delivers; short JSON texts end
+with a BLAKE2 hash of themselves.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+import xxhash
 
 BLOCK = 1 << 20
 """Bytes that share a checksum."""
-_ROW = 4096
 _SEAL = '"seal": "'
 _END = len(_SEAL) + 16 + len('"}')
 
@@ -29,28 +29,17 @@ def block_sums(data: Any) -> list[str]:
     >>> block_sums(whole)[0] == block_sums(whole.replace(b"a", b"b", 1))[0]
     False
     """
-    flat = np.frombuffer(data, np.uint8)
-    return [_block_sum(flat[at : at + BLOCK]) for at in range(0, len(flat), BLOCK)]
+    flat = np.frombuffer(data, np.uint8).data
+    return [xxhash.xxh3_64_hexdigest(flat[at : at + BLOCK]) for at in range(0, len(flat), BLOCK)]
 
 
 def sum_of(data: Any) -> str:
     """One checksum of a whole buffer.
 
     >>> sum_of(b""), sum_of(b"abc") == sum_of(b"abd")
-    ('e4a6a0577479b2b4', False)
+    ('2d06800538d394c2', False)
     """
-    return blake2b("".join(block_sums(data)).encode(), digest_size=8).hexdigest()
-
-
-def _block_sum(block: np.ndarray[Any, Any]) -> str:
-    whole = len(block) // _ROW * _ROW
-    digest = blake2b(len(block).to_bytes(8, "little"), digest_size=8)
-    digest.update(block[whole:].data)
-    if whole:
-        words = block[:whole].view("<u8").reshape(-1, _ROW // 8)
-        digest.update(np.add.reduce(words, axis=1).data)
-        digest.update(np.add.reduce(words, axis=0).data)
-    return digest.hexdigest()
+    return xxhash.xxh3_64_hexdigest(np.frombuffer(data, np.uint8).data)
 
 
 def sealed(plain: dict[str, Any], indent: int | None = None) -> str:

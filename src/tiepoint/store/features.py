@@ -8,6 +8,7 @@ verified when an entry is first looked at in a process. Entries of older version
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,9 @@ from ..model.errors import DamagedError, FormatError
 from ..model.hashing import hash_array, hash_json
 from ..model.units import Arrays
 from .atomic import atomic_folder, put_away
+
+_NUMBERS_A_THREAD = 1 << 19
+"""Numbers whose checksums take longer than another thread does to start."""
 
 
 @dataclass(frozen=True)
@@ -165,13 +169,21 @@ class FeatureCache:
                 except KeyError:  # none, or removed meanwhile
                     pass
 
-        threads = min(cores(), 1 + len(new) // 8)
+        threads = min(cores(), len(new), 1 + sum(map(self._numbers, new)) // _NUMBERS_A_THREAD)
         if threads < 2:
             look(new)
         else:
             with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(look, [new[i::threads] for i in range(threads)]))
         return found
+
+    def _numbers(self, key: str) -> int:
+        """How many numbers an entry has, by its header; 0 for one that is missing or damaged."""
+        try:
+            shapes = (self.meta(key) or {"arrays": {}})["arrays"].values()
+            return sum(math.prod(shape) for shape in shapes)
+        except (DamagedError, TypeError):
+            return 0
 
     def made_anew(self, keys: Collection[str], since_ns: int) -> dict[str, str]:
         """What was wrong with entries that were damaged and have been made anew since a time."""
