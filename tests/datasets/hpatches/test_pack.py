@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from tiepoint.cli.main import run as command
 from tiepoint.datasets.check import check_dataset
 from tiepoint.datasets.hpatches.pack import CACHE, PACK, pack_dataset
 from tiepoint.datasets.hpatches.strips import HPatchesDataset
+from tiepoint.formats.hpatches.patch_pack import open_pack
 from tiepoint.formats.hpatches.patch_strip import read_strip, write_strip
 from tiepoint.model.errors import FormatError, InputError, ProblemsError
 from tiepoint.run.context import Recipe
@@ -128,6 +130,24 @@ def test_damaged_packs_are_refused(data: Path, tmp_path: Path, folder: bool) -> 
     place.write_bytes(b"")
     with pytest.raises(FormatError, match="not a pack"):
         HPatchesDataset(given)
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [(b'"sums": {', b'"sums": 5, "_": {'), (b'"side": 9,', b'"side": 9.5e400,'), (b", 20, ", b", 20.0, ")],
+)
+def test_a_table_of_other_types_is_refused(data: Path, was: bytes, now: bytes) -> None:
+    """The hash of the table fits, as if a program had written it."""
+    pack = pack_dataset(data).path
+    content = pack.read_bytes()
+    end = struct.Struct("<QQ32s16s")
+    at, length, _, last = end.unpack(content[-end.size :])
+    table = content[at : at + length]
+    assert was in table
+    rows = table.replace(was, now, 1)
+    pack.write_bytes(content[:at] + rows + end.pack(at, len(rows), hashlib.sha256(rows).digest(), last))
+    with pytest.raises(FormatError, match="damaged pack"):
+        open_pack(pack)
 
 
 def test_check_verifies_the_hashes(data: Path) -> None:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ...model.checksums import sum_of
 from ...model.errors import FormatError
+from ..edge import DAMAGED
 from ..text_file import reading, write_bytes
 
 SUFFIX = ".tiepack"
@@ -153,14 +154,16 @@ def _table(path: Path, rows: bytes, end: int) -> PatchPack:
         table: Any = json.loads(rows)
         side = int(table["side"])
         strips = [PackedStrip(*row) for row in table["strips"]]
+        sums = dict(table.get("sums", {}))
         keys = {s.key for s in strips}
         inside = all(f"{s.sequence}/ref" in keys for s in strips)
+        inside = inside and all(type(n) is int for s in strips for n in (s.offset, s.count))
         inside = inside and all(0 <= s.offset <= end - s.count * side**2 and s.count > 0 for s in strips)
-    except (ValueError, KeyError, TypeError) as e:
+    except (*DAMAGED, KeyError, TypeError, AttributeError) as e:
         raise _damaged(path) from e
     if side < 1 or not strips or not inside:
         raise _damaged(path)
-    return PatchPack(path, side, {s.key: s for s in strips}, dict(table.get("sums", {})))
+    return PatchPack(path, side, {s.key: s for s in strips}, sums)
 
 
 def _damaged(path: Path) -> FormatError:
