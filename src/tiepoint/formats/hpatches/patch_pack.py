@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from ...model.checksums import sum_of
 from ...model.errors import FormatError
-from ..edge import DAMAGED
 from ..text_file import reading, write_bytes
 
 SUFFIX = ".tiepack"
@@ -159,7 +158,7 @@ def _table(path: Path, rows: bytes, end: int) -> PatchPack:
         inside = all(f"{s.sequence}/ref" in keys for s in strips)
         inside = inside and all(type(n) is int for s in strips for n in (s.offset, s.count))
         inside = inside and all(0 <= s.offset <= end - s.count * side**2 and s.count > 0 for s in strips)
-    except (*DAMAGED, KeyError, TypeError, AttributeError) as e:
+    except (ValueError, ArithmeticError, RecursionError, KeyError, TypeError, AttributeError) as e:
         raise _damaged(path) from e
     if side < 1 or not strips or not inside:
         raise _damaged(path)
