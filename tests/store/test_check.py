@@ -193,3 +193,17 @@ def test_a_run_file_of_another_shape_is_a_sentence(tmp_path: Path, plain: str) -
     path.write_text(plain)
     with pytest.raises(StoreError, match=r"aaa\.json is not a run file"):
         read_run(path)
+
+
+def test_what_a_check_says_of_a_damaged_run_file_makes_the_store_whole(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, a_run("aaa"))
+        path = store.root / "runs" / "aaa.json"
+        before = path.read_bytes()
+        path.write_bytes(before.replace(b"0", b"1", 1))
+        (problem,) = check_store(store, rebuild=True).problems
+        assert problem.again.startswith(f"remove {path}, then `store check`, then run ")
+        path.unlink()
+        assert not check_store(store, rebuild=True).ok
+        save_run(store, a_run("aaa"))  # as a run does that the database does not have
+        assert check_store(store, rebuild=True).ok

@@ -49,4 +49,4 @@ def read_run(path: Path) -> StoredRun:
         plain, _ = unsealed(content_of(path))
         return StoredRun(**plain | {"manifest": Manifest.read(plain["manifest"])})
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as e:
-        raise StoreError(f"{path} is not a run file: {e}; remove it and make the run again") from e
+        raise StoreError(f"{path} is not a run file: {e}") from e

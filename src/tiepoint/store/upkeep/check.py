@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...model.cores import cores
@@ -135,7 +135,13 @@ def _runs(store: Store) -> tuple[dict[str, StoredRun], list[Problem]]:
             runs.setdefault(run.id, run)
     except (TiepointError, ValueError, KeyError, TypeError) as e:
         problems.append(Problem(f"the runs of the database cannot be read: {e}"))
-    return runs, problems
+    return runs, [replace(p, again=_run_again(p, runs)) for p in problems]
+
+
+def _run_again(problem: Problem, runs: Mapping[str, StoredRun]) -> str:
+    """What makes a run anew whose file is damaged: the database has it as finished until a check."""
+    known = [runs[name] for name in problem.runs if name in runs]
+    return "" if not known else f"remove {problem.path}, then `store check`, then {_made_by(known)}"
 
 
 def _users(runs: Iterable[StoredRun]) -> dict[str, dict[str, list[tuple[str, str]]]]:
@@ -170,8 +176,13 @@ def _again(look: Looked, users: Sequence[StoredRun]) -> str:
     gone = f"remove {look.path}, then " if there else ""
     if not users:
         return f"no run needs it; remove {look.path}" if gone else ""
-    wanted = dict.fromkeys(
-        f"import {r.method} again" if r.manifest.imported else f"run {r.method} on {r.task} again"
-        for r in users
+    return gone + _made_by(users)
+
+
+def _made_by(runs: Sequence[StoredRun]) -> str:
+    return "; ".join(
+        dict.fromkeys(
+            f"import {r.method} again" if r.manifest.imported else f"run {r.method} on {r.task} again"
+            for r in runs
+        )
     )
-    return gone + "; ".join(wanted)
