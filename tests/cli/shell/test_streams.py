@@ -15,6 +15,7 @@ import pytest
 from tiepoint.cli.common import as_text
 from tiepoint.cli.main import run as command
 from tiepoint.cli.shell.streams import OutputError, Tolerant, clean
+from tiepoint.cli.store.asking import sure
 from tiepoint.model.errors import InputError
 from tiepoint.store.run_heads import load_heads
 from tiepoint.store.store import Store
@@ -148,3 +149,12 @@ def test_bytes_that_are_no_text_are_no_name() -> None:
     assert as_text("naïve") == "naïve"
     with pytest.raises(InputError, match=r"the name 'x\\udcff' is no text"):
         as_text("x\udcff")
+
+
+@pytest.mark.parametrize("how", ["none", "closed"])
+def test_a_closed_standard_input_is_nobody_to_ask(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stdin", None if how == "none" else closed)
+    with pytest.raises(InputError, match="nobody can be asked here"):
+        sure("Delete 1 run?", yes=False)

@@ -11,6 +11,7 @@ import typer
 
 from ...model.errors import InputError
 from ..common import Interrupted, notice, print_columns, tell, without_effect
+from ..shell.streams import can_ask
 from ..words import as_flags
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _accepted(source: Source) -> bool:
     from ...datasets.get.plan import licence_words
 
     print(f"{source.title}\nlicence: {licence_words(source)}\ncite: {source.cite}", file=sys.stderr)
-    if not sys.stdin.isatty():
+    if not can_ask():
         raise InputError("the licence above must be accepted: add --accept-licence")
     if not typer.confirm("Accept this licence?", err=True):
         raise InputError("not accepted; nothing was fetched")

@@ -157,6 +157,11 @@ def hold_standard_places() -> None:
         os.close(place)
 
 
+def can_ask() -> bool:
+    """Whether somebody can answer a question: standard input is a terminal, and not closed."""
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+
+
 def escaping(stream: TextIO) -> TextIO:
     """A stream for rich, which makes its own escapes."""
     return cast(TextIO, stream.with_escapes()) if isinstance(stream, Tolerant) else stream

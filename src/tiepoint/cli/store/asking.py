@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import typer
 
 from ...model.errors import InputError
 from ..common import print_columns
+from ..shell.streams import can_ask
 
 STORE = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store.")
 
@@ -18,7 +18,7 @@ def sure(question: str, yes: bool) -> None:
     """Ask before something is deleted; where nobody can answer, `yes` must have been given."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not can_ask():
         raise InputError("nobody can be asked here; give `yes` to delete, or `dry_run` to see what would be")
     typer.confirm(question, abort=True, err=True)
 
