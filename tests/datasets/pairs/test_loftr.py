@@ -82,7 +82,7 @@ def test_a_truncated_pickle_and_other_pickles_say_so(tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as caught:
         read_pairs(file)
     assert "pair 0 cannot be understood (ValueError: image_paths[1] is None)" in str(caught.value)
-    assert "pair 1 cannot be understood (IndexError" in str(caught.value)
+    assert "pair 1 cannot be understood (ValueError: there is no image_paths[9])" in str(caught.value)
 
 
 def scannet(root: Path, **changes: Any) -> Path:
@@ -154,3 +154,35 @@ def test_the_index_of_megadepth_agrees_with_its_json_twin() -> None:
         np.testing.assert_allclose(pair.K0, other.K0, rtol=1e-7)
         assert pair.sizes() == other.sizes()
         assert pair.scene == other.scene == "0015"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"pair_infos": [(np.array([0, -1]), 0.2)]}, r"there is no image_paths\[-1\]"),
+        ({"pair_infos": [(np.array([0.0, 2.9]), 0.2)]}, "TypeError"),
+        ({"pair_infos": [(np.array([0, 2]),)]}, "IndexError"),
+        ({"pair_infos": [(np.array([0, 2]), float("nan"))]}, "the overlap is not finite"),
+        ({"pair_infos": 3}, "pair_infos is int, expected a list"),
+        ({"pair_infos": None}, "pair_infos is NoneType, expected a list"),
+        ({"image_paths": "abc"}, "image_paths is str, expected a list"),
+        ({"image_paths": [b"a.jpg", None, b"b.jpg"]}, r"image_paths\[0\] is no text"),
+        ({"poses": [np.eye(4).astype(str)] * 3}, "where numbers are expected"),
+    ],
+)
+def test_an_index_that_names_what_is_not_there_is_refused(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    """-1 took the last image, 2.9 the one before, and a pair without overlap ended in a traceback."""
+    (tmp_path / "index.npz").write_bytes(pickle.dumps(index(**changes)))
+    with pytest.raises((FormatError, ProblemsError), match=words):
+        read_pairs(tmp_path)
+
+
+@pytest.mark.parametrize("kind", [float, str, bool, complex])
+def test_names_of_a_scannet_index_are_numbers(tmp_path: Path, kind: type) -> None:
+    names = np.array([[707, 0, 15, 585]]).astype(kind)
+    np.savez(tmp_path / "test.npz", name=names, rel_pose=pose(10, (1, 0, 0))[:3].reshape(1, 12))
+    np.savez(tmp_path / "intrinsics.npz", scene0707_00=K)
+    with pytest.raises(FormatError, match="expected numbers of scene, scan and two frames"):
+        read_pairs(tmp_path)

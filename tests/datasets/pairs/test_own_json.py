@@ -224,3 +224,18 @@ def test_the_megadepth_sample() -> None:
         (1185, 1600, 3),
         (1182, 1600, 3),
     ]
+
+
+@pytest.mark.parametrize(
+    ("truth", "words"),
+    [
+        ({"box1": [10, 10, 5, 5]}, r"box1: expected x1 < x2 and y1 < y2, found [10.0, 10.0, 5.0, 5.0]"),
+        ({"ids": [1.5]}, "ids: expected whole numbers of keypoints"),
+        ({"corrs": [[1, 2, 3, 4]], "crossval": [1, 2]}, "1 corrs, 2 crossval; their numbers must agree"),
+        ({"points0": [[True, False]]}, "points0: expected n x 2 numbers"),
+    ],
+)
+def test_truth_that_cannot_be_is_a_problem(tmp_path: Path, truth: dict[str, Any], words: str) -> None:
+    """A box from right to left made every point wrong."""
+    write(tmp_path, {"points0": [[1, 2]], "points1": [[3, 4]], **truth})
+    assert words in problems(tmp_path, needs="keypoints")

@@ -81,6 +81,8 @@ def _cameras(path: Path, findings: Findings) -> dict[str, tuple[Matrix | None, S
             if values is not None:
                 findings.problems.append(f"{where}: expected number, MODEL, width, height, parameters")
             continue
+        if fields[0] in cameras:
+            findings.problems.append(f"{where}: camera {fields[0]} is there twice")
         K = camera_matrix(fields[1], values[2:], f"{where} (camera {fields[0]})", findings)
         cameras[fields[0]] = (K, findings.whole_size(values[:2], where))
     return cameras

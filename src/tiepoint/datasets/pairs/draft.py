@@ -36,6 +36,7 @@ _SHAPES = {
     "visible1": (-1,),
     "crossval": (-1,),
 }
+_NUMBERS = ("ids", "visible0", "visible1")
 
 
 @dataclass
@@ -152,10 +153,17 @@ def _truth(draft: Draft, findings: Findings) -> dict[str, Matrix]:
             findings.problems.append(f"{draft.where}, H is not invertible; it must map image 0 to image 1")
             continue
         truth[key] = array
-    lengths = {key: len(truth[key]) for key in ("points0", "points1", "ids") if key in truth}
-    if len(set(lengths.values())) > 1:
-        words = ", ".join(f"{n} {key}" for key, n in lengths.items())
-        findings.problems.append(f"{draft.where} has {words}; their numbers must agree")
+        if key.startswith("box") and not (array[0] < array[2] and array[1] < array[3]):
+            findings.problems.append(
+                f"{draft.where}, {key}: expected x1 < x2 and y1 < y2, found {array.tolist()}"
+            )
+        if key in _NUMBERS and not np.array_equal(array, np.rint(array)):
+            findings.problems.append(f"{draft.where}, {key}: expected whole numbers of keypoints")
+    for together in (("points0", "points1", "ids"), ("corrs", "crossval")):
+        lengths = {key: len(truth[key]) for key in together if key in truth}
+        if len(set(lengths.values())) > 1:
+            words = ", ".join(f"{n} {key}" for key, n in lengths.items())
+            findings.problems.append(f"{draft.where} has {words}; their numbers must agree")
     return truth
 
 

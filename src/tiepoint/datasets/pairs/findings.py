@@ -83,7 +83,10 @@ class Findings:
         """Finite float64 numbers of a shape, given nested or flat; -1 stands for any length."""
         words = " x ".join("n" if n == -1 else str(n) for n in shape)
         try:
-            array = np.asarray(value, dtype=np.float64)
+            array = np.asarray(value)
+            if array.dtype.kind not in "iufU":  # text may hold numbers; complex ones, dates, truths are none
+                raise ValueError
+            array = array.astype(np.float64)
             if array.shape != shape and (array.ndim == 1 or -1 in shape):
                 if array.ndim > 1 and array.shape[1:] != shape[1:]:
                     raise ValueError

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,8 @@ def scannet_drafts(root: Path, findings: Findings) -> list[Draft] | None:
     names, poses = index["name"], index["rel_pose"]
     if names.ndim != 2 or names.shape[1] != 4 or poses.shape != (len(names), 12):
         raise FormatError(file, f"expected name (n, 4), rel_pose (n, 12), found {names.shape}, {poses.shape}")
+    if names.dtype.kind not in "iu" or (names < 0).any():
+        raise FormatError(file, f"name is {names.dtype}, expected numbers of scene, scan and two frames")
     drafts = []
     for i, ((scene, scan, *frames), pose) in enumerate(zip(names.tolist(), poses, strict=True)):
         where, folder = f"row {i}", f"scene{scene:04d}_{scan:02d}"
@@ -58,7 +62,7 @@ def scannet_drafts(root: Path, findings: Findings) -> list[Draft] | None:
                 dataset="scannet",
                 assumed=(SCANNET_SIZE, SCANNET_SIZE),
                 K=(K[0], K[1]),
-                T=np.asarray(pose, np.float64),
+                T=pose,
             )
         )
     return drafts
@@ -73,7 +77,7 @@ def _known_size(path: Path) -> Size:
 
 
 def _scaled(K: Any, size: Size) -> Any:
-    if size == SCANNET_SIZE or np.shape(K) != (3, 3):
+    if size == SCANNET_SIZE or np.shape(K) != (3, 3) or K.dtype.kind not in "iuf":
         return K
     return K * np.array([[size[0] / SCANNET_SIZE[0]], [size[1] / SCANNET_SIZE[1]], [1.0]])
 
@@ -93,15 +97,18 @@ def megadepth_drafts(root: Path, findings: Findings) -> list[Draft] | None:
         lacking = [key for key in _KEYS if key not in index] if isinstance(index, dict) else list(_KEYS)
         if lacking:
             raise FormatError(file, f"lacks {', '.join(lacking)}; it is no index of image pairs")
+        for key in _KEYS:
+            if not isinstance(index[key], list | tuple | np.ndarray) or getattr(index[key], "ndim", 1) == 0:
+                raise FormatError(file, f"{key} is {type(index[key]).__name__}, expected a list")
         for row, info in enumerate(index["pair_infos"]):
             where = f"{file.name}, pair {row}"
             try:
-                i, j = (int(v) for v in info[0])
+                i, j = (operator.index(v) for v in info[0])
                 pair = _indexed(index, i, j, where)
+                pair.facts = {"overlap": _share(info[1])}
             except (IndexError, TypeError, ValueError, KeyError, np.linalg.LinAlgError) as e:
                 findings.problems.append(f"{where} cannot be understood ({type(e).__name__}: {e})")
                 continue
-            pair.facts = {"overlap": float(info[1])}
             drafts.append(pair)
     return drafts if files else None
 
@@ -109,10 +116,14 @@ def megadepth_drafts(root: Path, findings: Findings) -> list[Draft] | None:
 def _indexed(index: dict[str, Any], i: int, j: int, where: str) -> Draft:
     for key in ("image_paths", "intrinsics", "poses"):
         for at in (i, j):
+            if not 0 <= at < len(index[key]):
+                raise ValueError(f"there is no {key}[{at}]")
             if index[key][at] is None:
                 raise ValueError(f"{key}[{at}] is None")
-    poses = [np.asarray(index["poses"][at], np.float64).reshape(4, 4) for at in (i, j)]
-    K = [np.asarray(index["intrinsics"][at], np.float64).reshape(3, 3) for at in (i, j)]
+            if key == "image_paths" and not isinstance(index[key][at], str):
+                raise ValueError(f"{key}[{at}] is no text")
+    poses = [_square(index["poses"][at], 4) for at in (i, j)]
+    K = [_square(index["intrinsics"][at], 3) for at in (i, j)]
     sizes = [_centred_size(k) for k in K]
     return Draft(
         where,
@@ -123,6 +134,20 @@ def _indexed(index: dict[str, Any], i: int, j: int, where: str) -> Draft:
         T=relative(poses[0], poses[1]),
         centre=0.5,
     )
+
+
+def _square(value: Any, side: int) -> Matrix:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"{array.dtype} where numbers are expected")
+    return array.astype(np.float64).reshape(side, side)
+
+
+def _share(value: Any) -> float:
+    share = float(value)
+    if not math.isfinite(share):
+        raise ValueError("the overlap is not finite")
+    return share
 
 
 def _centred_size(K: Matrix) -> Size | None:
