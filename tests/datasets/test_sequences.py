@@ -124,3 +124,13 @@ def test_real_sequences():
     assert len(data.scenes) == 6
     assert data.size("v_graffiti", 1) == (800, 640)
     assert {data.kind(s) for s in data.scenes} == {"i", "v", "other"}
+
+
+def test_a_number_that_is_a_date_is_one_problem(tmp_path):
+    """Twenty million sentences took 3 GB and 18 s."""
+    write_scene(tmp_path / "v_a", n=2)
+    write_image(tmp_path / "v_a" / "20240101.png", np.zeros((20, 30, 3), np.uint8))
+    with pytest.raises(ProblemsError) as caught:
+        ImageSequences(tmp_path)
+    assert "20240098 of images 1 to 20240101 are missing" in caught.value.problems[0]
+    assert len(caught.value.problems) == 2

@@ -37,3 +37,10 @@ def test_shapes_are_checked():
 def test_positions_alone_make_keypoints():
     assert np.isnan(Keypoints.from_array([[1, 2]]).angle_deg).all()
     assert Keypoints.from_array(np.empty((0, 7))).to_array().shape == (0, 7)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e300])
+def test_octaves_and_classes_are_whole_numbers(value):
+    for name in ("octave", "class_id"):
+        with pytest.raises(InputError, match="whole numbers"):
+            Keypoints.at([[1, 2]], **{name: value})

@@ -246,7 +246,8 @@ def _keypoint_reader(a: Path, b: Path) -> Callable[[], tuple[Points, Points]]:
 def _flow_folders(root: Path, broken: list[BrokenPair]) -> list[DensePair]:
     out = []
     for folder in sorted({p.parent for p in root.rglob("flow.*") if p.suffix in SUFFIXES}):
-        images = [_image(folder, i) for i in (1, 2)]
+        found = [_images(folder, i) for i in (1, 2)]
+        images = [next(iter(own), None) for own in found]
         flows = sorted(p for p in folder.glob("flow.*") if p.suffix in SUFFIXES)
         key = folder.relative_to(root).as_posix() if folder != root else root.resolve().name
         if images[0] is None or images[1] is None:
@@ -255,10 +256,16 @@ def _flow_folders(root: Path, broken: list[BrokenPair]) -> list[DensePair]:
                 lacking = "image1" if images[0] is None else "image2"
                 broken.append(BrokenPair(key, "other", f"{key}: {lacking} is missing"))
             continue
+        if twice := next((own for own in (flows, *found) if len(own) > 1), None):
+            reason = (
+                f"{key}: has {twice[0].name} and {twice[1].name}; which one counts is not guessed, remove one"
+            )
+            broken.append(BrokenPair(key, "other", reason))
+            continue
         truth = hash_file(flows[0])
         out.append(DensePair(key, 1, key, "other", images[0], images[1], truth, _reader(flows[0])))
     return out
 
 
-def _image(folder: Path, i: int) -> Path | None:
-    return next((p for s in IMAGE_SUFFIXES if (p := folder / f"image{i}{s}").exists()), None)
+def _images(folder: Path, i: int) -> list[Path]:
+    return [p for s in IMAGE_SUFFIXES if (p := folder / f"image{i}{s}").exists()]

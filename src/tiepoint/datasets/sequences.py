@@ -19,6 +19,8 @@ from ..model.hashing import hash_file, hash_json
 from ..model.scores import kind_of
 
 _IMAGE = re.compile(r"(?:img)?([1-9]\d*)", re.IGNORECASE)
+_TOLD = 20
+"""Missing images of a sequence that are named one by one."""
 _HOMOGRAPHY = re.compile(r"H_1_([1-9]\d*)|H1to([1-9]\d*)p?", re.IGNORECASE)
 
 
@@ -190,11 +192,17 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> Scene:
                 )
             homographies[k] = path
     last = max(images)
-    problems += [
-        f"{folder}: image {k} is missing (there is an image {last})"
-        for k in range(1, last)
-        if k not in images
-    ]
+    absent = last - len(images)
+    if absent > _TOLD:  # numbers that are dates, or of frames: told at once
+        problems.append(
+            f"{folder}: {absent} of images 1 to {last} are missing; images are numbered from 1 on"
+        )
+    else:
+        problems += [
+            f"{folder}: image {k} is missing (there is an image {last})"
+            for k in range(1, last)
+            if k not in images
+        ]
     if last == 1:
         problems.append(f"{folder}: has only one image; a sequence needs at least two")
     problems += [

@@ -67,7 +67,10 @@ class Keypoints:
         n = len(points)
 
         def column(values: ArrayLike, dtype: type) -> NDArray[Any]:
-            return np.array(np.broadcast_to(np.asarray(values, dtype=dtype), (n,)))
+            given = np.asarray(values)
+            if dtype is np.int64 and given.dtype.kind == "f" and not (np.abs(given) < 1 << 62).all():
+                raise InputError("octaves and classes of keypoints are whole numbers, found NaN or infinity")
+            return np.array(np.broadcast_to(given.astype(dtype, copy=False), (n,)))
 
         return cls(
             points,

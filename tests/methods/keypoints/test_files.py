@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from tiepoint.formats.keypoints.csv_file import write_keypoint_csv
+from tiepoint.formats.keypoints.features import read_features
+from tiepoint.methods.keypoints.detect.files import find_file
 from tiepoint.methods.resolve import resolve
 from tiepoint.model.errors import FormatError, InputError, ProblemsError
 from tiepoint.model.keypoints import Keypoints
@@ -83,3 +85,18 @@ def test_places_from_csv(tmp_path):
     write_keypoint_csv(tmp_path / "v_a" / "1ppm.csv", Keypoints.at([[500, 40]]))
     with pytest.raises(InputError, match="outside the image"):
         method.extract(ITEM, IMAGE)
+
+
+def test_two_files_of_one_image_are_refused(tmp_path):
+    """The first by an order of endings was taken."""
+    (tmp_path / "v_a").mkdir()
+    for name in ("1.csv", "1.ppm.csv"):
+        write_keypoint_csv(tmp_path / "v_a" / name, Keypoints.at([[50, 40]]))
+    with pytest.raises(InputError, match=r"1\.csv and 1\.ppm\.csv are of the same image; remove one"):
+        find_file(tmp_path, "v_a/1", (".csv",))
+
+
+def test_octaves_that_are_no_numbers_name_the_file(tmp_path):
+    np.savez(tmp_path / "1.npz", keypoints=np.full((1, 7), np.nan), descriptors=np.ones((1, 4)))
+    with pytest.raises(FormatError, match=r"1\.npz: octaves and classes of keypoints are whole numbers"):
+        read_features(tmp_path / "1.npz")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.datasets.dense_pairs import find_pairs
+from tiepoint.datasets.dense_pairs import BrokenPair, find_pairs
 from tiepoint.formats.flow.by_suffix import write_flow
 from tiepoint.formats.flow.tss_results import PairResult
 from tiepoint.formats.image.read import write_image
@@ -266,6 +266,17 @@ def test_a_pair_without_any_truth_is_broken_too(kit: Path) -> None:
         (kit / "S" / "p1" / name).unlink()
     with pytest.raises(ProblemsError, match=r"S/p1: flow1\.flo is missing"):
         TASKS.load("dense/flow").open(kit, {})
+
+
+@pytest.mark.parametrize("second", ["flow.npy", "image2.png"])
+def test_a_flow_folder_with_two_of_a_kind_is_broken(flows: Path, second: str) -> None:
+    """The first by name was the truth, or the image, without a word."""
+    (flows / "x" / "one" / second).write_bytes(b"")
+    broken: list[BrokenPair] = []
+    find_pairs(flows, broken)
+    assert [b.item for b in broken] == ["x/one"]
+    assert second in broken[0].reason
+    assert "which one counts is not guessed" in broken[0].reason
 
 
 def test_a_flow_folder_that_lacks_an_image(flows: Path) -> None:

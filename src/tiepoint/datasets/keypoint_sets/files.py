@@ -12,7 +12,7 @@ from ...formats.keypoints.set_folder import KeypointSet
 from ...formats.unfinished import in_the_making, refuse_unfinished
 from ...geometry.covisibility import in_view
 from ...methods.keypoints.detect.files import find_file
-from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from ...model.errors import InputError, ProblemsError, UnknownNameError
 from ...model.plain_names import path_below
 from ..sequences import ImageSequences
 
@@ -33,7 +33,7 @@ def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> Keyp
             key, size = f"{scene}/{k}", sequences.size(scene, k)
             try:
                 found = read_keypoint_csv(find_file(folder, key, (".csv",)))
-            except FormatError as e:
+            except InputError as e:
                 problems.append(str(e))
                 continue
             outside = np.flatnonzero(~in_view(found.xy, size))

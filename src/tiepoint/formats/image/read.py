@@ -31,9 +31,11 @@ def read_image(path: str | Path) -> NDArray[np.uint8]:
     """Read an image as RGB uint8 (h, w, 3).
 
     Grey images get three equal channels, palettes are looked up, transparency is dropped, 16-bit grey is
-    scaled by 1/257 and rounded. Stored pixels are returned as they lie in the file: an EXIF rotation is not
-    applied, because homographies refer to stored pixels. A missing, truncated or unreadable file is a
-    `FormatError`; so is one that announces more pixels than `check_pixels` allows, before any is decoded.
+    scaled by 1/257 and rounded; of several pictures in a file the first is taken. A TIFF of 32-bit or signed
+    numbers is refused: nothing says which of them are black and white. Stored pixels are returned as they lie
+    in the file: an EXIF rotation is not applied, because homographies refer to stored pixels. A missing,
+    truncated or unreadable file is a `FormatError`; so is one that announces more pixels than `check_pixels`
+    allows, before any is decoded.
     """
     with _opened(path) as image:
         width, height = image.size
@@ -119,6 +121,8 @@ def _opened(path: str | Path, *, load: bool = True) -> Image.Image:
         if image.format == "PNG":
             png_header(path, data, len(data))
         check_pixels(path, image.size, len(data))
+        if image.format == "TIFF" and image.mode in ("F", "I"):
+            raise FormatError(path, "has pixels of 32 bits or with signs; write it with 8 or 16 bits")
         image.load()
         return image
     except FormatError:

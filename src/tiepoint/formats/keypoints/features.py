@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import FormatError
+from ...model.errors import FormatError, InputError
 from ...model.keypoints import COLUMNS, Keypoints
 from ..matches import hdf5
 from ..matches.table import columns_of, read_table
@@ -76,7 +76,10 @@ def _made(arrays: Mapping[str, Array], path: Path) -> ImageFeatures:
     written = table.dtype
     table = table.astype(np.float64)
     if table.shape[1] == len(COLUMNS):
-        keypoints = Keypoints.from_array(table)
+        try:
+            keypoints = Keypoints.from_array(table)
+        except InputError as e:
+            raise FormatError(path, str(e)) from e
     else:
         size = table[:, 2] if table.shape[1] == 3 else 1.0
         keypoints = Keypoints.at(table[:, :2], size_px=size, response=0.0 if scores is None else scores)

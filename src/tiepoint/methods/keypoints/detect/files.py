@@ -33,13 +33,17 @@ def image_stems(image: str) -> list[str]:
 
 
 def find_file(root: Path, key: str, suffixes: Sequence[str]) -> Path:
-    """The file of an image: ``SCENE/1.csv``, ``SCENE/1.ppm.csv`` or the workbench's ``1ppm.csv``."""
+    """The file of an image: ``SCENE/1.csv``, ``SCENE/1.ppm.csv`` or the workbench's ``1ppm.csv``.
+
+    Two of them are an error: which one counts is not guessed.
+    """
     scene, _, image = key.rpartition("/")
-    for stem in image_stems(image):
-        for suffix in suffixes:
-            path = root / scene / f"{stem}{suffix}"
-            if path.is_file():
-                return path
+    names = [f"{stem}{suffix}" for stem in image_stems(image) for suffix in suffixes]
+    found = [path for name in names if is_file(path := root / scene / name)]
+    if len(found) > 1:
+        raise InputError(f"{found[0]} and {found[1].name} are of the same image; remove one")
+    if found:
+        return found[0]
     raise FormatError(root / scene / f"{image}{suffixes[0]}", f"there is no file for the image {key}")
 
 
@@ -69,7 +73,7 @@ class FolderOfImages:
         for item in items:
             try:
                 self.check_item(item)
-            except FormatError as e:
+            except InputError as e:
                 problems.append(str(e))
         if problems:
             raise ProblemsError(str(self.root), problems)
