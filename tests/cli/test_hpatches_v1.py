@@ -306,9 +306,9 @@ def test_killed_at_random_moments_the_next_start_resumes(data: Path, tmp_path: P
         "--json",
     ]
     rng = random.Random(1)
-    for _ in range(4):
+    for _ in range(2):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(rng.uniform(1.5, 5.0))
+        time.sleep(rng.uniform(1.0, 3.0))
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     finished = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -17,7 +17,7 @@ from fuzz.reader import Reader
 from fuzz.readers import READERS
 from tiepoint.model.errors import FormatError
 
-COUNT = 150
+COUNT = 100
 PARTS = 4
 pytestmark = pytest.mark.skipif(not supported(), reason="needs fork and limits of Linux")
 
