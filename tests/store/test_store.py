@@ -163,6 +163,17 @@ def test_a_store_below_a_file_is_a_sentence(tmp_path: Path) -> None:
         Store.open(tmp_path / "f")
 
 
+def test_a_store_without_a_name_is_not_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match="`store` is empty"):
+        Store.open("")
+    monkeypatch.setenv("TIEPOINT_STORE", "")
+    assert store_root() == Path("tiepoint-store")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_wrong_url_is_a_sentence() -> None:
     with pytest.raises(StoreError, match="store URL"):
         Store.open("nosuchdatabase://x/y?files=z")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "ATTEMPTS",
     "BUSY_S",
     "DATABASE",
+    "WRITE_S",
     "begin",
     "begin_reading",
     "commit",
@@ -26,9 +28,15 @@ __all__ = [
 ]
 
 BUSY_S = 60
-"""Seconds that SQLite waits for another process; a writer asks `ATTEMPTS` times."""
+"""Seconds that SQLite waits for another process."""
 
-ATTEMPTS = 10
+WRITE_S = 2
+"""The same to begin to write and to commit, which is tried `ATTEMPTS` times: no signal is heard meanwhile."""
+
+ATTEMPTS = 300
+
+TELL_AT = 2
+"""After so many attempts a writer says that it waits."""
 
 SPILL_PAGES = (1 << 17) - 1
 """Pages of 4 KiB that a writer of SQLite keeps in memory before it writes any, which locks readers out.
@@ -108,13 +116,17 @@ def begin(connection: sa.Connection, lock: str | None) -> None:
 
 def _patiently(connection: sa.Connection, statement: str) -> None:
     """Run a statement of SQLite that waits for other processes, `ATTEMPTS` times."""
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(1000 * min(BUSY_S, WRITE_S))}")
     for attempt in range(ATTEMPTS):
         try:
             connection.exec_driver_sql(statement)
-            return
+            break
         except sa.exc.OperationalError as e:
             if not is_busy(e) or attempt == ATTEMPTS - 1:
                 raise
+            if attempt == TELL_AT:
+                print("tiepoint: waiting for another process that uses the store", file=sys.stderr)
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(1000 * BUSY_S)}")
 
 
 def is_busy(error: sa.exc.DBAPIError) -> bool:

@@ -47,7 +47,7 @@ _BUSY = "the database is locked: another process has been writing for longer tha
 
 def default_store() -> str:
     """Where runs go when nothing is said: ``$TIEPOINT_STORE`` or ``tiepoint-store`` here."""
-    return os.environ.get("TIEPOINT_STORE", DEFAULT)
+    return os.environ.get("TIEPOINT_STORE") or DEFAULT
 
 
 def store_root(where: str | Path | None = None) -> Path:
@@ -88,6 +88,8 @@ class Store:
             create: Whether to make a store that is not there; one that is only read is never made.
         """
         text = str(where) if where is not None else default_store()
+        if not text:  # a variable that is not set; the path of nothing would be the current folder
+            raise StoreError("`store` is empty; name a folder or a database URL")
         if is_url(text):
             named = read_url(text)
             root, shown = named.files, named.shown

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from store_world import a_run, look
 
 from tiepoint.cli.main import run
@@ -74,6 +75,34 @@ def test_a_writer_is_patient_with_readers(filled: Path, monkeypatch: pytest.Monk
         assert len(load_heads(store)) == 51
     end.join()
     reader.close()
+
+
+def test_a_writer_that_waits_says_so_and_hears_signals(
+    filled: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SQLite itself waits a short time only: Ctrl-C was not heard for a minute, and nothing was said."""
+    monkeypatch.setattr(database, "WRITE_S", 0)
+    waits, tries = list[object](), 0
+    writer = sqlite3.connect(filled / "tiepoint.sqlite", isolation_level=None)
+    writer.execute("begin immediate")
+
+    def interrupted(error: sa.exc.DBAPIError) -> bool:
+        nonlocal tries
+        tries += 1
+        if tries == 5:  # what the handler of a signal does between two tries
+            raise KeyboardInterrupt
+        return True
+
+    monkeypatch.setattr(database, "is_busy", interrupted)
+    with Store.open(filled) as store:
+        waited = store.engine.connect
+        with pytest.raises(KeyboardInterrupt), waited() as connection:
+            sa.event.listen(connection, "before_cursor_execute", lambda *a: waits.append(a[2]))
+            database.begin(connection, None)
+    writer.execute("rollback")
+    writer.close()
+    assert waits == ["PRAGMA busy_timeout = 0", *["BEGIN IMMEDIATE"] * 5]
+    assert capsys.readouterr().err == "tiepoint: waiting for another process that uses the store\n"
 
 
 def test_a_locked_database_is_a_sentence_and_is_not_copied(
