@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -65,6 +66,39 @@ def test_a_damaged_file_is_named_and_its_rows_stay(
         (problem, named) = rebuild(store)
         assert "aaa.json is not a run file" in problem
         assert "ccc.json holds the run bbb" in named
+        assert [r.id for r in load_runs(store)] == ["aaa"]
+    assert run(["data", "check", "--store", str(tmp_path / "s")]) == 2
+    assert "aaa.json is not a run file" in capsys.readouterr().out
+
+
+WRONG: dict[str, bytes | dict[str, object]] = {
+    "nested": b"[" * 100_000,
+    "no object": b"[]",
+    "no text": b'{"id": "aaa\xe9"}',
+    "manifest": {"manifest": 5},
+    "method": {"manifest": {"task": "t", "method": [], "dataset": {}}},
+    "scores": {"scores": 5},
+    "a score": {"scores": ["x"]},
+    "keypoint set": {"keypoint_set": 5},
+    "its id": {"keypoint_set": {"name": "a"}},
+    "another key": {"more": 1},
+}
+
+
+def test_what_is_no_run_is_named_wherever_it_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also in a file without a checksum, as older versions wrote it: a check ended in a traceback."""
+    with Store.open(tmp_path / "s") as store:
+        save_run(store, a_run("aaa"))
+        file = store.root / "runs" / "aaa.json"
+        whole = {k: v for k, v in json.loads(file.read_bytes()).items() if k != "seal"}
+        for name, content in WRONG.items():
+            file.write_bytes(
+                content if isinstance(content, bytes) else json.dumps({**whole, **content}).encode()
+            )
+            (said,) = rebuild(store)
+            assert "aaa.json is not a run file" in said, name
         assert [r.id for r in load_runs(store)] == ["aaa"]
     assert run(["data", "check", "--store", str(tmp_path / "s")]) == 2
     assert "aaa.json is not a run file" in capsys.readouterr().out

@@ -47,6 +47,11 @@ def read_run(path: Path) -> StoredRun:
     """A run from its file; one that is not a run file is a `StoreError`."""
     try:
         plain, _ = unsealed(content_of(path))
+        scores, used = plain.get("scores", []), plain.get("keypoint_set")
+        if not isinstance(scores, list) or not all(isinstance(s, dict) for s in scores):
+            raise ValueError("its scores are no list of objects")
+        if used is not None and not (isinstance(used, dict) and used.get("id")):
+            raise ValueError("its keypoint set is no object with an id")
         return StoredRun(**plain | {"manifest": Manifest.read(plain["manifest"])})
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as e:
         raise StoreError(f"{path} is not a run file: {e}") from e
