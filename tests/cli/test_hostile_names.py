@@ -15,7 +15,7 @@ from PIL import Image
 
 from tiepoint.api import evaluate
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.formats.csv_file import FORMULA, to_csv, undefused
+from tiepoint.formats.csv_file import FORMULA, undefused
 from tiepoint.model.errors import InputError
 
 NAMES = [
@@ -35,8 +35,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scenes = "".join(f"v_{s}_true_map=0.{s};v_{s}_query_count=20;" for s in range(1, 8))
     rows = [[name, 0.1 + i / 50, "hp\x1b[2Jatches", f"success=1;{scenes}"] for i, name in enumerate(NAMES)]
     rows.append(["far", 0.01, "d/" * 2000 + "../x", f"success=1;{scenes}"])
-    table = to_csv(["descriptor_type", "true_map_micro", "dataset_name", "metadata"], rows)
-    (root / "x.csv").write_text(table, encoding="utf-8", newline="")
+    with (root / "x.csv").open("w", encoding="utf-8", newline="") as file:  # as a stranger writes it
+        csv.writer(file).writerows([["descriptor_type", "true_map_micro", "dataset_name", "metadata"], *rows])
     assert tiepoint(["import", str(root / "x.csv"), "--store", str(root / "store")]) == 0
     return root / "store"
 

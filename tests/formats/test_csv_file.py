@@ -65,6 +65,10 @@ def test_importers_take_the_mark_away(tmp_path: Path) -> None:
     assert [r.name for r in read_matlab(path, split=None, tasks=None)] == ["-x"]
 
 
-def test_a_field_without_end_says_its_line() -> None:
+def test_a_field_without_end_says_its_line(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"line 2: is not CSV"):
         list(csv_rows(["a,b", "x" * 200_000], "x.csv"))
+    path = tmp_path / "x.csv"
+    path.write_text("descriptor,split,geom_noise,method,mauc,map\nx,a,easy,m,0.5," + "1" * 200_000 + "\n")
+    with pytest.raises(FormatError, match=r"line 2: is not CSV"):
+        read_matlab(path, split=None, tasks=None)
