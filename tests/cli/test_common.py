@@ -8,12 +8,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from tiepoint.cli.common import print_columns, told
+from tiepoint.cli.common import key_values, print_columns, told
 from tiepoint.cli.main import run as command
 
 
 def a_run(method: str, task: str, *warnings: str) -> SimpleNamespace:
     return SimpleNamespace(method=method, task=task, warnings=warnings)
+
+
+def test_an_option_that_is_no_value_of_json_is_text() -> None:
+    """One nested deeply ended in a traceback."""
+    for text in ("[" * 100_000, '{"a":' * 100_000, "[1,"):
+        assert key_values([f"x={text}"]) == {"x": text}
 
 
 def test_warnings_of_one_method_are_plain() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tiepoint.model import scratch
 from tiepoint.model.processes import is_alive, started_at, this_host
+from tiepoint.run.engine import Shared
 
 
 def killed() -> str:
@@ -57,6 +58,17 @@ def test_only_what_dead_processes_of_this_machine_left_is_removed(places: tuple[
         assert set(temporary.iterdir()) == {Path(folder), *stay[:3]}
         assert Path(folder).stat().st_mode & 0o777 == 0o700
     assert list(memory.iterdir()) == stay[3:]
+
+
+@pytest.mark.skipif(started_at(os.getpid()) is None, reason="the system does not tell when a process started")
+def test_what_killed_runs_left_goes_when_the_next_begins(places: tuple[Path, Path], tmp_path: Path) -> None:
+    temporary, _ = places
+    mine = scratch.mine()
+    dead = mine.removesuffix(f"{started_at(os.getpid())}-") + "1-"  # one that had our number before
+    for name in (dead, mine):
+        (temporary / f"{name}x").mkdir()
+    with Shared(tmp_path / "store"):
+        assert [p.name for p in temporary.iterdir()] == [f"{mine}x"]
 
 
 def test_a_process_that_took_the_number_of_another_is_not_it() -> None:

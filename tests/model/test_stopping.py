@@ -34,6 +34,39 @@ if sys.argv[1] == "thread":  # which the interpreter waits for at its end
 regardless()
 """
 
+COMMAND = """
+import time, types
+from tiepoint.cli import main
+from tiepoint.model import stopping
+
+stopping.time = types.SimpleNamespace(sleep=lambda seconds: time.sleep(seconds / 40))
+
+def regardless(*_):
+    while True:
+        try:
+            print("begun", flush=True)
+            time.sleep(60)
+        except BaseException:
+            pass
+
+main._code = regardless
+main.main(["list"])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_the_command_line_is_ended_by_one_signal() -> None:
+    """A method that went on after the exception of the signal ran until it was killed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    os.kill(process.pid, signal.SIGTERM)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert said == "tiepoint: Ended: the work did not stop within 12 s.\n"
+
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("where", ["main", "thread"])

@@ -18,6 +18,7 @@ from ..formats.hpatches.patch_strip import read_strip
 from ..formats.unfinished import refuse_unfinished
 from ..model.amounts import number_of
 from ..model.errors import FormatError, InputError, ProblemsError
+from ..model.files import plain_file
 from ..model.hashing import hash_array, hash_bytes
 from ..model.plain_names import shown
 from .dense_pairs import BrokenPair, find_pairs
@@ -97,6 +98,8 @@ def check_dataset(
     if not root.exists():
         return CheckReport(f"{root}", problems=("the folder does not exist",))
     try:
+        if not root.is_dir():
+            plain_file(root)
         refuse_unfinished(root)
     except FormatError as e:
         return CheckReport(f"{root}", problems=(e.reason,))

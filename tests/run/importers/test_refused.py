@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tiepoint.cli.main import run
+from tiepoint.datasets.check import check_dataset
+from tiepoint.datasets.pairs.read import read_pairs
 from tiepoint.methods.networks.batches import checked_file
 from tiepoint.model.errors import InputError, StoreError
 from tiepoint.run.importers import expanded, import_files
@@ -105,3 +107,7 @@ def test_a_device_or_a_pipe_is_called_so(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=words):
             checked_file(str(path), "ONNX file")
+    for path, words in ((pipe, "is a pipe"), (Path("/dev/zero"), "is a device")):
+        with pytest.raises(InputError, match=words):
+            read_pairs(path)
+        assert words in str(check_dataset(path))

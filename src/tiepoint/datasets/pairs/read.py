@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ...formats.json_file import read_json
 from ...formats.text_file import read_lines
 from ...model.errors import InputError, UnknownNameError
+from ...model.files import plain_file
 from . import glue_factory, superglue
 from .colmap import model_drafts
 from .draft import NEEDS, Draft, build
@@ -46,6 +47,8 @@ def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | No
     root = Path(path).expanduser()
     if not root.exists():
         raise InputError(f"{root} does not exist; give a file or folder of pairs")
+    if not root.is_dir():
+        plain_file(root)
     folder = root if root.is_dir() else root.parent
     findings = Findings(root, (Path(images).expanduser(),) if images else (folder, folder / "images"))
     layout, drafts = recognised(root, findings)
