@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .model.errors import InputError
     from .report.compare.result import Comparison
     from .run.result import Run
 
@@ -57,16 +59,20 @@ def evaluate(
     from .run.prepare import Request
     from .store.store import Store
 
-    protocols = (protocol,) if isinstance(protocol, str) else tuple(protocol)
+    _is_text(task=task, on_bad=on_bad, device=device, **({} if name is None else {"name": name}))
+    if not hasattr(jobs, "__index__") or isinstance(jobs, bool):
+        raise _wrong("jobs", jobs, "a whole number")
+    protocols = _texts("protocol", protocol)
+    _place("store", store)
     request = Request(
         method,
         task,
-        Path(data),
+        _path("data", data),
         protocols,
         options,
         {"on_bad": on_bad, "device": device},
-        jobs,
-        None if fit_on is None else Path(fit_on),
+        int(jobs),
+        None if fit_on is None else _path("fit_on", fit_on),
         None if name is None else method_name(name),
         far=cluster is not None,
     )
@@ -90,6 +96,8 @@ def load(
     from .store.runs import load_runs
     from .store.store import Store
 
+    _is_text(**{k: v for k, v in (("run", run), ("task", task)) if v is not None})
+    _place("store", store)
     with Store.open(store, mode="read") as opened:
         _warn(opened.notices)
         if run is not None:
@@ -100,7 +108,7 @@ def load(
 
 
 def compare(
-    runs: Sequence[Run | str] = (),
+    runs: Sequence[Run | str] | Run | str = (),
     *,
     task: str,
     metric: str | None = None,
@@ -114,7 +122,8 @@ def compare(
     """Compare methods on the same scenes: differences, intervals, tests, groups that cannot be told apart.
 
     Args:
-        runs: `Run` objects, or names of methods or ids of runs in the store; empty means all of the task.
+        runs: `Run` objects, or names of methods or ids of runs in the store, or one of these; empty means all
+            of the task.
         task: Name of the task.
         metric: Score to compare by; the task's headline score if nothing is said.
         group: Group of the score, e.g. ``noise=hard``.
@@ -136,6 +145,9 @@ def compare(
     from .run.result import Run
     from .store.store import Store
 
+    _is_text(task=task)
+    _place("store", store)
+    runs = _runs([runs] if isinstance(runs, Run | str) else runs, Run | str)
     named = [r for r in runs if not isinstance(r, Run)]
     chosen = [r for r in runs if isinstance(r, Run)]
     allow = allow.split(",") if isinstance(allow, str) else allow
@@ -164,7 +176,7 @@ def merge(runs: Sequence[Run]) -> Run:
     """One run from several of one method and task on different scenes; see `tiepoint.run.merge_parts`."""
     from .run.merge_parts import merge as merge_runs
 
-    return merge_runs(runs)
+    return merge_runs(_runs(runs))
 
 
 def write_report(
@@ -191,9 +203,10 @@ def write_report(
     from .report.runs.select import of_split
 
     called = None if names is None else display_names(names)
-    chosen = runs if split is None else of_split(runs, split)
-    write(chosen, Path(path), form, table=table, called=called)
-    return Path(path)
+    chosen = _runs(runs) if split is None else of_split(_runs(runs), split)
+    target = _path("path", path)
+    write(chosen, target, form, table=table, called=called)
+    return target
 
 
 def list_methods(family: str | None = None) -> list[str]:
@@ -203,7 +216,11 @@ def list_methods(family: str | None = None) -> list[str]:
     True
     """
     from .methods.names import METHODS
+    from .model.errors import UnknownNameError
 
+    known = sorted({e.family for e in METHODS})
+    if family is not None and family not in known:
+        raise UnknownNameError("family of methods", str(family), known)
     return sorted({e.name.split(":")[-1] for e in METHODS if family in (None, e.family)})
 
 
@@ -219,7 +236,7 @@ def pack(data: str | Path, to: str | Path | None = None) -> Path:
     """
     from .datasets.hpatches.pack import pack_dataset
 
-    return pack_dataset(data, to).path
+    return pack_dataset(_path("data", data), None if to is None else _path("to", to)).path
 
 
 def list_tasks() -> list[str]:
@@ -238,3 +255,55 @@ def _warn(messages: Sequence[str]) -> None:
 
     for message in messages:
         warnings.warn(message, UserWarning, stacklevel=3)
+
+
+def _wrong(name: str, value: Any, expected: str) -> InputError:
+    from .model.errors import InputError
+
+    return InputError(f"`{name}` is {repr(value)[:60]}; expected {expected}")
+
+
+def _is_text(**given: Any) -> None:
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise _wrong(name, value, "text")
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Sequence) or not all(isinstance(v, str) for v in value):
+        raise _wrong(name, value, "a text, or several")
+    return tuple(value)
+
+
+def _path(name: str, value: Any) -> Path:
+    """The path that a setting names; one that no file can have, or that cannot be looked at, is an error."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise _wrong(name, value, "a path")
+    try:
+        os.stat(value)
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # what is missing is told by whoever needs it
+    except (OSError, ValueError) as e:
+        raise _wrong(name, value, f"a path ({getattr(e, 'strerror', None) or e})") from e
+    return Path(value)
+
+
+def _place(name: str, value: Any) -> None:
+    """A store is a path or an address."""
+    if value is not None and not (isinstance(value, str) and "://" in value):
+        _path(name, value)
+
+
+def _runs(given: Any, kinds: Any = None) -> list[Any]:
+    from .run.result import Run
+
+    words = (
+        "runs, as `evaluate` and `load` give them" if kinds is None else "runs, or of names or ids of them"
+    )
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        runs = list(given)
+        if all(isinstance(run, kinds or Run) for run in runs):
+            return runs
+    raise _wrong("runs", given, f"a list of {words}")
