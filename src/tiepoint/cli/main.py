@@ -76,6 +76,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """The exit code of a command line."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:  # while commands are loaded
+        return _stopped()
+
+
+def _run(arguments: list[str]) -> int:
     _mount()
     if COMPLETING in os.environ:
         from .shell.complete import complete

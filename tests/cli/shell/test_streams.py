@@ -158,3 +158,14 @@ def test_a_closed_standard_input_is_nobody_to_ask(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stdin", None if how == "none" else closed)
     with pytest.raises(InputError, match="nobody can be asked here"):
         sure("Delete 1 run?", yes=False)
+
+
+def test_ctrl_c_while_commands_are_loaded_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tiepoint.cli.main._mount", interrupted)
+    assert command(["list"]) == 130
+    assert capsys.readouterr().err == "tiepoint: Interrupted.\n"

@@ -163,6 +163,24 @@ def test_an_interrupt_while_workers_start_is_not_lost() -> None:
         starting()
 
 
+@linux
+def test_a_ctrl_c_does_not_reach_the_first_workers_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's tracker of semaphores, started with the first of them, lets the signal in again."""
+    blocked: list[bool] = []
+
+    def is_blocked() -> bool:
+        return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+    def started() -> None:
+        blocked.append(is_blocked())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+    monkeypatch.setattr("multiprocessing.resource_tracker.ensure_running", started)
+    with interrupts_are_ours():
+        assert is_blocked()
+    assert blocked == [False]
+
+
 def test_a_pool_whose_worker_died_before_all_jobs_were_handed_over_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

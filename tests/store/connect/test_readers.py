@@ -94,10 +94,9 @@ def test_a_writer_that_waits_says_so_and_hears_signals(
         return True
 
     monkeypatch.setattr(database, "is_busy", interrupted)
-    with Store.open(filled) as store:
-        waited = store.engine.connect
-        with pytest.raises(KeyboardInterrupt), waited() as connection:
-            sa.event.listen(connection, "before_cursor_execute", lambda *a: waits.append(a[2]))
+    with Store.open(filled) as store, store.engine.connect() as connection:
+        sa.event.listen(connection, "before_cursor_execute", lambda *a: waits.append(a[2]))
+        with pytest.raises(KeyboardInterrupt):
             database.begin(connection, None)
     writer.execute("rollback")
     writer.close()

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from ...model.errors import InputError, UnknownNameError
 from ...model.scratch import scratch_folder
 from ..machine import cores, has_dashboard, visible_gpus
 from .cluster_file import ADDRESS, ClusterFile, read_spec
-from .pool import SAFE_PATH, THREAD_VARIABLES, interrupts_are_ours, safe_path
+from .pool import SAFE_PATH, THREAD_VARIABLES, interrupts_are_ours
 from .queues import keep_jobs, queue_cluster, shape
 
 SETTINGS = {
@@ -84,9 +83,7 @@ def _opened(
         )
     import dask
 
-    # Workers must not stop at a Ctrl-C that is meant for this process; the tracker would let it in again.
-    with safe_path():
-        resource_tracker.ensure_running()
+    # Workers must not stop at a Ctrl-C that is meant for this process.
     stack.enter_context(dask.config.set(SETTINGS))
     keep = None
     with interrupts_are_ours():
