@@ -235,6 +235,12 @@ def test_a_scene_alone_in_its_cell_leaves_no_interval() -> None:
     assert (found.kind, found.low, found.high) == ("none", None, None)
     assert found.note is not None
     assert "i_0 is the only scene of its cell" in found.note
+    cells = np.where(
+        np.array([[1, 0, 0, 0, 0, 0, 0], [0, 1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 0, 1]]), x, np.nan
+    )
+    assert scene_interval(SceneValues(scenes, kinds, cells)).note == (
+        "i_0, v_6 are the only scenes of their cells, so their spread is unknown"
+    )
     two = SceneValues(
         scenes, ("i", "i", *kinds[2:]), np.array([[*x[:2]] + 5 * [np.nan], 2 * [np.nan] + [*x[2:]]])
     )

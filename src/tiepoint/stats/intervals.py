@@ -65,7 +65,11 @@ def scene_interval(
     if n < STUDENT_FROM:
         return _no_interval(n, level, note)
     if score.alone:
-        why = f"{', '.join(score.alone)} is the only scene of its cell, so its spread is unknown"
+        one = len(score.alone) == 1
+        which = (
+            "is the only scene of its cell, so its" if one else "are the only scenes of their cells, so their"
+        )
+        why = f"{', '.join(score.alone)} {which} spread is unknown"
         return Interval(None, None, "none", n, why if note is None else f"{note}; {why}", level)
     if bounded is None:
         inside = score.values[score.weights > 0]

@@ -111,7 +111,7 @@ def comparison_scores(c: Comparison, called: Called) -> Figure:
     return Figure(
         f"comparison {c.task} {c.metric}",
         f"{called.metric(c.metric)} of each method",
-        f"{title(c)}; bars are {100 * c.level:g} % confidence intervals over scenes; methods that share a "
+        f"{title(c)}; {_bars_words(c, points, 'scenes')}; methods that share a "
         f"letter are not separated.{only_best(len(drawn), len(rows))}",
         _bars(names, points, _unit(c, called), c.percent, label=f"{c.metric} of each method"),
         to_csv(
@@ -141,8 +141,8 @@ def differences_figure(c: Comparison, called: Called) -> Figure:
     return Figure(
         f"differences {c.task} {c.metric}",
         what,
-        f"{title(c)}; bars are {100 * c.level:g} % confidence intervals over {scene_words(c)}; a filled "
-        f"point is separated from {base} (family-wise over {c.family_size} pairs)."
+        f"{title(c)}; {_bars_words(c, points, scene_words(c))}; a filled "
+        f"point is separated from {base} (family-wise over {c.family_size} pair{'s'[: c.family_size != 1]})."
         + only_best(len(drawn), len(rows)),
         _bars(
             [short(n, NAME_MOST) for _, n in drawn],
@@ -156,6 +156,13 @@ def differences_figure(c: Comparison, called: Called) -> Figure:
         kind="differences",
         group=c.group,
     )
+
+
+def _bars_words(c: Comparison, points: Sequence[Point], scenes: str) -> str:
+    """What the bars of a figure are, or that there are none."""
+    if any(low is not None for _, low, _, _ in points):
+        return f"bars are {100 * c.level:g} % confidence intervals over {scenes}"
+    return "no confidence intervals: there are too few scenes, or none are known"
 
 
 def _unit(c: Comparison, called: Called) -> str:

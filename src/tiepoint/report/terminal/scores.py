@@ -53,21 +53,22 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
         mine = [r for r in runs if r.task == name]
         for protocol in dict.fromkeys(s["protocol"] for r in mine for s in r.stored.scores):
             columns = shown_columns(mine, task, protocol)
-            title = f"{name}, protocol {protocol} (percent unless a unit is given; 95 % confidence interval)"
-            title += f"; {task.info.table_note}" if task.info.table_note else ""
             names = dict(zip((r.id for r in mine), distinct_names(mine), strict=True))
-            table = Table(title=title)
-            table.add_column("method")
-            table.add_column("run")
-            for metric, group in columns:
-                head = heading(task, metric, group, between="\n")
-                table.add_column(head, justify="right", overflow="fold")
             by = {
                 (r.id, s["metric"], s["group"]): s
                 for r in mine
                 for s in r.stored.scores
                 if s["protocol"] == protocol
             }
+            shown = [by.get((r.id, m, g)) for r in mine for m, g in columns]
+            title = f"{name}, protocol {protocol} (percent unless a unit is given; {intervals_words(shown)})"
+            title += f"; {task.info.table_note}" if task.info.table_note else ""
+            table = Table(title=title)
+            table.add_column("method")
+            table.add_column("run")
+            for metric, group in columns:
+                head = heading(task, metric, group, between="\n")
+                table.add_column(head, justify="right", overflow="fold")
             for r in mine:
                 cells = (Text(cell(by.get((r.id, m, g)), task.metric(m))) for m, g in columns)
                 table.add_row(Text(names[r.id]), r.id, *cells)
@@ -76,11 +77,24 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
                 table.add_section()
                 table.add_row("chance", "", *chance, style="dim")
             tables.append(table)
-            shown = [by.get((r.id, m, g)) for r in mine for m, g in columns]
             tables += [Text(f"* {text}") for text in cautions_of(shown)]
             if name == "tss":
                 tables.append(subset_table(mine, names, protocol))
     return tables + [Text(remark) for remark in dict.fromkeys(t for r in runs for t in r.remarks)]
+
+
+def intervals_words(scores: Sequence[Any]) -> str:
+    """Which intervals a table of these scores has; without any, why, where all give one reason.
+
+    >>> intervals_words([{"value": 0.5, "low": None, "note": "alpha 0.1; 4 scenes: no interval below 6"}])
+    'no confidence interval: 4 scenes: no interval below 6'
+    """
+    if any(s is not None and s["low"] is not None for s in scores):
+        return "95 % confidence interval"
+    notes = {str(s["note"]) for s in scores if s is not None and s["note"]}
+    parts = [tuple(p for p in note.split("; ") if "interval" in p or "spread" in p) for note in notes]
+    reasons = {"; ".join(p) for p in parts if p}
+    return f"no confidence interval: {reasons.pop()}" if len(reasons) == 1 else "no confidence interval"
 
 
 def _chance(scores: Sequence[Any], info: MetricInfo) -> str:
