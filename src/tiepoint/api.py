@@ -115,6 +115,7 @@ def compare(
     group: str | None = None,
     protocol: str | None = None,
     split: str | None = None,
+    dataset: str | None = None,
     baseline: str | None = None,
     allow: str | Sequence[str] = (),
     store: str | Path | None = None,
@@ -130,6 +131,7 @@ def compare(
         protocol: Protocol; if nothing is said, `exact` or another that all runs were scored under.
         split: Only runs of this split. Needed where a method has runs on several and the others do not tell
             which is meant.
+        dataset: Only runs on a dataset of this name.
         baseline: Method the others are compared with; the best one if nothing is said.
         allow: What may differ between the runs: ``dataset``, ``lists``, ``scenes``, ``split`` …, several as a
             list or separated by commas.
@@ -141,7 +143,7 @@ def compare(
     from dataclasses import replace
 
     from .report.compare.runs import compare_runs, shared_protocol, under_protocol
-    from .report.runs.select import has_runs, of_split, runs_of, settled
+    from .report.runs.select import has_runs, of_dataset, of_split, runs_of, settled
     from .run.result import Run
     from .store.store import Store
 
@@ -158,6 +160,8 @@ def compare(
             chosen += runs_of(opened, named, task=task, singles=group is not None)
             notes += opened.notices
     asked = [str(r) for r in named]
+    if dataset is not None:
+        chosen = of_dataset(chosen, dataset)
     if split is not None:
         chosen = of_split(chosen, split, asked)
     elif asked or not runs:
@@ -185,6 +189,8 @@ def write_report(
     *,
     form: str = "html",
     split: str | None = None,
+    dataset: str | None = None,
+    protocol: str | None = None,
     table: str | None = None,
     names: Any = None,
 ) -> Path:
@@ -195,15 +201,19 @@ def write_report(
         path: File to write.
         form: The format.
         split: Only the runs of that split.
+        dataset: Only the runs on a dataset of that name.
+        protocol: Only the scores under that protocol; if nothing is said, `exact` where there are such.
         table: Of Markdown, LaTeX and CSV: ``combined``, ``tasks`` or ``scores``; see docs/paper.md.
         names: Display names in tables of a paper: a YAML file, or its values as a mapping.
     """
     from .report.export import write
     from .report.figures.plot import display_names
-    from .report.runs.select import of_split
+    from .report.runs.select import of_dataset, of_protocol, of_split
 
     called = None if names is None else display_names(names)
     chosen = _runs(runs) if split is None else of_split(_runs(runs), split)
+    chosen = chosen if dataset is None else of_dataset(chosen, dataset)
+    chosen = chosen if protocol is None else of_protocol(chosen, protocol)
     target = _path("path", path)
     write(chosen, target, form, table=table, called=called)
     return target

@@ -92,6 +92,8 @@ def test_an_option_changes_what_is_printed(call, plain: tuple[str, ...], option:
         (*COMPARE, "--protocol", "workbench"),
         ("report", "--split", "full"),
         ("report", "--task", "tss"),
+        ("report", "--protocol", "workbench"),
+        ("report", "--dataset", "elsewhere"),
         ("report", "--format", "pdf"),
         ("list", "methods", "--store", "elsewhere"),
         ("list", "tasks", "--store", "elsewhere"),
@@ -175,3 +177,32 @@ def test_compare_says_it_in_one_sentence(call) -> None:
     assert "no pair could be: the smallest p these scenes allow is" in sentence
     _, turned = call(*COMPARE, "--baseline", "pixels")
     assert turned.splitlines()[2].startswith("meanstd and pixels are not separated")
+
+
+def test_a_report_of_one_protocol_has_its_scores_alone(call) -> None:
+    words = ("report", "--protocol", "hbench-2016", "--out")
+    assert call(*words, "r.tex", "--format", "latex")[0] == 0
+    captions = [line for line in Path("r.tex").read_text().splitlines() if line.startswith(r"\caption")]
+    assert captions
+    assert all("protocol hbench-2016" in line for line in captions)
+    assert call(*words, "r.csv", "--format", "csv")[0] == 0
+    rows = Path("r.csv").read_text().splitlines()
+    assert len(rows) > 1
+    assert all(",hbench-2016," in row for row in rows[1:])
+
+
+def test_a_table_without_intervals_says_why(call, store: Path) -> None:
+    data, tasks = str(store.parent / "patches"), str(store.parent)
+    code, out = call("run", "pixels", "--task", TASK, "--data", data, "--tasks", tasks)
+    assert code == 0
+    title = " ".join(out[: out.index("method")].split())
+    assert "no confidence interval: 3 scenes: shown one by one, no interval below 6" in title
+    assert "95 %" not in title
+
+
+def test_a_figure_without_intervals_says_so(call) -> None:
+    code, out = call("plot", "differences", "--task", TASK, "--json", "--out", "d.csv")
+    assert code == 0
+    caption = json.loads(out)["caption"]
+    assert "no confidence intervals: there are too few scenes" in caption
+    assert "family-wise over 1 pair)" in caption

@@ -24,6 +24,7 @@ def compare(
         None, "--protocol", help="Protocol; default one that all runs have, exact before others."
     ),
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
+    dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
     baseline: str = typer.Option(
         None, "--baseline", help="Method or run id the others are compared with; default the best."
     ),
@@ -52,6 +53,7 @@ def compare(
         group=group,
         protocol=protocol,
         split=split,
+        dataset=dataset,
         baseline=baseline,
         allow=values(allow),
         store=store,

@@ -21,6 +21,7 @@ def plot(
     protocol: str = typer.Option(None, "--protocol", help="Protocol; default exact, or what the runs have."),
     group: str = typer.Option(None, "--group", help="Group of a curve or score, e.g. noise=hard."),
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
+    dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
     baseline: str = typer.Option(
         None, "--baseline", help="Method that differences are to; default the best."
     ),
@@ -40,7 +41,7 @@ def plot(
     from ..model.errors import InputError
     from ..report.figures.plot import chosen_sections, display_names, figures_of
     from ..report.figures.plot import plot as draw
-    from ..report.runs.select import of_split, runs_of
+    from ..report.runs.select import of_dataset, of_split, runs_of
 
     called = display_names(names)
     if kind == "differences":
@@ -48,8 +49,8 @@ def plot(
 
         if task is None:
             raise InputError("differences are of one task; name it with `task`")
-        words: dict[str, Any] = {"group": group, "protocol": protocol, "split": split, "baseline": baseline}
-        of: Any = compare(methods or (), task=task, store=store, **words)
+        words: dict[str, Any] = {"group": group, "protocol": protocol, "split": split, "dataset": dataset}
+        of: Any = compare(methods or (), task=task, store=store, baseline=baseline, **words)
         about: dict[str, Any] = {}
     else:
         about = {"task": task, "protocol": protocol, "group": group}
@@ -58,6 +59,7 @@ def plot(
         with reading(store) as opened:
             of = runs_of(opened, methods, singles=False)
             of = of if split is None else of_split(of, split, methods or ())
+            of = of if dataset is None else of_dataset(of, dataset)
             if kind is None:
                 found = [
                     {"task": s.title, "kind": f.kind, "group": f.group, "figure": f.title}

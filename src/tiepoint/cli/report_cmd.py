@@ -22,6 +22,8 @@ def report(
     names: Path = typer.Option(None, "--names", help="YAML file of display names, for tables of a paper."),
     task: list[str] = typer.Option(None, "--task", help="Only these tasks."),
     split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
+    dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
+    protocol: str = typer.Option(None, "--protocol", help="Only scores under this protocol; default exact."),
     store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
 ) -> None:
     """Write a report of the runs in a store.
@@ -33,7 +35,7 @@ def report(
     from ..model.errors import UnknownNameError
     from ..report.export import SUFFIX, check_table, write
     from ..report.runs.names import read_names
-    from ..report.runs.select import of_split, runs_of
+    from ..report.runs.select import of_dataset, of_protocol, of_split, runs_of
 
     path = out or Path(f"report.{SUFFIX.get(form, form)}")
     wanted = values(task)
@@ -47,5 +49,7 @@ def report(
         runs = [r for r in runs if not wanted or r.task in wanted]
         if split is not None:
             runs = of_split(runs, split, methods or ())
+        runs = runs if dataset is None else of_dataset(runs, dataset)
+        runs = runs if protocol is None else of_protocol(runs, protocol)
         write(runs, path, form, progress=progress, table=table, called=called)
     print(f"wrote {path} ({len(runs)} runs)")

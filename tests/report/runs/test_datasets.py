@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,13 @@ from PIL import Image
 from report_world import make_patches
 
 from tiepoint.cli.main import run as command
+from tiepoint.model.errors import InputError
+from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.page.gallery import gallery
+from tiepoint.report.runs.names import Called
 from tiepoint.report.runs.sections import sections
-from tiepoint.report.runs.select import runs_of
+from tiepoint.report.runs.select import of_protocol, runs_of
+from tiepoint.report.tables.paper import combined_tables
 from tiepoint.store.store import Store
 
 TASK = "hpatches-v1/matching"
@@ -89,8 +94,50 @@ def test_runs_on_two_datasets_are_compared_when_one_is_named(
 ) -> None:
     capsys.readouterr()
     assert command(["compare", "--task", TASK, "--store", str(store)]) == 2
-    assert "name the runs of one dataset by their ids" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    names = re.findall(r"patches [0-9a-f]{8}", told[: told.index("or accept")])
+    assert "choose one with --dataset: " in told
+    assert len(names) == 2
+    words = ["--task", TASK, "--store", str(store)]
+    assert command(["compare", *words, "--dataset", names[0]]) == 0
+    assert "7 scenes" in capsys.readouterr().out
+    assert command(["compare", *words, "--dataset", "patchs"]) == 2
+    assert f"did you mean '{names[0]}'" in capsys.readouterr().err
     with Store.open(store) as opened:
         first = sections(runs_of(opened))[0]
     assert command(["compare", *(r.id for r in first.runs), "--task", TASK, "--store", str(store)]) == 0
     assert "7 scenes" in capsys.readouterr().out
+
+
+def test_a_figure_of_a_task_on_two_datasets_needs_the_name_of_one(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["plot", "scores", "--task", TASK, "--store", str(store), "--out", str(tmp_path / "s.csv")]
+    capsys.readouterr()
+    assert command(words) == 2
+    told = capsys.readouterr().err
+    assert "2 datasets have a figure 'scores'" in told
+    assert "choose one with --dataset" in told
+    (name, *_) = re.findall(r"patches [0-9a-f]{8}", told)
+    assert command([*words, "--dataset", name]) == 0
+
+
+def test_a_method_on_two_datasets_has_one_row_in_the_table_of_all_tasks(store: Path) -> None:
+    with Store.open(store) as opened:
+        runs = runs_of(opened)
+    (table,) = combined_tables(runs, Called())
+    assert sorted(name for name, _ in table.rows) == ["meanstd", "resize"]
+    assert all(cell.text for _, cells in table.rows for cell in cells)
+    assert {h.over for h in table.heads} == {"HPatches 2016 matching"}
+    assert all(re.fullmatch("on patches [0-9a-f]{8}", h.name) for h in table.heads)
+    title = sections(runs)[0].title
+    (named,) = combined_tables(runs, Called(tasks={title: "Ours"}))
+    assert [h.whole.split(" ")[0] for h in named.heads] == ["Ours", "HPatches"]
+
+
+def test_single_numbers_on_two_datasets_are_not_compared(store: Path) -> None:
+    with Store.open(store) as opened:
+        runs = [replace(r, values={}) for r in of_protocol(runs_of(opened, ["meanstd"]), "exact")]
+    with pytest.raises(InputError, match="dataset differs"):
+        compare_runs(runs)
+    assert len(compare_runs(runs, allow=["dataset", "lists"]).rows) == 2

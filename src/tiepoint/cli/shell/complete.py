@@ -46,7 +46,8 @@ def _protocols(_store: str | None, task: str | None) -> Iterator[str]:
 
 
 _EVERYWHERE: dict[str, Names] = {
-    "task": ran_on, "methods": ran, "run": ran, "runs": ran, "baseline": ran, "protocol": _protocols,
+    "task": ran_on, "dataset": kept_datasets, "methods": ran, "run": ran, "runs": ran, "baseline": ran,
+    "protocol": _protocols,
     "split": splits, "metric": metrics, "group": groups, "device": _fixed("cpu", "cuda"),
     "on_bad": _fixed("error", "miss", "keep-zeros"), "missing": _fixed("error", "skip", "zero"),
     "results_form": _fixed("final", "document"),
@@ -64,7 +65,6 @@ _OF_A_COMMAND: dict[tuple[str, str], Names] = {
     ("describe", "method"): lambda _store, _task: methods("hpatches/matching"),
     ("get", "name"): lambda _store, _task: datasets(),
     ("ls", "method"): kept_methods,
-    ("ls", "dataset"): kept_datasets,
     ("rm", "runs"): kept_runs,
     ("rename", "old"): kept_methods,
     ("export", "name"): keypoint_sets,

@@ -12,11 +12,11 @@ from ...model.hashing import hash_json
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import Task
-from ..runs.names import distinct_names, options_of, some
+from ..runs.names import data_names, distinct_names, options_of, some
 from ..runs.sections import Row, is_canary, is_single
 from ..runs.select import split_words
 from ..runs.stored import tables_of
-from .comparable import REMEDY, SCENES, VALUES, WEIGHTS, settle
+from .comparable import REMEDY, SCENES, VALUES, WEIGHTS, check_metadata, settle
 from .methods import compare
 from .result import Comparison, MethodRow
 
@@ -79,8 +79,10 @@ def compare_runs(
         "higher_is_better": not task.metric(metric).lower,
     }
     remedy = _remedy(list(named), runs)
+    own = [name for name in (*sorted_.numbers, *sorted_.older) if not named[name].manifest.imported]
+    notes = check_metadata({n: _meta(named[n]) for n in own}, allow, remedy) if not sorted_.tables else []
     foreign = [name for name in sorted_.numbers if named[name].manifest.imported]
-    notes = _unchecked(named, foreign, allow, remedy) if foreign else []
+    notes += _unchecked(named, foreign, allow, remedy) if foreign else []
     if sorted_.tables:
         made = compare(
             sorted_.tables,
@@ -257,8 +259,8 @@ def _remedy(names: Sequence[str], runs: Sequence[Run]) -> str:
     splits = split_words(names, runs)
     if splits:
         return f"choose one split with `split`: {splits}"
-    if len({r.manifest.dataset.hash for r in runs if not r.manifest.imported}) > 1:
-        return "name the runs of one dataset by their ids"
+    if len(data := data_names(runs)) > 1:
+        return f"choose one with `dataset`: {some(sorted(data.values()))}"
     if len({hash_json(options_of(r)) for r in runs if not r.manifest.imported}) > 1:
         return "name runs of the same options by their ids"
     if any(r.manifest.imported for r in runs):

@@ -66,7 +66,7 @@ def text(c: Comparison, width: int | None = None) -> str:
     """The table for a terminal; in several parts, or a line a cell, where `width` columns are too few."""
     from rich.cells import cell_len
 
-    grid = [[plain(x, 44) for x in line] for line in (header(c), *(cells(c, r) for r in c.rows))]
+    grid = [[plain(x, 60) for x in line] for line in (header(c), *(cells(c, r) for r in c.rows))]
     widths = [max(cell_len(line[k]) for line in grid) for k in range(len(grid[0]))]
     parts = [list(range(len(widths)))] if width is None else blocks(widths, width)
 

@@ -117,7 +117,9 @@ def _chosen(kind: str, found: Sequence[Section], group: str | None) -> Figure:
         raise UnknownNameError("kind of figure", kind, known)
     if len(by_section) > 1:
         titles = ", ".join(s.title for s, _ in by_section)
-        raise InputError(f"{len(by_section)} tasks have a figure {kind!r}: {titles}; choose one with `task`")
+        several = len({s.task for s, _ in by_section}) > 1
+        what, how = ("tasks", "`task`") if several else ("datasets", "`dataset`")
+        raise InputError(f"{len(by_section)} {what} have a figure {kind!r}: {titles}; choose one with {how}")
     section, own = by_section[0]
     if kind in KINDS and group not in (None, own[0].group):
         raise InputError(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -69,6 +70,16 @@ def distinct_names(runs: Sequence[Named]) -> list[str]:
             for i, label in zip(at, _labels([runs[i] for i in at]), strict=True):
                 names[i] = f"{names[i]} ({label})"
     return names
+
+
+def data_names(runs: Iterable[Named]) -> dict[str, str]:
+    """Names of the datasets of runs by their hashes; with the start of the hash where two share a name.
+
+    Imported results do not say what they were made on.
+    """
+    names = {r.manifest.dataset.hash: r.manifest.dataset.name for r in runs if not r.manifest.imported}
+    often = Counter(names.values())
+    return {key: name if often[name] == 1 else f"{name} {key[:8]}" for key, name in names.items()}
 
 
 def _labels(runs: Sequence[Named]) -> list[str]:

@@ -14,7 +14,7 @@ from ...model.records import Records
 from ...run.result import Run, Tables
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
-from .names import Called, distinct_names
+from .names import Called, data_names, distinct_names
 from .stored import records_of, tables_of
 
 CANARIES = frozenset({"constant", "random", "oracle"})
@@ -194,14 +194,12 @@ def _by_dataset(runs: Sequence[Run]) -> dict[str, list[Run]]:
     The name is empty where there is only one. Imported results do not say what they were made on: they stand
     beside the runs of the only dataset, or by themselves where there are several.
     """
-    names = {r.manifest.dataset.hash: r.manifest.dataset.name for r in runs if not r.manifest.imported}
+    names = data_names(runs)
     if len(names) < 2:
         return {"": list(runs)} if runs else {}
     found: dict[str, list[Run]] = {}
     for run in runs:
-        key, name = run.manifest.dataset.hash, run.manifest.dataset.name
-        alone = list(names.values()).count(name) < 2
-        label = "unknown data (imported)" if run.manifest.imported else name if alone else f"{name} {key[:8]}"
+        label = names[run.manifest.dataset.hash] if not run.manifest.imported else "unknown data (imported)"
         found.setdefault(label, []).append(run)
     return dict(sorted(found.items()))
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choosing runs of a store: by method name, by id, by split."""
+"""Choosing runs of a store: by method name, by id, by split, by dataset, by protocol."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from ...model.errors import InputError, UnknownNameError
 from ...run.result import Run
@@ -11,7 +12,7 @@ from ...store.run_heads import RunHead, load_heads, names_of
 from ...store.runs import load_run, load_runs
 from ...store.store import Store
 from ...store.stored_run import StoredRun
-from .names import distinct_names, some
+from .names import data_names, distinct_names, some
 from .stored import Kept, run_of
 
 
@@ -108,6 +109,25 @@ def of_split(runs: Sequence[Run], split: str, asked: Collection[str] = ()) -> li
             have = ", ".join(sorted(s or "one that is not known" for s in own))
             raise InputError(f"{name} has no run of split {split!r}; it has {have}")
     return kept
+
+
+def of_dataset(runs: Sequence[Run], dataset: str) -> list[Run]:
+    """The runs on a dataset of this name, or, where several share it, on the one that reports call so."""
+    names = data_names(runs)
+    own = [r for r in runs if not r.manifest.imported]
+    kept = [r for r in own if dataset in (r.manifest.dataset.name, names[r.manifest.dataset.hash])]
+    if not kept:
+        raise UnknownNameError("dataset with runs", dataset, set(names.values()))
+    return kept
+
+
+def of_protocol(runs: Sequence[Run], protocol: str) -> list[Run]:
+    """The runs that were scored under a protocol, with their scores under it alone."""
+    found = {r.id: [s for s in r.stored.scores if s["protocol"] == protocol] for r in runs}
+    if not any(found.values()):
+        known = {str(s["protocol"]) for r in runs for s in r.stored.scores}
+        raise UnknownNameError("protocol of these runs", protocol, known)
+    return [replace(r, stored=replace(r.stored, scores=own)) for r in runs if (own := found[r.id])]
 
 
 def settled(

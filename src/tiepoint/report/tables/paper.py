@@ -111,7 +111,7 @@ def _combined(found: Sequence[Section], called: Called, *, alone: bool) -> Paper
     heads = [_head(s)[0] for s in found]
     columns = [_column(s, head) for s, head in zip(found, heads, strict=True)]
     cautions = cautions_of(s.score(r, *head) for s, head in zip(found, heads, strict=True) for r in s.methods)
-    names = _names([r for s in found for r in s.methods])
+    names = _names(found)
     order = dict.fromkeys(names[r.id] for s in found for r in s.methods)
     shown = {names[r.id]: called.method(names[r.id], r.method) for s in found for r in s.methods}
     by = [{names[r.id]: cells[r.id] for r in s.methods} for s, (cells, _) in zip(found, columns, strict=True)]
@@ -129,9 +129,19 @@ def _combined(found: Sequence[Section], called: Called, *, alone: bool) -> Paper
     )
 
 
-def _names(runs: Sequence[Run]) -> dict[str, str]:
-    """Names of runs of several tasks; those that differ in a task differ everywhere."""
-    return dict(zip((r.id for r in runs), distinct_names(runs), strict=True))
+def _names(found: Sequence[Section]) -> dict[str, str]:
+    """Names of runs of several tasks and datasets; those that differ on one of these differ everywhere.
+
+    A method that ran on several datasets has one row: the heads of the columns name the data.
+    """
+    by_data: dict[tuple[str, str], dict[str, Run]] = {}
+    for s in found:
+        by_data.setdefault((s.task, s.dataset), {}).update({r.id: r for r in s.methods})
+    return {
+        i: name
+        for own in by_data.values()
+        for i, name in zip(own, distinct_names(list(own.values())), strict=True)
+    }
 
 
 def _head(section: Section) -> list[Column]:
@@ -140,16 +150,37 @@ def _head(section: Section) -> list[Column]:
 
 
 def _task_heads(found: Sequence[Section], columns: Sequence[Column], called: Called) -> Iterator[Head]:
-    """Names of tasks; the words that neighbours begin with stand above both, and protocols that differ."""
+    """Names of tasks; the words that neighbours begin with stand above both, and protocols that differ.
+
+    Of a task on several datasets the task stands above, and ``on DATASET`` below.
+    """
     titles = [_title(s, called) for s in found]
     if len({s.protocol for s in found}) > 1:
         titles = [t if s.more else f"{t} ({s.protocol})" for s, t in zip(found, titles, strict=True)]
-    starts = [t.rpartition(" ")[0] for t in titles]
+    starts = [_start(s, t, called) for s, t in zip(found, titles, strict=True)]
     for i, (section, column, title) in enumerate(zip(found, columns, titles, strict=True)):
         near = [starts[k] for k in (i - 1, i + 1) if 0 <= k < len(starts)]
         shared = starts[i] if starts[i] and starts[i] in near else ""
         unit = _score(section, column, called)
-        yield Head(shared, title.removeprefix(shared).strip(), unit, section.info.lower)
+        own = title.removeprefix(shared).strip()
+        yield Head(shared, _bare(own) if shared else own, unit, section.info.lower)
+
+
+def _start(section: Section, title: str, called: Called) -> str:
+    """What the title of a section may share with that of its neighbour."""
+    if section.dataset and section.title not in called.tasks:
+        return called.tasks.get(section.task, section.definition.title)
+    return title.rpartition(" ")[0]
+
+
+def _bare(words: str) -> str:
+    """Words without the brackets around them.
+
+    >>> _bare("(on scannet)"), _bare("matching (exact)"), _bare("(on a) (exact)")
+    ('on scannet', 'matching (exact)', '(on a) (exact)')
+    """
+    inside = words[1:-1]
+    return inside if words == f"({inside})" and not set("()") & set(inside) else words
 
 
 def _title(section: Section, called: Called) -> str:
