@@ -93,7 +93,7 @@ def test_nothing_is_written_beside_the_input(
     name = f"{folder.name}-flow1.flo.png"
     assert words.endswith(f"-> {Path('tiepoint-pictures', name)}\n")
     words = call("show", "--results", results, "--data", folder / "data")
-    assert words.startswith("7 pictures of 1 pairs in tiepoint-pictures/SUBSET/PAIR")
+    assert words.startswith("7 pictures of 1 pair in tiepoint-pictures/SUBSET/PAIR")
     assert everything_in(folder) == before
     written = {p.as_posix() for p in Path().rglob("*.png")}
     kit = {f"{kind}{i}" for kind in ("flow", "warped", "foreground") for i in (1, 2)} | {"sheet"}
@@ -223,7 +223,7 @@ def test_unreadable_results_are_named(folder: Path) -> None:
 def test_nothing_to_draw_is_an_error(folder: Path) -> None:
     results = dataset(folder, "a")
     (results / "S" / "a").mkdir(parents=True)
-    with pytest.raises(InputError, match="nothing could be drawn of the 1 pairs"):
+    with pytest.raises(InputError, match="nothing could be drawn of 1 pair"):
         call("show", "--results", results, "--data", folder / "data")
 
 
@@ -288,7 +288,7 @@ def test_pictures_of_a_results_folder(folder: Path) -> None:
     flow = read_flow(folder / "flow1.flo")
     write_pair_result(results / "S" / "p", {"flow1": flow, "flow2": flow})
     words = call("show", "--results", results, "--data", folder / "data", "--vis-dir", "pictures")
-    assert words.startswith("5 pictures of 1 pairs")
+    assert words.startswith("5 pictures of 1 pair")
     names = sorted(p.name for p in (results / "S" / "p" / "pictures").iterdir())
     assert names == ["flow1.png", "flow2.png", "sheet.png", "warped1.png", "warped2.png"]
 

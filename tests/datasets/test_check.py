@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import cv2
@@ -84,3 +85,13 @@ def test_an_unknown_layout_is_told_in_short_lines(tmp_path: Path, monkeypatch: p
     assert "  SEQ/ref.png (patches)" in lines
     assert any(line.startswith("found: a file of notes 00.txt, ") for line in lines)
     assert lines[-1].endswith("and 18 more")
+
+
+def test_one_of_something_is_not_told_as_several(tmp_path: Path) -> None:
+    for make in (patches, tss, planes):
+        make(tmp_path / make.__name__)
+        report = check_dataset(tmp_path / make.__name__)
+        told = [report.what, *report.facts, *report.problems, *report.warnings]
+        told += report.release.notes if report.release is not None else []
+        assert any(re.search(r"\b1 [a-z]", line) for line in told)
+        assert not [line for line in told if re.search(r"\b1 (of 1 )?[a-z]+s\b", line)]

@@ -24,7 +24,7 @@ from tiepoint.store.runs import load_runs
 from tiepoint.store.saving import save_run
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import StoredRun
-from tiepoint.store.upkeep.check import check_store
+from tiepoint.store.upkeep.check import Problem, StoreCheck, check_store
 
 
 def _count(store: Store) -> dict[str, int]:
@@ -241,3 +241,14 @@ def test_what_a_check_says_of_a_damaged_run_file_makes_the_store_whole(tmp_path:
         assert not check_store(store, rebuild=True).ok
         save_run(store, a_run("aaa"))  # as a run does that the database does not have
         assert check_store(store, rebuild=True).ok
+
+
+def test_one_of_something_is_not_told_as_several() -> None:
+    told = str(StoreCheck([Problem("broken")], 1, {"records": 1}, {"records": 10}, leftovers=[Path("x")]))
+    assert told.splitlines() == [
+        "1 run in the store",
+        "records: 1 file, 0.0 MB verified",
+        "1 leftover of killed processes, removed by the next run",
+        "1 problem:",
+        "  - broken",
+    ]

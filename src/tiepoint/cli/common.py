@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..model.amounts import number_of
 from ..model.errors import InputError, TiepointError
 from ..model.plain_names import shown
 from .shell import level
@@ -205,8 +206,8 @@ def print_plan(plan: Sequence[dict[str, Any]], as_json: bool, **also: Any) -> No
         return
     for one in plan:
         spec = f"{one['spec']}, " if "spec" in one else ""
-        rows = f", {one['rows']:,} rows" if one.get("rows") else ""
-        sizes = f"{one['items']} items{rows}, {one['units']} units"
+        rows = f", {number_of(one['rows'], 'row')}" if one.get("rows") else ""
+        sizes = f"{number_of(one['items'], 'item')}{rows}, {number_of(one['units'], 'unit')}"
         print(f"{one['method']} on {one['task']}: {spec}{sizes}, protocols {', '.join(one['protocols'])}")
 
 

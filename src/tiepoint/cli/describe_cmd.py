@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from ..model.amounts import number_of
 from ..model.errors import InputError
 from .common import notice, progress_bars
 
@@ -38,7 +39,9 @@ def describe(
     there = [path for s, i in keys if (path := out / s / f"{i}.csv").exists()]
     if there and not overwrite:
         which = (
-            f"{there[0]} exists" if len(there) == 1 else f"{there[0]} and {len(there) - 1} more files exist"
+            f"{there[0]} exists"
+            if len(there) == 1
+            else f"{there[0]} and {number_of(len(there) - 1, 'more file')} exist"
         )
         raise InputError(f"{which} already; choose another folder or replace them with --overwrite")
     if made.check is not None:
@@ -61,5 +64,5 @@ def describe(
 
         written = write_descriptors(replace(made, extract=counted), items(), out, overwrite=overwrite)
     if failed:
-        notice(f"{failed} of {total} descriptors failed; their rows are written as NaN")
-    print(f"wrote {len(written)} files to {out}")
+        notice(f"{failed} of {number_of(total, 'descriptor')} failed; their rows are written as NaN")
+    print(f"wrote {number_of(len(written), 'file')} to {out}")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..model.amounts import number_of
 from .common import (
     console,
     error,
@@ -159,5 +160,6 @@ def _plan(experiment: Any, cells: list[Any], as_json: bool) -> int:
     if not as_json:
         extractions = {(c.spec, split_detector(c.spec).detector) for c in cells}
         images = max(one["items"] for one in found)
-        print(f"{len(cells)} runs, {len(extractions)} feature extractions of {images} images each")
+        made = f"{number_of(len(extractions), 'feature extraction')} of {number_of(images, 'image')} each"
+        print(f"{number_of(len(cells), 'run')}, {made}")
     return 0

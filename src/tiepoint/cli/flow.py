@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from ..model.amounts import number_of
 from ..model.errors import FormatError, InputError
 from ..model.plain_names import shown
 from .common import notice, progress_bars, without_effect
@@ -203,9 +204,10 @@ def _show_results(
     for problem in problems:
         notice(problem)
     if not count:
-        raise InputError(f"nothing could be drawn of the {len(keys)} pairs in {results}")
+        raise InputError(f"nothing could be drawn of {number_of(len(keys), 'pair')} in {results}")
     where = place / "SUBSET" / "PAIR" if beside is None else results / "SUBSET" / "PAIR" / beside
-    typer.echo(f"{count} pictures of {drawn} pairs in {where}; sheet.png has them with captions")
+    pictures = f"{number_of(count, 'picture')} of {number_of(drawn, 'pair')}"
+    typer.echo(f"{pictures} in {where}; sheet.png has them with captions")
 
 
 def _draw(pair: Any, folder: Path, target: Path, colours: tuple[Any, Any], problems: list[str]) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from ..model.amounts import number_of
 from ..model.errors import InputError
 from .common import progress_bars, without_effect, writing
 
@@ -27,7 +28,7 @@ def _saved(store: str | None, sets: list[Any], overwrite: bool) -> None:
             save_keypoint_set(opened, made, overwrite=overwrite)
             counts = [len(k) for k in made.images.values()]
             print(
-                f"{made.name}: {made.total:,} keypoints in {len(counts)} images "
+                f"{made.name}: {number_of(made.total, 'keypoint')} in {number_of(len(counts), 'image')} "
                 f"({min(counts)} to {max(counts)}), border {made.recipe.get('border_px')} px, "
                 f"id {made.id[:12]}"
             )
@@ -173,7 +174,7 @@ def export(
     from ..datasets.keypoint_sets.files import export_keypoints
 
     made = _loaded(store, name)[0]
-    print(f"{export_keypoints(made, out, names=names)} files in {out}")
+    print(f"{number_of(export_keypoints(made, out, names=names), 'file')} in {out}")
 
 
 @app.command("list")
@@ -188,4 +189,5 @@ def list_(store: str = STORE) -> None:
     for name, folder in sets_below(store_root(store)).items():
         made = read_keypoint_set(folder)
         r = made.recipe
-        print(f"{name}: {made.total:,} keypoints, {r.get('detector')}, {r.get('method')}, id {made.id[:12]}")
+        count = number_of(made.total, "keypoint")
+        print(f"{name}: {count}, {r.get('detector')}, {r.get('method')}, id {made.id[:12]}")

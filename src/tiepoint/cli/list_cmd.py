@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from ..model.amounts import number_of
 from ..model.errors import InputError, UnknownNameError
 from .common import console, notice, reading, say_json
 from .shell.helptext import columns as terminal_columns
@@ -246,8 +247,8 @@ def _next(store: dict[str, Any] | None) -> list[str]:
     if store is None or not store["runs"]:
         first = "No store here yet." if store is None else f"Store {store['path']}: no runs yet."
         return [first, "Next:", "  tiepoint demo                 everything once", *about]
-    runs = [f"{store[k]} {k}{'' if store[k] == 1 else 's'}" for k in ("method", "task", "dataset")]
-    count = f"{store['runs']} run{'' if store['runs'] == 1 else 's'}"
+    runs = [number_of(store[k], k) for k in ("method", "task", "dataset")]
+    count = number_of(store["runs"], "run")
     return [
         f"Store {store['path']}: {count}, {', '.join(runs)}.",
         "Next:",

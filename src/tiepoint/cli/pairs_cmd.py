@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from ..model.amounts import number_of
 from ..model.errors import InputError
 from .common import reading, values
 
@@ -58,7 +59,7 @@ def show(
     target = out or Path(f"{file_name(name)}.png")
     write_image(target, picture)
     said = ", ".join(f"{n:,} {grade.words}" for grade, n in counted(matched))
-    typer.echo(f"{name}: {len(matched):,} matches ({said}) -> {target}")
+    typer.echo(f"{name}: {number_of(len(matched), 'match', 'matches')} ({said}) -> {target}")
 
 
 def _rows(text: str | None) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from ..model.amounts import number_of
 from .common import progress_bars, reading, values
 
 
@@ -52,4 +53,4 @@ def report(
         runs = runs if dataset is None else of_dataset(runs, dataset)
         runs = runs if protocol is None else of_protocol(runs, protocol)
         write(runs, path, form, progress=progress, table=table, called=called)
-    print(f"wrote {path} ({len(runs)} runs)")
+    print(f"wrote {path} ({number_of(len(runs), 'run')})")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 
+from ..model.amounts import number_of
 from .common import console, progress_bars, reading, say_json, tell
 from .words import as_flags
 
@@ -69,7 +70,7 @@ def show(
             out.print(f"{kind}: {as_flags(line)}", markup=False, highlight=False)
 
     if points is not None:
-        print(f"wrote {points} points to {curves}")
+        print(f"wrote {number_of(points, 'point')} to {curves}")
     if told is not None:
         for table in convention_tables(told):
             out.print(table)

@@ -27,7 +27,7 @@ from .hpatches.pack import PACK
 from .hpatches.strips import HPatchesDataset
 from .pairs.findings import Findings
 from .pairs.read import known_layouts, recognised
-from .pairs.report import check_pairs
+from .pairs.report import check_pairs, span
 from .published.pair_sets import pairs_release
 from .published.recognise import patches_release, sequences_release, tss_release
 from .published.release import SHOWN, Release, compared
@@ -231,12 +231,13 @@ def check_patches(
         return CheckReport(what, problems=(*e.problems, *(d for d in damaged if d not in e.problems)))
     except FormatError as e:
         return CheckReport(what, problems=(e.reason if e.path == root else str(e),))
-    total = sum(data.lengths.values())
+    lengths = data.lengths.values()
+    total = sum(lengths)
     kinds = [data.kind(s) for s in data.sequences]
     facts = [
-        f"{len(kinds)} sequences: {kinds.count('i')} illumination, {kinds.count('v')} viewpoint, "
-        f"{kinds.count('other')} other",
-        f"{total} places, {min(data.lengths.values())} to {max(data.lengths.values())} a sequence",
+        f"{number_of(len(kinds), 'sequence')}: {kinds.count('i')} illumination, "
+        f"{kinds.count('v')} viewpoint, {kinds.count('other')} other",
+        f"{number_of(total, 'place')}, {span(lengths)} a sequence",
         f"images: {', '.join(data.images(data.sequences[0]))}",
     ]
     if not data.has_patches:
@@ -312,7 +313,8 @@ def _warnings(data: HPatchesDataset) -> list[str]:
                 f"{', '.join(group)} have the same reference patches: one scene, not {len(group)}"
             )
     if flat:
-        warnings.append(f"{flat} reference patches have almost no contrast (deviation below 5 grey levels)")
+        what = number_of(flat, "reference patch has", "reference patches have")
+        warnings.append(f"{what} almost no contrast (deviation below 5 grey levels)")
     return warnings
 
 
@@ -340,7 +342,7 @@ def _tss(root: Path, deep: bool) -> CheckReport:
     problems = [problem for pair in pairs for problem in pair.problems()]
     if deep and not problems:
         problems = [problem for pair in pairs for problem in _undecoded(pair)]
-    facts = (f"{len(pairs)} pairs",)
+    facts = (number_of(len(pairs), "pair"),)
     return CheckReport("", facts, tuple(problems), release=tss_release(pairs), uses=tuple(flow_uses(root)))
 
 
@@ -353,7 +355,7 @@ def _flow_folders(root: Path, deep: bool) -> CheckReport:
             _ = pair.images(), pair.flow and pair.flow()
         except InputError as e:
             problems.append(f"{pair.key}: {e}")
-    return CheckReport("", (f"{len(pairs)} pairs",), tuple(problems), uses=tuple(flow_uses(root)[1:]))
+    return CheckReport("", (number_of(len(pairs), "pair"),), tuple(problems), uses=tuple(flow_uses(root)[1:]))
 
 
 def _undecoded(pair: TssPair) -> Iterator[str]:
@@ -374,7 +376,7 @@ def _image_sequences(root: Path, deep: bool) -> CheckReport:
 
     images = ImageSequences(root)
     counts = {scene: len(images.images(scene)) for scene in images.scenes}
-    facts = (f"{len(counts)} sequences, {sum(counts.values())} images",)
+    facts = (f"{number_of(len(counts), 'sequence')}, {number_of(sum(counts.values()), 'image')}",)
     release = sequences_release(list(counts), counts)
     return CheckReport(
         "", facts, tuple(images.check() if deep else ()), release=release, uses=tuple(sequence_uses(root))

@@ -163,8 +163,9 @@ class ProblemsError(InputError):
         lines = [f"  - {p}" for p in problems[:shown]]
         if len(problems) > shown:
             lines.append(f"  … and {len(problems) - shown} more")
-        count = f"{len(problems)} problem" + ("s" if len(problems) != 1 else "")
-        super().__init__(f"{where}: {count}\n" + "\n".join(lines))
+        from .amounts import number_of
+
+        super().__init__(f"{where}: {number_of(len(problems), 'problem')}\n" + "\n".join(lines))
 
     @property
     def brief(self) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from ..methods.base import Method
 from ..methods.legacy_keys import old_fit_keys, old_keys
 from ..methods.normalise import PLAIN, FitRequest, FittedTransform, load_transform
+from ..model.amounts import number_of
 from ..model.errors import DamagedError, InputError, joined
 from ..model.hashing import hash_json
 from ..model.units import Arrays, Item
@@ -126,7 +127,8 @@ class Fitting:
         if shared:
             some = ", ".join(shared[:3]) + (" …" if len(shared) > 3 else "")
             self.notices.append(
-                f"the transform is fitted on {len(shared)} sequences that are also tested ({some}), "
+                "the transform is fitted on "
+                f"{number_of(len(shared), 'sequence that is', 'sequences that are')} also tested ({some}), "
                 "so its scores are too high"
             )
 

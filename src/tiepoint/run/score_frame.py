@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from ..model.amounts import number_of
+
 MOST_ROWS = 60
 SHOWN = ("method", "task", "protocol", "metric", "group", "value", "low", "high", "n")
 
@@ -58,7 +60,7 @@ class ScoreFrame(pd.DataFrame):
             for low, high in zip(kept["low"], kept["high"], strict=True)
         ]
         left = len(plain) - len(kept)
-        below = f"and {left:,} scores of single scenes and pairs" if left else ""
+        below = f"and {number_of(left, 'score')} of single scenes and pairs" if left else ""
         above = " on ".join(map(str, names.iloc[0])) if one else ""
         return shown.assign(n=kept["n"]), above, below
 

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..model.amounts import number_of
 from ..report.export import frame, text
 from ..report.runs.card import card_rows
 from ..report.tables.leaderboard import value_text
@@ -54,7 +55,7 @@ def card(library: Library, request: Request) -> Response:
         for s in scores[:MOST_SCORES]
     ]
     manifest = run.manifest.plain()
-    manifest["units"] = f"{len(manifest['units'])} units; their keys are in manifest.json"
+    manifest["units"] = f"{number_of(len(manifest['units']), 'unit')}; keys are in manifest.json"
     return page(
         request,
         "run.html",

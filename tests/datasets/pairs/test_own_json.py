@@ -188,7 +188,7 @@ def test_an_exif_orientation_is_said(tmp_path: Path) -> None:
     exif[0x0112] = 6
     image.save(tmp_path / "a.jpg", exif=exif)
     pairs = read_pairs(write(tmp_path, {"image0": "a.jpg"}))
-    assert any("1 images have an EXIF orientation (a.jpg)" in w for w in pairs.warnings)
+    assert any("1 image has an EXIF orientation (a.jpg)" in w for w in pairs.warnings)
     assert pairs.pairs[0].sizes()[0] == (64, 48)
 
 

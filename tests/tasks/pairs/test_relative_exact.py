@@ -159,7 +159,7 @@ def test_pairs_in_both_directions_are_told(tmp_path: Path) -> None:
     one = pair("a--b", "s0")
     back = pair("b--a", "s0", np.linalg.inv(motion()), image0=one.image1, image1=one.image0)
     data, _ = write_world(tmp_path / "w", {p.name: (p, seen(p, 20)) for p in (one, back)})
-    assert any("1 pairs stand there in both directions" in w for w in TASK.open(data, {}).warnings)
+    assert any("1 pair stands there in both directions" in w for w in TASK.open(data, {}).warnings)
 
 
 def test_two_scenes_have_no_interval_and_say_so(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_pair_without_translation_is_judged_by_its_rotation() -> None:
     T[:3, 3] = 0
     one = pair(T=T)
     made = records(one, seen(one, 200, 0.3), **QUICK)
-    assert TASK.warnings([made]) == ["1 pairs have no translation; `exact` scores their rotation alone"]
+    assert TASK.warnings([made]) == ["1 pair has no translation; `exact` scores rotation alone there"]
     assert value(TASK.score([made], "exact"), "translation_error_deg") == 0
 
 

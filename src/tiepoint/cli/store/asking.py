@@ -23,15 +23,6 @@ def sure(question: str, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-def some(count: int, what: str) -> str:
-    """A number of things in words.
-
-    >>> some(1, "run"), some(1200, "run")
-    ('1 run', '1,200 runs')
-    """
-    return f"{count:,} {what}{'s' * (count != 1)}"
-
-
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: int = 0) -> None:
     """Print rows below columns as plain text, nothing cut; the last `right` columns are numbers."""
     print_columns(columns, rows, right=right, keys=2 if columns[0] == "run" else 1, spare=("dataset", "made"))

@@ -7,9 +7,10 @@ import json
 
 import typer
 
+from ...model.amounts import number_of, shown_bytes
 from ...model.plain_names import shown
 from ..common import notice, reading, writing
-from .asking import STORE, some, sure, table
+from .asking import STORE, sure, table
 
 
 def ls(
@@ -23,7 +24,6 @@ def ls(
 
     Example: `tiepoint store ls --task hpatches/matching`
     """
-    from ...model.amounts import shown_bytes
     from ...store.upkeep.sizes import list_runs
 
     with reading(store) as opened:
@@ -55,7 +55,6 @@ def rm(
 
     Example: `tiepoint store rm 3f9a12 --dry-run`
     """
-    from ...model.amounts import shown_bytes
     from ...store.upkeep.remove import remove_runs
 
     with reading(store) as opened:
@@ -63,18 +62,21 @@ def rm(
     if not json_:
         for run, method, task in told.runs:
             print(f"{run}  {shown(method)} on {shown(task)}")
-        parts = [f"{a.files:,} {kind} ({shown_bytes(a.size_bytes)})" for kind, a in told.files.items()]
+        parts = [
+            f"{number_of(a.files, kind.removesuffix('s'))} ({shown_bytes(a.size_bytes)})"
+            for kind, a in told.files.items()
+        ]
         print("what no other run needs: " + (", ".join(parts) or "nothing"))
         if told.kept:
-            print(f"{some(told.kept, 'file')} stay, since processes at work may use them")
+            print(f"kept, since processes at work may use them: {number_of(told.kept, 'file')}")
     if not dry_run:
-        sure(f"Delete {some(len(told.runs), 'run')}?", yes)
+        sure(f"Delete {number_of(len(told.runs), 'run')}?", yes)
         with writing(store, create=False) as opened:
             told = remove_runs(opened, [run for run, _, _ in told.runs])
     if json_:
         print(json.dumps(told.to_dict(), indent=1))
     elif not dry_run:
-        print(f"deleted {some(len(told.runs), 'run')}, {shown_bytes(told.size_bytes)}")
+        print(f"deleted {number_of(len(told.runs), 'run')}, {shown_bytes(told.size_bytes)}")
 
 
 def rename(
@@ -102,6 +104,6 @@ def rename(
     for before, after in found.ids.items():
         print(before if before == after else f"{before} -> {after}")
     would = "would be" if dry_run else "is now"
-    print(f"{shown(old)} {would} called {shown(new)} in {some(len(found.ids), 'run')}")
+    print(f"{shown(old)} {would} called {shown(new)} in {number_of(len(found.ids), 'run')}")
     if any(a != b for a, b in found.ids.items()):
         notice(f"the ids are those of runs made with --name '{shown(new)}'")

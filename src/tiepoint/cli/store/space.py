@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ...model.amounts import age_s, number_of, shown_bytes, shown_seconds, size_bytes
 from ...model.plain_names import shown
 from ..common import reading, writing
-from .asking import STORE, some, sure, table
+from .asking import STORE, sure, table
 
 if TYPE_CHECKING:
     from ...store.upkeep.prune import Pruned
@@ -23,7 +24,6 @@ def size(
 
     Example: `tiepoint store size --store tiepoint-store`
     """
-    from ...model.amounts import shown_bytes
     from ...store.upkeep.sizes import store_size
 
     with reading(store) as opened:
@@ -60,7 +60,6 @@ def prune(
 
     Example: `tiepoint store prune --older-than 30d --larger-than-total 20GB --dry-run`
     """
-    from ...model.amounts import age_s, shown_bytes, size_bytes
     from ...store.upkeep.prune import prune_store
 
     age = None if older_than is None else age_s(older_than)
@@ -80,8 +79,6 @@ def prune(
 
 
 def _tell(told: Pruned) -> None:
-    from ...model.amounts import shown_bytes, shown_seconds
-
     after = told.before_bytes - told.size_bytes
     if not told.files:
         print(f"nothing to remove: the store has {shown_bytes(told.before_bytes)}")
@@ -92,9 +89,10 @@ def _tell(told: Pruned) -> None:
     if told.wanted_bytes is not None and after > told.wanted_bytes:
         print(f"that is more than {shown_bytes(told.wanted_bytes)}: nothing else may go")
     if told.in_use:
-        print(f"{some(told.in_use, 'file')} stay, since processes at work may use them")
+        print(f"kept, since processes at work may use them: {number_of(told.in_use, 'file')}")
     if told.again:
         print("computed again when these are run again:")
         for one in told.again:
             took = f", {shown_seconds(one.time_s)} of work" if one.time_s else ""
-            print(f"  {shown(one.method)}: {some(one.features, 'feature')} of {some(one.runs, 'run')}{took}")
+            made = f"{number_of(one.features, 'feature')} of {number_of(one.runs, 'run')}"
+            print(f"  {shown(one.method)}: {made}{took}")

@@ -7,6 +7,7 @@ import json
 
 import typer
 
+from ...model.amounts import number_of
 from ...model.plain_names import shown
 from ..common import console, notice, reading
 from .asking import STORE
@@ -28,7 +29,7 @@ def sql(
     with reading(store) as opened:
         found = ask(opened.engine, query, timeout_s=timeout, most_rows=limit or None)
     if found.more:
-        notice(f"these are the first {limit:,} rows; `limit` asks for more, 0 for all")
+        notice(f"these are the first {number_of(limit, 'row')}; `limit` asks for more, 0 for all")
     if json_:
         rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
         print(json.dumps(rows, indent=1, default=str))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ...formats.hpatches.patch_pack import SUFFIX, PackedStrip, PatchPack, open_pack, write_pack
 from ...formats.hpatches.patch_strip import decode_strip
 from ...formats.text_file import read_bytes
+from ...model.amounts import number_of
 from ...model.cores import cores
 from ...model.errors import InputError
 from ...model.hashing import hash_bytes, hash_file, hash_json
@@ -39,7 +40,8 @@ class Packed:
     def __str__(self) -> str:
         """What the user has now."""
         use = "it is used whenever the dataset is" if self.found_alone else "give it as `data`"
-        return f"{self.path}: {self.patches:,} patches of {self.strips} strips; {use}"
+        patches = number_of(self.patches, "patch", "patches")
+        return f"{self.path}: {patches} of {number_of(self.strips, 'strip')}; {use}"
 
 
 def pack_dataset(

@@ -21,6 +21,7 @@ from ...formats.hbench.matching_labels import matching_truth, write_matching_lab
 from ...formats.hbench.pairs import write_pairs
 from ...formats.hbench.retrieval_labels import retrieval_truth, write_retrieval_labels
 from ...formats.text_file import read_lines
+from ...model.amounts import number_of
 from ...model.errors import InputError, ProblemsError
 from ...model.hashing import hash_json, named_generator
 from .draws_2016 import PatchSpace, draw_pairs, draw_retrieval
@@ -172,7 +173,7 @@ class _Drawn:
                 self.report.rows[f"classification/{path.name}"] = n_pos + n_neg
         if n_pos < self.sizes.positives:
             self.report.notes.append(
-                f"{self.name}: {n_pos} positive pairs, fewer than published, because it is small"
+                f"{self.name}: {number_of(n_pos, 'positive pair')}, fewer than published, because it is small"
             )
 
     def matching(self) -> None:

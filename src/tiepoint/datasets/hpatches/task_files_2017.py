@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ...formats.hpatches.splits import Split, write_splits
 from ...formats.hpatches.task_csv import RefPatches, pairs_csv_chunks, patches_csv_chunks, read_patches_csv
 from ...formats.text_file import write_bytes
+from ...model.amounts import number_of
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from .clean_lists import draw_clean, list_facts
 from .draws_2017 import OFFICIAL_IMAGES, OFFICIAL_ROWS, Verification, draw_retrieval_lists, draw_verification
@@ -126,9 +127,9 @@ def _splits(
             found = {n: s for n, s in found.items() if n == "full" or len(s.test) > 1}
         if not found:
             found = {WHOLE: known[WHOLE]}
-            n = len(data.sequences)
+            every = number_of(len(data.sequences), "sequence")
             report.notes.append(
-                f"no published split is complete here, so the split {WHOLE!r} takes all {n} sequences"
+                f"no published split is complete here, so the split {WHOLE!r} takes all {every}"
             )
     problems = [p for s in found.values() for p in split_problems(data, s, ["ref"])]
     if problems:

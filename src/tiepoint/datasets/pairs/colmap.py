@@ -10,6 +10,7 @@ from itertools import combinations
 from pathlib import Path
 
 from ...formats.text_file import read_lines
+from ...model.amounts import number_of
 from ...model.errors import FormatError
 from ...model.hashing import hash_json
 from .cameras import camera_matrix, rotation
@@ -57,7 +58,8 @@ def model_drafts(root: Path, findings: Findings) -> list[Draft] | None:
     shared = _shared(views)
     if not shared and not findings.problems:
         findings.problems.append(
-            f"no two of {len(views)} images share {SHARED} points, {OVERLAP:g} of all; name pairs in {PAIRS}"
+            f"no two of {number_of(len(views), 'image')} share {SHARED} points, {OVERLAP:g} of all; "
+            f"name pairs in {PAIRS}"
         )
     names = list(shared)
     if len(names) > MOST:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...formats.image.read import SUFFIXES, read_orientation, read_size
 from ...formats.text.matrices import is_singular
+from ...model.amounts import number_of
 from ...model.errors import FormatError, ProblemsError
 from ...model.files import is_file
 from .pair import Matrix, Size
@@ -193,17 +194,18 @@ class Findings:
         if self.absent:
             names = dict.fromkeys(self.short(name) for name in self.absent)
             warnings.append(
-                f"{len(names)} images are not there ({listed(list(names))}): matches must come from files"
+                f"{number_of(len(names), 'image is', 'images are')} not there ({listed(list(names))}): "
+                "matches must come from files"
             )
         if self.assumed:
             shown = listed([f"{w} x {h}" for w, h in dict.fromkeys(self.assumed.values())])
             warnings.append(
-                f"sizes of {len(self.assumed)} absent images follow from their dataset and K: {shown}"
+                f"sizes of {number_of(len(self.assumed), 'absent image')} follow from dataset and K: {shown}"
             )
         if self.turned:
             warnings.append(
-                f"{len(self.turned)} images have an EXIF orientation ({listed(self.turned)}): "
-                "stored pixels are used, as they lie in the file"
+                f"{number_of(len(self.turned), 'image has', 'images have')} an EXIF orientation "
+                f"({listed(self.turned)}): stored pixels are used, as they lie in the file"
             )
         return tuple(dict.fromkeys(warnings))
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ...formats.json_file import read_json
 from ...formats.text_file import read_lines
+from ...model.amounts import number_of
 from ...model.errors import InputError, UnknownNameError
 from ...model.files import plain_file
 from . import glue_factory, superglue
@@ -151,6 +152,6 @@ def unknown(path: Path) -> str:
         names = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir())
         found = f"the folder has {listed(names, 8)}" if names else "the folder is empty"
     else:
-        found = f"a file of {path.stat().st_size} bytes"
+        found = f"a file of {number_of(path.stat().st_size, 'byte')}"
     known = "; ".join(known_layouts())
     return f"{path} is no dataset of pairs that is known: {found}; known are {known}"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...formats.image.read import read_image
+from ...model.amounts import number_of
 from ...model.errors import FormatError, InputError, ProblemsError
 from ...model.hashing import hash_bytes
 from .draft import NEEDS, Draft, assembled
@@ -91,8 +92,8 @@ def _facts(pairs: Sequence[ImagePair]) -> list[str]:
     there = sum(path.is_file() for path in images)
     scenes = Counter(pair.scene for pair in pairs)
     facts = [
-        f"{_count(len(pairs), 'pair')} of {len(images)} images, {there} of them there",
-        f"{_count(len(scenes), 'scene')}, {_range(scenes.values())} pairs a scene",
+        f"{number_of(len(pairs), 'pair')} of {number_of(len(images), 'image')}, {there} of them there",
+        f"{number_of(len(scenes), 'scene')}, {span(scenes.values(), 'pair')} a scene",
     ]
     names = Counter(pair.dataset for pair in pairs if pair.dataset)
     if names:
@@ -100,10 +101,10 @@ def _facts(pairs: Sequence[ImagePair]) -> list[str]:
     directed = {(pair.image0, pair.image1, pair.turns) for pair in pairs if pair.image0 is not None}
     both = sum((b, a, turns[::-1]) in directed for a, b, turns in directed) // 2
     if both:
-        facts.append(f"in both directions: {_count(both, 'pair')}")
+        facts.append(f"in both directions: {number_of(both, 'pair')}")
     turned = sum(any(pair.turns) for pair in pairs)
     if turned:
-        facts.append(f"with turned images: {_count(turned, 'pair')}")
+        facts.append(f"with turned images: {number_of(turned, 'pair')}")
     facts += _truth(pairs)
     keys = sorted({key for pair in pairs for key in pair.facts})
     if keys:
@@ -117,7 +118,7 @@ def _truth(pairs: Sequence[ImagePair]) -> list[str]:
     if posed:
         centres = sorted({pair.centre for pair in posed})
         where = " and ".join(f"({c:g}, {c:g})" for c in centres)
-        facts.append(f"K and T: {_count(len(posed), 'pair')}, centre of the first pixel at {where}")
+        facts.append(f"K and T: {number_of(len(posed), 'pair')}, centre of the first pixel at {where}")
         T = np.stack([pair.T_0to1 for pair in posed if pair.T_0to1 is not None])
         R = T[:, :3, :3]
         off = np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max()
@@ -130,16 +131,19 @@ def _truth(pairs: Sequence[ImagePair]) -> list[str]:
     for key, words in (("corrs", "correspondences"), ("points0", "keypoints")):
         counts = [len(pair.truth[key]) for pair in pairs if key in pair.truth]
         if counts:
-            facts.append(f"{words}: {_count(len(counts), 'pair')}, {_range(counts)} each")
+            facts.append(f"{words}: {number_of(len(counts), 'pair')}, {span(counts)} each")
     planes = sum("H" in pair.truth for pair in pairs)
     if planes:
-        facts.append(f"homographies: {_count(planes, 'pair')}")
+        facts.append(f"homographies: {number_of(planes, 'pair')}")
     return facts
 
 
-def _count(n: int, word: str) -> str:
-    return f"{n} {word}" + ("" if n == 1 else "s")
+def span(values: Collection[int], word: str = "") -> str:
+    """The smallest and the largest of some numbers, with what they count.
 
-
-def _range(values: Collection[int]) -> str:
-    return f"{min(values)} to {max(values)}" if min(values) < max(values) else str(min(values))
+    >>> span([3, 1], "pair"), span([1, 1], "pair"), span([2])
+    ('1 to 3 pairs', '1 pair', '2')
+    """
+    low, high = min(values), max(values)
+    of = f" {word}" + "s" * (high != 1) if word else ""
+    return (f"{low} to {high}" if low < high else f"{low}") + of

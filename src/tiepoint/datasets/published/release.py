@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...formats.image.read import SUFFIXES, read_image
+from ...model.amounts import number_of
 from ...model.errors import FormatError
 from ...model.hashing import hash_array, hash_bytes
 
@@ -108,7 +109,8 @@ def compared(key: str, root: Path) -> tuple[str, ...]:
             same, other = _counted(_pixels(path), content, name, same, other)
     if not same and not other:
         return ()
-    note = f"content is known of {same + len(other)} files here, and {same} have it"
+    some = number_of(same + len(other), "file")
+    note = f"content is known of {some} here, and {same} {'has' if same == 1 else 'have'} it"
     return (note + (f"; not {', '.join(other[:5])}{', …' * (len(other) > 5)}" if other else ""),)
 
 

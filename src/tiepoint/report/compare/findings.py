@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...model.amounts import number_of
 from ...model.errors import InputError
 from ..runs.names import some
 from ..runs.sections import CANARIES, Section, is_canary
@@ -130,11 +131,10 @@ def _alone(c: Comparison, row: MethodRow) -> str:
 def _why(c: Comparison, pair: PairRow) -> str:
     """Why it is sure, or not, in a few words."""
     if c.smallest_p > 1 - c.level:
-        scenes = "1 scene separates" if c.n_scenes == 1 else f"{c.n_scenes} scenes separate"
-        return f"{scenes} nothing"
+        return f"{number_of(c.n_scenes, 'scene separates', 'scenes separate')} nothing"
     won = ""
     if pair.wins is not None:
-        won = f", ahead in {pair.wins[0]} of {sum(pair.wins)} scenes"
+        won = f", ahead in {pair.wins[0]} of {number_of(sum(pair.wins), 'scene')}"
     return f"p = {p_value(pair.p_adjusted)}{won}"
 
 

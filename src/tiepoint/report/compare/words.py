@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ...model.amounts import number_of
 from ...stats.paired import MANY
 from ...tasks.titles import kind_title
 from .kinds import turns_around
@@ -38,8 +39,7 @@ def scene_words(c: Comparison) -> str:
     """The number of scenes and of which kinds: ``115 scenes (56 i, 59 v)``."""
     kinds = Counter(c.kinds)
     parts = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
-    word = "scene" if c.n_scenes == 1 else "scenes"
-    return f"{c.n_scenes} {word}" + (f" ({parts})" if len(kinds) > 1 else "")
+    return number_of(c.n_scenes, "scene") + (f" ({parts})" if len(kinds) > 1 else "")
 
 
 def these_scenes(c: Comparison) -> str:
@@ -88,7 +88,7 @@ def answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
     ahead = (pair.difference > 0) == c.higher_is_better
     won = ""
     if pair.wins is not None:
-        won = f", in {pair.wins[0] if ahead else pair.wins[2]} of {sum(pair.wins)} scenes"
+        won = f", in {pair.wins[0] if ahead else pair.wins[2]} of {number_of(sum(pair.wins), 'scene')}"
     first, second = (pair.first, pair.second) if ahead else (pair.second, pair.first)
     return f"{first} is better than {second} by {size}{bounds}{won}; {tested}."
 
@@ -158,7 +158,7 @@ def title(c: Comparison) -> str:
 
 
 def _methods(n: int) -> str:
-    return "1 method" if n == 1 else f"{n} distinct methods"
+    return number_of(n, "method", "distinct methods")
 
 
 def _difference_intervals(c: Comparison, level: str, over: str) -> str:
@@ -186,7 +186,7 @@ def legend(c: Comparison) -> list[str]:
         lines = ["There are no scene values, so nothing is tested."]
     if c.pairs:
         over = (
-            f"over the {c.family_size} comparisons with {c.baseline}"
+            f"over {number_of(c.family_size, 'comparison')} with {c.baseline}"
             if c.baseline_given
             else "over all pairs"
         )

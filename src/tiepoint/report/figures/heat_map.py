@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...formats.csv_file import to_csv
+from ...model.amounts import number_of
 from ...model.scores import SceneValues
 from ...run.result import Run
 from ..runs.sections import Section
@@ -91,7 +92,7 @@ def heat_map(section: Section) -> Figure | None:
     return Figure(
         name,
         f"{section.score_words[0].upper()}{section.score_words[1:]} by scene.",
-        f"{len(scenes)} scenes, grouped by kind, easy ones first; brighter is better."
+        f"{number_of(len(scenes), 'scene')}, grouped by kind, easy ones first; brighter is better."
         + only_best(len(section.looked_into), len(methods), data=False),
         picture,
         to_csv(["method", *scenes], rows),

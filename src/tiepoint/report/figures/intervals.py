@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...formats.csv_file import to_csv
+from ...model.amounts import number_of
 from ...model.errors import InputError
 from ...stats.groups import join_letters
 from ..compare.result import Comparison
@@ -142,7 +143,7 @@ def differences_figure(c: Comparison, called: Called) -> Figure:
         f"differences {c.task} {c.metric}",
         what,
         f"{title(c)}; {_bars_words(c, points, scene_words(c))}; a filled "
-        f"point is separated from {base} (family-wise over {c.family_size} pair{'s'[: c.family_size != 1]})."
+        f"point is separated from {base} (family-wise over {number_of(c.family_size, 'pair')})."
         + only_best(len(drawn), len(rows)),
         _bars(
             [short(n, NAME_MOST) for _, n in drawn],

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from ...model.amounts import number_of
 from ...model.hashing import hash_json
 from ...run.result import Run
 from ...tasks import stored_task
@@ -53,9 +54,10 @@ def gallery(section: Section) -> dict[str, Any] | None:
             {"label": label, "what": reference, "source": album.cutout(owner[query, right], reference)}
             for label, reference in trio
         ]
-        caption = f"missed by {missed[(query, right)]} of {len(runs)} methods"
+        caption = f"missed by {missed[(query, right)]} of {number_of(len(runs), 'method')}"
         found.append({"pictures": pictures, "caption": caption})
-    some = f"{len(missed):,} queries are missed by at least one of {len(runs)} methods"
+    queries = number_of(len(missed), "query is", "queries are")
+    some = f"{queries} missed by at least one of {number_of(len(runs), 'method')}"
     note = f"{some}; the ones that most of them miss are shown."
     note += only_best(len(runs), len(section.methods), data=False)
     return {"task": section.title, "note": note, "misses": found}

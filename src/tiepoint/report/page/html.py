@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from ..._version import __version__
+from ...model.amounts import number_of
 from ...model.errors import InputError
 from ...run.result import Run
 from ...tasks.titles import FAMILIES
@@ -147,7 +148,7 @@ def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
         "notes": [n for n in table.notes if not n.startswith(SMALL) or not table.wording],
         "small_notes": [n for n in table.notes if n.startswith(SMALL)],
         "every": every,
-        "inside": ", ".join([*inside, f"{len(every['rows'])} scores"]),
+        "inside": ", ".join([*inside, number_of(len(every["rows"]), "score")]),
         "summary": intervals_figure(section, most=MOST_IN_SUMMARY),
         "figures": drawn[:SHOWN_FIGURES],
         "more": drawn[SHOWN_FIGURES:],
@@ -184,7 +185,7 @@ def _run(run: Run, name: str, *, whole: bool = True) -> dict[str, Any]:
     manifest = run.manifest.plain()
     if not whole:
         manifest["units"] = (
-            f"{len(manifest['units'])} units; their keys are left out of a page of so many runs"
+            f"{number_of(len(manifest['units']), 'unit')}; keys are left out of a page of so many runs"
         )
     return {
         "id": run.id,

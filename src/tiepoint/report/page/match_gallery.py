@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...model.amounts import number_of
 from ...model.errors import TiepointError
 from ...tasks import stored_task
 from ..pairs.errors import GRADES, counted
@@ -63,7 +64,7 @@ def _picture(section: Section, pairs: RunPairs, name: str) -> dict[str, str] | N
     task = stored_task(section.task)
     found = counted(matched)
     near = sum(n for grade, n in found if grade.high_px <= GRADES[1].high_px)
-    known = f"{near:,} of {len(matched):,} matches within {GRADES[1].high_px:g} px"
+    known = f"{near:,} of {number_of(len(matched), 'match', 'matches')} within {GRADES[1].high_px:g} px"
     about = task.about_pair(records_of(run, task, "exact"), name)
     words = "; ".join(w for w in (known if matched.errors_px is not None else "", about) if w)
     panels = pair_panels(matched, most=MATCHES, side_px=SIDE_PX)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...geometry.flow.color import flow_color
+from ...model.amounts import number_of
 from ...model.errors import TiepointError
 from ...tasks import stored_task
 from ...tasks.base import OpenTask
@@ -58,8 +59,9 @@ def worst_pairs(section: Section, most: int) -> Worst | None:
     worst = sorted(missed, key=lambda item: (np.mean(list(full[item].values())), item))[:most]
     mean = f", averaged over {len(runs)} methods" if len(runs) > 1 else ""
     note = (
-        f"The {len(worst)} of {len(full)} pairs with the lowest headline score{mean}, lowest first; pairs "
-        f"above {100 * EASY:.0f} % are left out." + only_best(len(runs), len(section.methods), data=False)
+        f"The {len(worst)} of {number_of(len(full), 'pair')} with the lowest headline score{mean}, lowest "
+        f"first; pairs above {100 * EASY:.0f} % are left out."
+        + only_best(len(runs), len(section.methods), data=False)
     )
     return Worst(tuple(worst), full, note)
 

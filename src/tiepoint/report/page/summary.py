@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...model.amounts import number_of
 from ...run.result import Run
 from ...tasks.titles import FAMILIES
 from ..figures.figure import anchor, short
@@ -80,7 +81,7 @@ def costs(first: Run | None, second: Run | None, other: str) -> tuple[str, str]:
     if mine.get("time_s") is not None:
         parts.append(f"{_time(mine)} per {mine['per']}")
     if mine.get("bytes_per_descriptor") is not None:
-        parts.append(f"{mine['bytes_per_descriptor']} bytes")
+        parts.append(number_of(mine["bytes_per_descriptor"], "byte"))
     if second is None or not parts:
         return ", ".join(parts), ""
     theirs = second.manifest.efficiency
@@ -117,7 +118,8 @@ def headline(answers: Sequence[Answer]) -> str:
     names = [name for name in led if led[name] == most]
     if most == 1 or len(names) > 2:
         sure = sum(a.sure is True for a in answers)
-        return f"{len(led)} methods lead {len(answers)} tasks, in {sure} of them separated from the next."
+        lead = number_of(len(led), "method leads", "methods lead")
+        return f"{lead} {len(answers)} tasks, in {sure} of them separated from the next."
     said = []
     for name in names:
         sure = sum(a.first == name and a.sure is True for a in answers)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...formats.image.read import to_grey
 from ...geometry.homography import project
+from ...model.amounts import number_of
 from ...tasks.matched import MatchedPair
 from ..lettering import INK, LINE, PAPER, TEXT, font, wrapped
 from .errors import GRADES, UNKNOWN, counted, grades, spread
@@ -229,7 +230,11 @@ def _legend(matched: MatchedPair) -> list[tuple[str, tuple[int, int, int]]]:
 
 def _notes(matched: MatchedPair, most: int, chosen: int) -> list[str]:
     n = len(matched)
-    how = f"{n:,} matches" if n <= most else f"{most:,} of {n:,} matches drawn, evenly from best to worst"
+    how = (
+        number_of(n, "match", "matches")
+        if n <= most
+        else f"{most:,} of {n:,} matches drawn, evenly from best to worst"
+    )
     error = f"error: {matched.measure}" if matched.measure else "there is no truth to tell errors by"
     lines = [f"{how}; {error}"]
     if chosen and matched.F is not None:

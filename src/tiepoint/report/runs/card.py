@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...model.amounts import number_of
 from ...run.result import Run
 
 FEWEST_REPEATS = 3
@@ -29,7 +30,7 @@ def card_rows(run: Run) -> list[tuple[str, str]]:
         "status": run.stored.status,
         "units": len(m.units),
         "tiepoint": m.versions.get("tiepoint"),
-        "machine": f"{machine['cpu']}, {machine['cores']} cores" if machine else "",
+        "machine": f"{machine['cpu']}, {number_of(machine['cores'], 'core')}" if machine else "",
         "cost": cost(m.efficiency),
     }
     found = [(k, str(v)) for k, v in rows.items() if v not in (None, "")]
@@ -47,7 +48,7 @@ def fitted(entry: Mapping[str, Any]) -> str:
     """
     n = len(entry.get("sequences", ()))
     on = "on the ref images of " if entry.get("images") == "ref" else "on all images of "
-    return f"{entry['transform']} {str(entry['hash'])[:12]}, {on}{n} sequence{'' if n == 1 else 's'}"
+    return f"{entry['transform']} {str(entry['hash'])[:12]}, {on}{number_of(n, 'sequence')}"
 
 
 def cost(efficiency: Mapping[str, Any]) -> str:
@@ -62,7 +63,7 @@ def cost(efficiency: Mapping[str, Any]) -> str:
         quartiles = f"quartiles {duration(low)} to {duration(high)}"
         parts.append(f"{duration(efficiency['time_s'])} per {efficiency['per']} ({quartiles})")
     if efficiency.get("bytes_per_descriptor") is not None:
-        parts.append(f"{efficiency['bytes_per_descriptor']} bytes per descriptor")
+        parts.append(f"{number_of(efficiency['bytes_per_descriptor'], 'byte')} per descriptor")
     if efficiency.get("peak_memory_bytes") is not None:
         parts.append(f"{efficiency['peak_memory_bytes'] / 2**20:.1f} MiB of memory at most")
     return ", ".join(parts)

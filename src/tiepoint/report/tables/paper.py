@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...model.amounts import number_of
 from ...model.errors import InputError
 from ...model.scores import caution_of
 from ...run.result import Run
@@ -306,7 +307,7 @@ def _not_separated(section: Section, column: Column, best: str) -> tuple[set[str
     if best not in rows or len(rows) < 2:
         return set(), []
     if found.smallest_p > 1 - found.level:
-        scenes = "1 scene" if found.n_scenes == 1 else f"{found.n_scenes} scenes"
+        scenes = number_of(found.n_scenes, "scene")
         return set(), [f"Columns of {scenes} have no {TIED}: so few cannot separate any two methods."]
     if not found.wide:
         letters = set(rows[best].letters)

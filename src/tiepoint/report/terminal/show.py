@@ -11,6 +11,7 @@ from typing import Any
 
 from ...formats.csv_file import defused
 from ...formats.whole_file import whole_file
+from ...model.amounts import number_of
 from ...model.errors import InputError
 from ...run.result import Run
 from ...tasks import stored_task
@@ -77,7 +78,7 @@ def notes(run: Run) -> list[str]:
         for s in run.stored.scores
         if s["note"] and s["metric"] != "metadata" and "scene=" not in str(s["group"])
     )
-    return [f"{note} ({n} score{'' if n == 1 else 's'})" for note, n in count.items()]
+    return [f"{note} ({number_of(n, 'score')})" for note, n in count.items()]
 
 
 def json_of(run: Run) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...formats.csv_file import named_columns, undefused
 from ...formats.text_file import MOST_TEXT, check_lines
+from ...model.amounts import number_of
 from ...model.errors import FormatError
 from ...model.files import plain_file
 from ...model.hashing import hash_file, hash_json
@@ -291,8 +292,8 @@ def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], 
         patches = "patch_benchmark_results"
         if patches in tables and (count := checked_count(connection, patches, path)):
             notes.append(
-                f"{count} patch results were left out: they are not the HPatches tasks, and SIFT and "
-                "SURF keypoints reach far beyond the patch"
+                f"{number_of(count, 'patch result')} left out: they are not of the HPatches tasks, and SIFT "
+                "and SURF keypoints reach far beyond the patch"
             )
         return rows, notes
 

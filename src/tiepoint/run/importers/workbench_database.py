@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...formats.keypoints.set_folder import KeypointSet, sets_below
+from ...model.amounts import number_of
 from ...model.errors import FormatError, InputError
 from ...model.files import plain_file
 from ...model.keypoints import COLUMNS, Keypoints
@@ -131,7 +132,7 @@ def import_sets(path: Path, store: Store) -> list[str]:
             notes.append(f"keypoint set {made.name} is in the store already and was not replaced")
             continue
         save_keypoint_set(store, made)
-        notes.append(f"keypoint set {made.name}: {made.total:,} keypoints imported")
+        notes.append(f"keypoint set {made.name}: {number_of(made.total, 'keypoint')} imported")
     return notes
 
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ...model.amounts import number_of
 from ...model.cores import cores
 from ...model.errors import StoreError, TiepointError
 from ..rebuild import damaged_database, differing_rows
@@ -37,7 +38,7 @@ class Problem:
 
     def __str__(self) -> str:
         shown = ", ".join(self.runs[:5]) + (f" and {len(self.runs) - 5} more" if len(self.runs) > 5 else "")
-        whose = f" (run{'s' if len(self.runs) > 1 else ''} {shown})" if self.runs else ""
+        whose = f" ({'run' if len(self.runs) == 1 else 'runs'} {shown})" if self.runs else ""
         return f"{self.what}{whose}" + (f": {self.again}" if self.again else "")
 
 
@@ -65,14 +66,20 @@ class StoreCheck:
         return not self.problems
 
     def __str__(self) -> str:
-        lines = [f"{self.runs} runs in the store" + (", database rebuilt from their files" * self.rebuilt)]
+        lines = [
+            f"{number_of(self.runs, 'run')} in the store"
+            + (", database rebuilt from their files" * self.rebuilt)
+        ]
         for kind, count in self.files.items():
             older = self.unmarked.get(kind, 0)
             more = f", {older:,} of them without a checksum (written by an older version)" if older else ""
-            lines.append(f"{kind}: {count:,} files, {self.sizes[kind] / 1e6:,.1f} MB verified{more}")
+            lines.append(
+                f"{kind}: {number_of(count, 'file')}, {self.sizes[kind] / 1e6:,.1f} MB verified{more}"
+            )
         if self.leftovers:
-            lines.append(f"{len(self.leftovers)} leftovers of killed processes, removed by the next run")
-        lines.append("no problems" if self.ok else f"{len(self.problems)} problems:")
+            left = number_of(len(self.leftovers), "leftover")
+            lines.append(f"{left} of killed processes, removed by the next run")
+        lines.append("no problems" if self.ok else f"{number_of(len(self.problems), 'problem')}:")
         return "\n".join([*lines, *(f"  - {p}" for p in self.problems)])
 
 

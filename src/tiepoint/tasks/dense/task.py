@@ -12,6 +12,7 @@ import numpy as np
 from ...formats.flow.tss_results import write_pair_result
 from ...geometry.flow.consistency import consistency_masks
 from ...geometry.flow.resize import resize_flow_pair
+from ...model.amounts import number_of
 from ...model.records import Records
 from ...model.units import Arrays
 from ..base import OpenTask, Task
@@ -108,7 +109,7 @@ def left_out(problems: Sequence[str], *, shown: int = 5) -> list[str]:
     ['pair left out: a: x is missing', 'and 1 more problem of ground truth']
     """
     rest = len(problems) - shown
-    more = [f"and {rest} more problem{'s' if rest > 1 else ''} of ground truth"] if rest > 0 else []
+    more = [f"and {number_of(rest, 'more problem')} of ground truth"] if rest > 0 else []
     return [*(f"pair left out: {p}" for p in problems[:shown]), *more]
 
 

@@ -15,6 +15,7 @@ from ...datasets.hpatches.layout import LEVEL_IMAGES, NOISES
 from ...datasets.hpatches.splits import WHOLE, known_splits, left_out, named_split, split_problems
 from ...datasets.hpatches.strips import HPatchesDataset
 from ...formats.hpatches.splits import Split, splits_file
+from ...model.amounts import number_of
 from ...model.errors import InputError, ProblemsError, Together, UnknownNameError
 from ...model.records import Records
 from ...model.scores import kind_of
@@ -55,7 +56,7 @@ def chosen_split(data: HPatchesDataset, options: HPatchesOptions) -> tuple[Split
         return full, []
     n = len(data.sequences)
     notes = [
-        f"this is not the full release of HPatches; all its {n} sequences are used. "
+        f"this is not the full release of HPatches; all of it is used, {number_of(n, 'sequence')}. "
         "Choose a subset with `split`"
     ]
     return known[WHOLE], notes + left_out(data)

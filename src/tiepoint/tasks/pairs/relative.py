@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field
 from ...datasets.pairs.pair import ImagePair
 from ...geometry.two_view.estimators import estimator_versions
 from ...methods.sources import library_versions
+from ...model.amounts import number_of
 from ...model.errors import InputError
 from ...model.records import Records
 from ...model.scores import Score
@@ -178,7 +179,8 @@ class RelativePose(PairsTask):
         names = {(str(p.image0), str(p.image1)) for p in opened.pairs.values()}
         twice = sum((b, a) in names for a, b in names) // 2
         if twice:
-            found.append(f"{twice} pairs stand there in both directions; `exact` counts each of them once")
+            stand = number_of(twice, "pair stands", "pairs stand")
+            found.append(f"{stand} there in both directions; `exact` counts each of them once")
         return found
 
     def settings(self, comparison: str, options: RelativeOptions, dataset: str) -> PoseProtocol:
@@ -218,7 +220,8 @@ class RelativePose(PairsTask):
         told = []
         still = sum(bool(r.meta["still"]) for r in records)
         if still:
-            told.append(f"{still} pairs have no translation; `exact` scores their rotation alone")
+            have = number_of(still, "pair has", "pairs have")
+            told.append(f"{have} no translation; `exact` scores rotation alone there")
         unknown = sorted({str(r.meta["dataset"]) or "not named" for r in records if r.meta["unknown"]})
         if unknown:
             name = records[0].meta["protocol"]
