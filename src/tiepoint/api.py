@@ -76,7 +76,7 @@ def evaluate(
         None if name is None else method_name(name),
         far=cluster is not None,
     )
-    with Store.open(store) as opened:
+    with Store.open(store, later=True) as opened:
         _warn(opened.notices)
         run = run_engine(request, opened, cluster=cluster, say=logging.getLogger("tiepoint").warning)
     _warn(run.warnings)

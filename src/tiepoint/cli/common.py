@@ -70,10 +70,13 @@ def reading(where: str | None) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def writing(where: str | None, *, create: bool = True) -> Iterator[Store]:
-    """A store opened to be written; it is said where an older one was brought up to date by that."""
+    """A store opened to be written; it is said where an older one was brought up to date by that.
+
+    One that is not there is made when something is asked of it: what is refused before leaves nothing.
+    """
     from ..store.store import Store
 
-    with Store.open(where, create=create) as opened:
+    with Store.open(where, create=create, later=create) as opened:
         more(f"store: {opened.root.absolute()}, opened to be written")
         for line in opened.notices:
             notice(line)

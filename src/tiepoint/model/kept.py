@@ -27,15 +27,22 @@ FOLDER = "lists"
 _ALIGN = 64
 _folder: Path | None = None
 _writer: Writer | None = None
+_waiting: dict[Path, tuple[Arrays, str]] = {}
+"""Arrays that were made before the store was, with what they are made from."""
 
 
 def keep_in(folder: Path | None, writer: Writer | None = None) -> None:
     """Keep arrays in a folder from now on, in None: nowhere.
 
-    `writer` yields a temporary path and renames it to the one it is given; without it nothing is written.
+    `writer` yields a temporary path and renames it to the one it is given; without it nothing is written. The
+    folder above must be there; until it is, arrays wait for the next call with the same folder.
     """
     global _folder, _writer
+    waiting = dict(_waiting) if folder == _folder else {}
     _folder, _writer = folder, writer
+    _waiting.clear()
+    for path, (arrays, stamp) in waiting.items():
+        _keep(path, arrays, stamp)
 
 
 def kept_in() -> Path | None:
@@ -58,10 +65,18 @@ def kept(name: str, key: Any, make: Callable[[], Arrays]) -> Arrays:
     found = _read(path, stamp)
     if found is None:
         found = {n: np.ascontiguousarray(array) for n, array in make().items()}
-        if _writer is not None and _folder.parent.is_dir():
-            with contextlib.suppress(StoreError, OSError), _writer(path) as temporary:
-                temporary.write_bytes(_packed(found, stamp))
+        _keep(path, found, stamp)
     return found
+
+
+def _keep(path: Path, arrays: Arrays, stamp: str) -> None:
+    if _writer is None:
+        return
+    if not path.parent.parent.is_dir():
+        _waiting[path] = (arrays, stamp)
+        return
+    with contextlib.suppress(StoreError, OSError), _writer(path) as temporary:
+        temporary.write_bytes(_packed(arrays, stamp))
 
 
 def is_whole(path: Path) -> bool:

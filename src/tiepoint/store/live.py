@@ -27,6 +27,8 @@ FORGOTTEN_S = 86_400.0
 MOST_BYTES = 64_000
 _NAME = re.compile(r"((?P<host>[0-9a-f]{8})-)?(?P<pid>\d{1,10})-(?P<started>\d{1,20})(-\d{1,9})?\.(json|tmp)")
 _count = itertools.count()
+_waiting: list[tuple[Path, Callable[[], None]]] = []
+"""What this process will say of itself in folders that are not there yet."""
 Progress = Callable[[str, int, int], None]
 
 
@@ -46,7 +48,8 @@ class Working:
 def announced(root: Path, what: str, progress: Progress | None = None) -> Iterator[Progress]:
     """A progress function that also keeps the file of this process; the file is gone at the end.
 
-    A file that cannot be written is not: it only tells others, and no run depends on it.
+    A file that cannot be written is not: it only tells others, and no run depends on it. Where the store is
+    not made yet, `announce` writes it.
     """
     path = root / FOLDER / f"{mark()}-{next(_count)}.json"
     stages: dict[str, tuple[int, int]] = {}
@@ -58,19 +61,35 @@ def announced(root: Path, what: str, progress: Progress | None = None) -> Iterat
             progress(stage, done, total)
         stages[stage] = (done, total)
         now = time.monotonic()
-        if now - written >= EVERY_S:
+        if now - written >= EVERY_S and root.is_dir():
             written = now
             for name in [n for n, (d, t) in stages.items() if d >= t and n != stage]:
                 del stages[name]
             _write(path, what, stages, since)
 
+    def first() -> None:
+        _write(path, what, stages, since)
+
+    entry = (root, first)
     try:
         remove_dead(root)
-        _write(path, what, stages, since)
+        if root.is_dir():
+            first()
+        else:
+            _waiting.append(entry)
         yield update
     finally:
+        if entry in _waiting:
+            _waiting.remove(entry)
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
+
+
+def announce(root: Path) -> None:
+    """Write what waited for a store to be made."""
+    for entry in [e for e in _waiting if e[0] == root]:
+        _waiting.remove(entry)
+        entry[1]()
 
 
 def remove_dead(root: Path) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +19,7 @@ from ..model import hashing, kept
 from ..model.errors import StoreError
 from ..model.plain_names import storable
 from ..model.scratch import scratch_folder
-from . import schema
+from . import live, schema
 from .atomic import atomic_file, unwritable
 from .connect.urls import DATABASE, is_url, read_url, split_url, without_secret
 from .database import (
@@ -42,6 +43,7 @@ DEFAULT = "tiepoint-store"
 
 Mode = Literal["read", "write"]
 
+_MAKING = threading.RLock()
 _BUSY = "the database is locked: another process has been writing for longer than this one waits; try again"
 
 
@@ -60,6 +62,15 @@ def store_root(where: str | Path | None = None) -> Path:
     return split_url(text)[1] if is_url(text) else Path(text)
 
 
+def _check_writable(folder: Path, wanted: Path) -> None:
+    """Refuse a store in a folder that cannot be written."""
+    with unwritable(wanted):
+        if not folder.is_dir():
+            raise NotADirectoryError(20, "Not a directory")
+        if not os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise PermissionError(13, "Permission denied")
+
+
 @dataclass(frozen=True)
 class Store:
     """Open store: `engine` for SQL; `features`, `records` and `values` on disk, `root` their folder.
@@ -76,9 +87,18 @@ class Store:
     notices: tuple[str, ...] = ()
     migration: Migration | None = None
     _copy: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
+    _later: Path | None = field(default=None, repr=False)
+    _done: list[str] = field(default_factory=list, repr=False)
 
     @classmethod
-    def open(cls, where: str | Path | None = None, *, mode: Mode = "write", create: bool = True) -> Store:
+    def open(
+        cls,
+        where: str | Path | None = None,
+        *,
+        mode: Mode = "write",
+        create: bool = True,
+        later: bool = False,
+    ) -> Store:
         """Open a store; one written by a newer tiepoint is refused.
 
         Args:
@@ -86,6 +106,8 @@ class Store:
             mode: ``"write"`` brings an older store up to date, after a copy of its database. ``"read"``
                 creates nothing, locks nobody out, needs no right to write, and reads an older store as it is.
             create: Whether to make a store that is not there; one that is only read is never made.
+            later: Make one that is not there when it is first asked or written to, so that nothing is left of
+                what is refused before.
         """
         text = str(where) if where is not None else default_store()
         if not text:  # a variable that is not set; the path of nothing would be the current folder
@@ -107,13 +129,38 @@ class Store:
             return store._opened_to_read(database)
         if not create and not root.is_dir():
             raise StoreError(f"there is no store at {shown}")
-        with unwritable(root):
-            root.mkdir(parents=True, exist_ok=True)
+        if later and database is not None and not database.exists():
+            _check_writable(next(p for p in (root, *root.absolute().parents) if p.exists()), root)
+            store = replace(store, _later=database)
+            store._remember()
+            return store
+        store._make_folders(database)
+        return store._opened_to_write()
+
+    def _make_folders(self, database: Path | None) -> None:
+        with unwritable(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
             if database is not None:
                 database.parent.mkdir(parents=True, exist_ok=True)
-            if not os.access(root, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-                raise PermissionError(13, "Permission denied")
-        return store._opened_to_write()
+        _check_writable(self.root, self.root)
+
+    def _make(self) -> None:
+        """Make a store that was to be made later, once."""
+        with _MAKING:
+            if not self.made:
+                self._done.append("made")  # what makes it asks the database, too
+                try:
+                    self._make_folders(self._later)
+                    self._opened_to_write()
+                except BaseException:
+                    self._done.clear()
+                    raise
+                live.announce(self.root)
+
+    @property
+    def made(self) -> bool:
+        """Whether it is there, and not only to be made when something is asked of it."""
+        return self._later is None or bool(self._done)
 
     def _opened_to_write(self) -> Store:
         from .migrate import migrate
@@ -231,6 +278,8 @@ class Store:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
+        if self._later is not None:
+            self._make()
         try:
             opened = self.engine.connect()
         except sa.exc.DBAPIError as e:
@@ -257,7 +306,7 @@ class Store:
 
     def close(self) -> None:
         """Let the database go and, unless the store is only read, remember the hashes of files."""
-        if self.mode == "write":
+        if self.mode == "write" and self.made:
             self.remember_hashes()
         if kept.kept_in() == self.root / kept.FOLDER:
             kept.keep_in(None)
