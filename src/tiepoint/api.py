@@ -27,6 +27,7 @@ def evaluate(
     fit_on: str | Path | None = None,
     name: str | None = None,
     cluster: Any = None,
+    progress: bool = True,
     **options: Any,
 ) -> Run:
     """Score a method on a task.
@@ -47,6 +48,7 @@ def evaluate(
         cluster: Workers of a Dask cluster that do the work: the address of its scheduler
             (``"tcp://host:8786"``), ``"local:4"``, a YAML file, what such a file says as a mapping, or a
             `distributed.Client`; see docs/clusters.md. Scores do not depend on it.
+        progress: Whether to draw how far it is on standard error; only ever where that is a terminal.
         **options: Options of the task: ``tasks``, ``benchmark``, ``split``, ``tau_px`` …
 
     Returns:
@@ -54,6 +56,7 @@ def evaluate(
     """
     import logging
 
+    from .cli.shell.progress import bars_on_a_terminal
     from .model.plain_names import method_name
     from .run.engine import evaluate as run_engine
     from .run.prepare import Request
@@ -76,9 +79,10 @@ def evaluate(
         None if name is None else method_name(name),
         far=cluster is not None,
     )
-    with Store.open(store, later=True) as opened:
+    say = logging.getLogger("tiepoint").warning
+    with Store.open(store, later=True) as opened, bars_on_a_terminal(progress) as drawn:
         _warn(opened.notices)
-        run = run_engine(request, opened, cluster=cluster, say=logging.getLogger("tiepoint").warning)
+        run = run_engine(request, opened, drawn, cluster=cluster, say=say)
     _warn(run.warnings)
     return run
 

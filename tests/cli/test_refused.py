@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -90,3 +92,19 @@ def test_what_is_made_before_the_store_is_kept_and_announced_with_it(tmp_path: P
         assert [w.what for w in running(where)] == ["a run"]
         assert kept("some", [1], dict).keys() == {"x"}
     assert not list((where / "running").iterdir())
+
+
+def test_progress_from_python_is_asked_for_once_and_can_be_left_out(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    @contextlib.contextmanager
+    def bars(wanted: bool) -> Iterator[Callable[[str, int, int], None]]:
+        yield lambda stage, _done, _total: told.append(stage) if wanted else None
+
+    monkeypatch.setattr("tiepoint.cli.shell.progress.bars_on_a_terminal", bars)
+    for wanted in (False, True):
+        store = tmp_path / f"store {wanted}"
+        tiepoint.evaluate("pixels", task=TASK, data=data, store=store, tasks=data.parent, progress=wanted)
+        assert bool(told) == wanted

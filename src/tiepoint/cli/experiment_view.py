@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from .common import (
     writing,
 )
 from .shell import level
+from .shell.console import redraws
 from .shell.progress import Progress
 from .words import as_flags
 
@@ -49,7 +49,7 @@ def run_config(
     if dry_run:
         return _plan(experiment, plan(experiment), as_json)
     outcomes: list[Any] = []
-    live = not as_json and sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not level.quiet()
+    live = not as_json and redraws(sys.stdout) and not level.quiet()
     where = store_of(experiment, config, store)
     bars = progress_bars(not as_json and not live)
     what = f"experiment {config.name}"

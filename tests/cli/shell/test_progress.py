@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
+from tiepoint.cli.data.progress import Lines as TransferLines
+from tiepoint.cli.data.progress import transfers
 from tiepoint.cli.shell import level
-from tiepoint.cli.shell.progress import Lines, progress_bars
+from tiepoint.cli.shell.progress import Lines, bars_on_a_terminal, progress_bars
 
 
 class Clock:
@@ -66,6 +68,22 @@ def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     monkeypatch.setattr(out, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stderr", out)
-    monkeypatch.setenv("TERM", "dumb")
-    with progress_bars() as progress:
-        assert isinstance(progress, Lines)
+    for term in ("dumb", "unknown"):
+        monkeypatch.setenv("TERM", term)
+        with progress_bars() as progress, transfers() as transfer:
+            assert isinstance(progress, Lines)
+            assert isinstance(transfer, TransferLines)
+
+
+@pytest.mark.parametrize(("terminal", "wanted"), [(True, True), (True, False), (False, True)])
+def test_from_python_there_are_bars_on_a_terminal_and_nothing_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, wanted: bool
+) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(out, "isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr(sys, "stderr", out)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("tiepoint.cli.shell.progress.FIRST_S", 0.0)
+    with bars_on_a_terminal(wanted) as progress:
+        progress("sift: features", 1, 2)
+    assert bool(out.getvalue()) == (terminal and wanted)

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 
 from ...datasets.get.plan import size_words
 from ..shell import level
-from ..shell.console import console
+from ..shell.console import console, redraws
 
 Update = Callable[[str, int, int | None], None]
 EVERY_S = 10.0
@@ -65,7 +64,7 @@ def transfers() -> Iterator[Update]:
     if level.quiet():
         yield lambda _stage, _done, _total: None
         return
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    if not redraws(sys.stderr):
         yield Lines()
         return
     from rich.progress import (

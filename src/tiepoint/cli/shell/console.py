@@ -20,6 +20,11 @@ def colourless() -> bool:
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
 
 
+def redraws(stream: Any) -> bool:
+    """Whether what is printed can be drawn again in its place: on a terminal that is not dumb."""
+    return bool(stream.isatty()) and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
 def width_of(stream: Any) -> int | None:
     """Columns to print in; None lets the terminal say."""
     if (os.environ.get("COLUMNS") or "").isdigit():

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import level
-from .console import console
+from .console import console, redraws
 
 FIRST_S = 2.0
 """Seconds of work before the first line."""
@@ -53,13 +52,23 @@ def progress_bars(enabled: bool = True) -> Iterator[Progress]:
     """A progress function for standard error; it says nothing with ``-q``."""
     if not enabled or level.quiet():
         yield lambda _stage, _done, _total: None
-    elif not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    elif not redraws(sys.stderr):
         yield Lines(
             lambda text: print(f"tiepoint: {text}", file=sys.stderr, flush=True), more=level.verbose()
         )
     else:
         with _bars() as update:
             yield update
+
+
+def bars_on_a_terminal(
+    wanted: bool = True,
+) -> contextlib.AbstractContextManager[Progress]:
+    """A progress function for who calls from Python: bars where standard error is a terminal, else nothing.
+
+    >>> with bars_on_a_terminal(False) as progress: progress("work", 1, 2)
+    """
+    return progress_bars(wanted and sys.stderr is not None and redraws(sys.stderr))
 
 
 @contextlib.contextmanager
