@@ -213,13 +213,15 @@ def write_report(
     from .report.export import write
     from .report.figures.plot import display_names
     from .report.runs.select import of_dataset, of_protocol, of_split
+    from .report.runs.stored import damage_met
 
     called = None if names is None else display_names(names)
     chosen = _runs(runs) if split is None else of_split(_runs(runs), split)
     chosen = chosen if dataset is None else of_dataset(chosen, dataset)
     chosen = chosen if protocol is None else of_protocol(chosen, protocol)
     target = _path("path", path)
-    write(chosen, target, form, table=table, called=called)
+    with damage_met(lambda told: _warn([told])):
+        write(chosen, target, form, table=table, called=called)
     return target
 
 

@@ -122,6 +122,24 @@ def test_damage_is_told_with_what_to_run_again(where: str, capsys: pytest.Captur
         assert re.search(rf"run (pixels|meanstd) on {TASK} again", capsys.readouterr().out)
 
 
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_a_report_tells_damage_once_with_what_to_run_again(
+    where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    damaged = sorted(Path(where, "values").rglob("*.npz"))[0]
+    damaged.write_bytes(damaged.read_bytes()[:-40])
+    out = tmp_path / f"report.{form}"
+    assert run(["report", "--store", where, "--format", form, "--out", str(out)]) == 0
+    told = capsys.readouterr().err
+    assert told.count("cannot read the scene values") == 1
+    assert re.search(
+        rf"tiepoint: warning: run \w+: .*; remove the file, then run (pixels|meanstd) on {TASK} again", told
+    )
+    assert damaged.name in out.read_text()
+    assert run(["-q", "report", "--store", where, "--format", form, "--out", str(out)]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_store_that_cannot_be_written_is_checked_as_it_is(
     where: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

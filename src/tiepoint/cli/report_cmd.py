@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from ..model.amounts import number_of
-from .common import progress_bars, reading, values
+from .common import notice, progress_bars, reading, values
 
 
 def report(
@@ -37,6 +37,7 @@ def report(
     from ..report.export import SUFFIX, check_table, write
     from ..report.runs.names import read_names
     from ..report.runs.select import of_dataset, of_protocol, of_split, runs_of
+    from ..report.runs.stored import damage_met
 
     path = out or Path(f"report.{SUFFIX.get(form, form)}")
     wanted = values(task)
@@ -52,5 +53,6 @@ def report(
             runs = of_split(runs, split, methods or ())
         runs = runs if dataset is None else of_dataset(runs, dataset)
         runs = runs if protocol is None else of_protocol(runs, protocol)
-        write(runs, path, form, progress=progress, table=table, called=called)
+        with damage_met(notice):
+            write(runs, path, form, progress=progress, table=table, called=called)
     print(f"wrote {path} ({number_of(len(runs), 'run')})")

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from ...model.amounts import number_of
 from ...model.errors import DamagedError, StoreError, TiepointError
 from ...model.files import is_there
 from ...model.records import Records
@@ -58,7 +60,28 @@ class Kept:
 def of_run(run: StoredRun, error: DamagedError) -> StoreError:
     """The error with the run it touches, and what makes the file anew."""
     anew = f"import {run.method}" if run.manifest.imported else f"run {run.method} on {run.task}"
-    return StoreError(f"run {run.id}: {error.problem}; remove the file, then {anew} again")
+    told = f"run {run.id}: {error.problem}; remove the file, then {anew} again"
+    for met in _met:
+        met.setdefault(told)
+    return StoreError(told)
+
+
+_met: list[dict[str, None]] = []
+
+
+@contextlib.contextmanager
+def damage_met(tell: Callable[[str], None], most: int = 5) -> Iterator[None]:
+    """Tell at the end which damaged files were met, each once, by what goes on without them."""
+    met: dict[str, None] = {}
+    _met.append(met)
+    try:
+        yield
+    finally:
+        _met[:] = [other for other in _met if other is not met]
+    for told in list(met)[:most]:
+        tell(told)
+    if len(met) > most:
+        tell(f"{number_of(len(met) - most, 'more damaged file')}; `store check` names all of them")
 
 
 class LazyRecords(Mapping[str, Records]):
