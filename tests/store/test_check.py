@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +20,16 @@ from tiepoint.model.errors import StoreError
 from tiepoint.model.records import Records
 from tiepoint.model.scores import SceneValues, Score
 from tiepoint.store import schema
-from tiepoint.store.rebuild import rebuild, set_aside
+from tiepoint.store.rebuild import make_anew, rebuild
 from tiepoint.store.run_files import read_run
 from tiepoint.store.runs import load_runs
 from tiepoint.store.saving import save_run
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import StoredRun
+from tiepoint.store.upkeep.changes import finish_changes
 from tiepoint.store.upkeep.check import Problem, StoreCheck, check_store
+from tiepoint.store.upkeep.remove import remove_runs
+from tiepoint.store.upkeep.rename import rename_method
 
 
 def _count(store: Store) -> dict[str, int]:
@@ -175,15 +180,15 @@ def test_a_damaged_database_is_set_aside_and_made_anew_by_a_check(
     assert "the database was damaged" not in capsys.readouterr().out
 
 
-def test_a_database_that_is_whole_newer_or_only_read_is_not_set_aside(tmp_path: Path) -> None:
+def test_a_database_that_is_whole_newer_or_only_read_is_not_made_anew(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
         save_run(store, a_run("aaa"))
-        assert set_aside(store.root) is None
+        assert make_anew(store.root) is None
         with store.begin() as connection:
-            assert set_aside(store.root) is None
+            assert make_anew(store.root) is None
             connection.execute(sa.update(schema.versions).values(version=schema.VERSION + 1))
-    assert set_aside(tmp_path / "s") is None
-    assert set_aside(tmp_path / "none") is None
+    assert make_anew(tmp_path / "s") is None
+    assert make_anew(tmp_path / "none") is None
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
@@ -252,3 +257,82 @@ def test_one_of_something_is_not_told_as_several() -> None:
         "1 problem:",
         "  - broken",
     ]
+
+
+class Killed(BaseException):
+    """Stands for the end of a process."""
+
+
+def killed_at(wanted: str) -> Callable[[str], None]:
+    def step(name: str) -> None:
+        if name == wanted:
+            raise Killed
+
+    return step
+
+
+def left_by(change: str, where: Path) -> None:
+    """A store with three runs and a change of one of them that a killed process did not end."""
+    with Store.open(where) as store:
+        for name in ("aaa", "bbb", "ccc"):
+            save_run(store, a_run(name, method=name))
+        with contextlib.suppress(Killed):
+            if change.startswith("rm"):
+                remove_runs(store, ["aaa"], step=killed_at(change.removeprefix("rm ")))
+            elif change:
+                rename_method(store, "aaa", "new", step=killed_at(change.removeprefix("rename ")))
+
+
+CHANGES = ["rm written down", "rm run files", "rename run files", "rename committed"]
+
+
+def runs_of(where: Path) -> dict[str, str]:
+    with Store.open(where, mode="read") as store:
+        return {run.id: run.method for run in load_runs(store)}
+
+
+def is_whole(where: Path, change: str) -> bool:
+    """Whether everything agrees, the change was made or not made, and nothing is left over."""
+    own = {"": ["aaa"], "rm": [], "rename": ["new"]}[change.partition(" ")[0]]
+    own = ["aaa"] if change == "rm written down" else own
+    left = [p.name for p in where.iterdir() if p.name.startswith((".tmp", "changing"))]
+    same = sorted(runs_of(where).values()) == sorted([*own, "bbb", "ccc"])
+    return check_store(where).ok and same and not left
+
+
+@pytest.mark.parametrize("change", ["rm run files", "rename committed"])
+@pytest.mark.parametrize("step", ["made", "kept", "journals", "replaced"])
+def test_a_check_that_is_killed_while_it_heals_is_ended_by_the_next(
+    step: str, change: str, tmp_path: Path
+) -> None:
+    where = tmp_path / "s"
+    left_by(change, where)
+    (where / "tiepoint.sqlite").write_bytes(b"\xa5" * 9000)
+    (where / "tiepoint.sqlite-wal").write_bytes(b"of the old one")
+    with pytest.raises(Killed):
+        make_anew(where, killed_at(step))
+    told = [p.what for p in check_store(where).problems]
+    assert told == (["the database was damaged and is now tiepoint.sqlite.damaged"] * (step != "replaced"))
+    assert (where / "tiepoint.sqlite.damaged").read_bytes() == b"\xa5" * 9000
+    assert not (where / "tiepoint.sqlite.damaged-2").exists()
+    assert is_whole(where, change)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_database_that_is_missing_is_made_anew_by_whoever_writes_next(change: str, tmp_path: Path) -> None:
+    where = tmp_path / "s"
+    left_by(change, where)
+    (where / "tiepoint.sqlite").unlink()
+    with Store.open(where, later=True) as store:
+        assert store.remade
+        assert "was missing: it was made anew from the run files" in store.notices[0]
+        finish_changes(store)
+    assert is_whole(where, change)
+
+
+def test_a_check_says_that_the_database_was_missing(tmp_path: Path) -> None:
+    left_by("", tmp_path / "s")
+    (tmp_path / "s" / "tiepoint.sqlite").unlink()
+    (problem,) = check_store(tmp_path / "s").problems
+    assert str(problem) == "the database was missing: it was made anew from the run files"
+    assert is_whole(tmp_path / "s", "")

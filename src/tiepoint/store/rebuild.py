@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -14,15 +15,18 @@ import sqlalchemy as sa
 from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
 from ..model.errors import InputError, StoreError
 from ..model.hashing import hash_json
-from .database import DATABASE, is_damage
+from .atomic import temporary_folder
+from .database import DATABASE, is_damage, make_sqlite_engine
 from .older import combined, is_older, renewed
 from .run_files import finite, read_run, run_file, write_run_file
 from .run_id import method_id
 from .runs import load_runs
 from .saving import insert_run, refused, upsert
-from .schema import VERSION, datasets, keypoint_sets, methods, runs, scores, statements, versions
+from .schema import VERSION, datasets, keypoint_sets, methods, runs, scores, statements, upgrade, versions
 from .store import Store
 from .stored_run import SCORE_COLUMNS, StoredRun
+
+Step = Callable[[str], None]
 
 
 def rebuild(store: Store) -> list[str]:
@@ -94,40 +98,69 @@ def follow_files(store: Store, connection: sa.Connection) -> list[str]:
     return problems
 
 
-def set_aside(root: Path) -> Path | None:
-    """Move a damaged SQLite database of a store out of the way; returns where it is now, None if it is whole.
+def make_anew(root: Path, step: Step = lambda _: None) -> Path | None:
+    """Put a database made from the files of the runs in the place of a damaged SQLite database.
 
-    Its journals go first: left behind, they would be played into the database that is made next. Nothing that
-    was set aside before is replaced.
+    The new one is made beside it and takes its place in one step: a process that is killed leaves the damaged
+    one, to be found again, or the new one. The damaged one is kept under another name, and nothing that was
+    kept before is replaced. Its journals go with it: left behind, they would be played into the new one.
 
     Args:
         root: Folder of the store; a database that is elsewhere is never touched.
+        step: Called with the name of each step that is done.
+
+    Returns:
+        Where the damaged one is now; None if the database is whole, or there is none.
 
     Raises:
-        StoreError: if the file cannot be moved.
+        StoreError: if the new one cannot be made; the damaged one is then as it was.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
     >>> _ = (root / "tiepoint.sqlite").write_bytes(b"not a database" * 99)
-    >>> set_aside(root).name, set_aside(root)
+    >>> make_anew(root).name, make_anew(root)
     ('tiepoint.sqlite.damaged', None)
     """
     database = root / DATABASE
     try:
         before = database.stat().st_ino
-        if not _is_damaged(database) or database.stat().st_ino != before:  # else another process was faster
+        if not _is_damaged(database):
             return None
-        number, aside = 1, root / f"{DATABASE}.damaged"
-        while os.path.lexists(aside):
-            number += 1
-            aside = root / f"{DATABASE}.damaged-{number}"
-        for end in ("-journal", "-wal", "-shm", ""):
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(f"{database}{end}", f"{aside}{end}")
+        with temporary_folder(root) as folder:
+            fresh = Store(make_sqlite_engine(folder / DATABASE, "write"), root, str(root))
+            with fresh.begin() as connection:
+                upgrade(connection)
+                follow_files(fresh, connection)
+            fresh.engine.dispose()
+            step("made")
+            if database.stat().st_ino != before:  # another process was faster
+                return None
+            aside = _kept_aside(database)
+            step("kept")
+            for end in ("-journal", "-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(f"{database}{end}", f"{aside}{end}")
+            step("journals")
+            os.replace(folder / DATABASE, database)
+        step("replaced")
     except FileNotFoundError:
         return None
     except OSError as e:
-        raise StoreError(f"the damaged {database} cannot be moved: {e.strerror or e}") from e
+        raise StoreError(f"the damaged {database} cannot be made anew: {e.strerror or e}") from e
+    return aside
+
+
+def _kept_aside(database: Path) -> Path:
+    """A second name of a database; where the file system has none, a copy."""
+    number, aside = 1, database.with_name(f"{database.name}.damaged")
+    while os.path.lexists(aside) and not os.path.samefile(aside, database):
+        number += 1
+        aside = database.with_name(f"{database.name}.damaged-{number}")
+    if not os.path.lexists(aside):
+        try:
+            os.link(database, aside)
+        except OSError:
+            shutil.copyfile(database, aside)
     return aside
 
 

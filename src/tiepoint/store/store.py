@@ -44,6 +44,7 @@ DEFAULT = "tiepoint-store"
 Mode = Literal["read", "write"]
 
 _MAKING = threading.RLock()
+_REMADE = "it was made anew from the run files"
 _BUSY = "the database is locked: another process has been writing for longer than this one waits; try again"
 
 
@@ -76,7 +77,7 @@ class Store:
     """Open store: `engine` for SQL; `features`, `records` and `values` on disk, `root` their folder.
 
     `version` is the version of its schema, `notices` what its user should know, `migration` what was done
-    when it was opened.
+    when it was opened, `remade` whether its database was missing and made anew from the files of the runs.
     """
 
     engine: sa.Engine
@@ -86,6 +87,7 @@ class Store:
     version: int = schema.VERSION
     notices: tuple[str, ...] = ()
     migration: Migration | None = None
+    remade: bool = False
     _copy: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
     _later: Path | None = field(default=None, repr=False)
     _done: list[str] = field(default_factory=list, repr=False)
@@ -129,7 +131,7 @@ class Store:
             return store._opened_to_read(database)
         if not create and not root.is_dir():
             raise StoreError(f"there is no store at {shown}")
-        if later and database is not None and not database.exists():
+        if later and database is not None and not database.exists() and not (root / "runs").is_dir():
             _check_writable(next(p for p in (root, *root.absolute().parents) if p.exists()), root)
             store = replace(store, _later=database)
             store._remember()
@@ -166,18 +168,29 @@ class Store:
         from .migrate import migrate
 
         version = self._checked_version()
+        told: tuple[str, ...] = ()
         if version == 0:
             with self.begin() as connection:
                 schema.upgrade(connection)
+                if self.engine.dialect.name == "sqlite" and any((self.root / "runs").glob("*.json")):
+                    told = (
+                        f"the database of the store {self.where} was missing: {_REMADE}",
+                        *self._follow(connection),
+                    )
         self._remember()
         done = migrate(self) if 0 < version < schema.VERSION else None
         if done is None:
-            return self
-        told = (
+            return replace(self, notices=told, remade=bool(told)) if told else self
+        brought = (
             f"the store {self.where} was made by an older version of tiepoint and has been brought up to "
             f"date; the copy of its database is {done.copy}"
         )
-        return replace(self, migration=done, notices=(told,))
+        return replace(self, migration=done, notices=(brought,))
+
+    def _follow(self, connection: sa.Connection) -> list[str]:
+        from .rebuild import follow_files
+
+        return follow_files(self, connection)
 
     def _opened_to_read(self, database: Path | None) -> Store:
         store = self

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import json
-import os
-from dataclasses import replace
 
 import typer
 
 from ...model.plain_names import shown
-from ..common import notice, progress_bars, reading, writing
+from ..common import notice, progress_bars
 from ..words import as_flags
 from .asking import STORE
 
@@ -21,7 +19,7 @@ def check(
     """Verify a store: every file is read and hashed anew, the database rebuilt from the files of the runs.
 
     Says what is damaged, and what to run again; the exit code is then 2. A store that cannot be written is
-    only read. An SQLite database that is damaged is moved aside and made anew.
+    only read. An SQLite database that is damaged or missing is made anew.
 
     Example: `tiepoint store check --store tiepoint-store`
     """
@@ -30,32 +28,12 @@ def check(
 
 def check_and_tell(store: str | None, json_: bool = False) -> int:
     """Verify a store, print what was found, and return the exit code: 0, or 2 if there are problems."""
-    from ...store.rebuild import rebuild, set_aside
-    from ...store.store import store_root
-    from ...store.upkeep.changes import tidy
-    from ...store.upkeep.check import Problem, check_store
+    from ...store.upkeep.check import check_store
 
-    root = store_root(store)
-    ours = os.access(root, os.W_OK) or not root.exists()
-    aside = set_aside(root) if ours else None
-    with (
-        writing(store, create=False) if ours else reading(store) as opened,
-        progress_bars(not json_) as progress,
-    ):
-        if aside is not None:
-            rebuild(opened)  # before changes that were not ended are: these ask the database what there is
-        if ours:
-            tidy(opened)
-        else:
-            notice(f"{root} cannot be written: the database is not rebuilt")
-        found = check_store(opened, progress=progress, rebuild=ours)
-    if aside is not None:
-        told = Problem(
-            f"the database was damaged and is now {aside.name}",
-            aside,
-            again="it was made anew from the run files",
-        )
-        found = replace(found, problems=[told, *found.problems])
+    with progress_bars(not json_) as progress:
+        found = check_store(store, progress=progress)
+    for line in found.notices:
+        notice(line)
     if json_:
         problems = [
             {"what": p.what, "path": str(p.path) if p.path else None, "runs": list(p.runs), "again": p.again}

@@ -104,7 +104,10 @@ def _finish(store: Store, path: Path, step: Step) -> int:
             if old == new:
                 _restore(store, connection, old, anew=True)
             else:
-                _forget(store, old if new in there else new)
+                gone = old if new in there else new
+                _forget(store, gone)
+                if gone in there:  # made from the files of both
+                    delete_rows(connection, [gone])
         busy = InUse.read(store.root)
         for name in change.runs:
             if name in there:

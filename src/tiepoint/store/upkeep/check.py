@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -11,13 +12,14 @@ from pathlib import Path
 from ...model.amounts import number_of
 from ...model.cores import cores
 from ...model.errors import StoreError, TiepointError
-from ..rebuild import damaged_database, differing_rows
+from ..database import DATABASE
+from ..rebuild import damaged_database, differing_rows, make_anew
 from ..rebuild import rebuild as follow
 from ..run_files import read_run
 from ..runs import load_runs
-from ..store import Store
+from ..store import Store, store_root
 from ..stored_run import StoredRun
-from .changes import finish_changes
+from .changes import finish_changes, tidy
 from .files import Looked, files_of, leftovers_of
 
 Progress = Callable[[str, int, int], None]
@@ -49,7 +51,8 @@ class StoreCheck:
     `files` and `sizes` count what was read by kind, in files and bytes; `unmarked` the files among them that
     an older version wrote without a checksum of their own: of records and run files only that they can be
     read is known then, features are held against their content hash all the same. `leftovers` are half-made
-    files of killed processes. `rebuilt` says whether the database was made from the files again.
+    files of killed processes. `rebuilt` says whether the database was made from the files again, `notices`
+    what else its user should know.
     """
 
     problems: Sequence[Problem]
@@ -59,6 +62,7 @@ class StoreCheck:
     unmarked: Mapping[str, int] = field(default_factory=dict)
     leftovers: Sequence[Path] = ()
     rebuilt: bool = False
+    notices: Sequence[str] = ()
 
     @property
     def ok(self) -> bool:
@@ -83,7 +87,9 @@ class StoreCheck:
         return "\n".join([*lines, *(f"  - {p}" for p in self.problems)])
 
 
-def check_store(store: Store, *, progress: Progress | None = None, rebuild: bool = False) -> StoreCheck:
+def check_store(
+    store: Store | str | Path | None, *, progress: Progress | None = None, rebuild: bool | None = None
+) -> StoreCheck:
     """Read everything in a store and say what is damaged, missing or not what the database says.
 
     Every feature is hashed and held against its content hash, every record, scene value, list, transform and
@@ -91,10 +97,16 @@ def check_store(store: Store, *, progress: Progress | None = None, rebuild: bool
     the store remembers are read again. Nothing is written, unless `rebuild`.
 
     Args:
-        store: Open for reading, or for writing where `rebuild` is wanted.
+        store: Open for reading, or for writing where `rebuild` is wanted; or its place, as for `Store.open`.
+            One that is given by its place is put in order first: an SQLite database that is damaged or
+            missing is made anew from the run files, what killed processes left is removed or ended.
         progress: Called with ("check", done, total).
-        rebuild: Make the database say what the files say at the end (see `store.rebuild`).
+        rebuild: Make the database say what the files say at the end (see `store.rebuild`). By default that of
+            a store given by its place, where it can be written.
     """
+    if not isinstance(store, Store):
+        return _in_place(store, progress, rebuild)
+    rebuild = bool(rebuild)
     if rebuild:
         finish_changes(store)
     runs, problems = _runs(store)
@@ -123,6 +135,34 @@ def check_store(store: Store, *, progress: Progress | None = None, rebuild: bool
             if look.problem is not None:
                 problems.append(_problem(look, users.get(look.kind, {}).get(look.key, []), runs))
     return StoreCheck(problems, len(runs), files, sizes, unmarked, leftovers_of(store.root), rebuild)
+
+
+def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool | None) -> StoreCheck:
+    """Put a store in order, then check it; what was wrong with its database is the first problem."""
+    root = store_root(where)
+    ours = rebuild is not False and (os.access(root, os.W_OK) or not root.exists())
+    if not ours:
+        with Store.open(where, mode="read") as store:
+            found = check_store(store, progress=progress)
+            told = f"{root} cannot be written: the database is not rebuilt"
+            return replace(found, notices=(*store.notices, *([] if rebuild is False else [told])))
+    aside = make_anew(root)
+    again = "it was made anew from the run files"
+    first = (
+        []
+        if aside is None
+        else [Problem(f"the database was damaged and is now {aside.name}", aside, again=again)]
+    )
+    with Store.open(where, create=False) as store:
+        notices = store.notices
+        if store.remade:
+            first.append(Problem("the database was missing", root / DATABASE, again=again))
+            notices = ()
+        tidy(store)
+        if first:
+            follow(store)  # what was ended now is no difference
+        found = check_store(store, progress=progress, rebuild=True)
+    return replace(found, problems=[*first, *found.problems], notices=notices)
 
 
 def _runs(store: Store) -> tuple[dict[str, StoredRun], list[Problem]]:
