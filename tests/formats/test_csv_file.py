@@ -38,6 +38,16 @@ def test_names_are_defused_and_come_back(name: str) -> None:
     assert undefused(written) == name
 
 
+def test_control_characters_are_spelled_out() -> None:
+    hostile = "a\x1b]0;title\x07\x9b2J\x00b"
+    assert defused(hostile) == "a\\x1b]0;title\\x07\\x9b2J\\x00b"
+    assert defused("ñ 描述符\tb\nc") == "ñ 描述符\tb\nc"
+    frame = pd.DataFrame({"method": [hostile, f"={hostile}"], "value": [1.0, 2.0]})
+    for written in (frame_csv(frame), to_csv(["method"], [[hostile], [f"={hostile}"]])):
+        assert not [c for c in written if not c.isprintable() and c not in "\n"]
+        assert "'=a\\x1b" in written
+
+
 def test_numbers_stay_numbers() -> None:
     given = [-0.5, 3, None, True, "-0.5", "+1e-3", "-inf"]
     assert [defused(v) for v in given] == given

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..model.errors import FormatError
+from ..model.plain_names import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,17 +20,23 @@ if TYPE_CHECKING:
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text that begins with one of these is run by spreadsheets."""
 _MARK = "'"
+_CONTROL = re.compile(r"[^\t\n\r\x20-\x7e\xa0-\U0010ffff]")
 
 
 def defused(cell: Any) -> Any:
-    """A cell as it is written: a text that a spreadsheet would run gets an apostrophe before it.
+    r"""A cell as it is written: a text that a spreadsheet would run gets an apostrophe before it.
 
     So does a text that has an apostrophe before such a beginning already: `undefused` takes one away.
-    Numbers, also negative ones, and other values stay.
+    Control characters, which would reach the terminal of whoever looks at the file, are spelled out; tabs and
+    ends of lines stay. Numbers, also negative ones, and other values stay.
 
     >>> defused("=1+1"), defused("-0.5"), defused(-0.5), defused("sift"), defused("'=x")
     ("'=1+1", '-0.5', -0.5, 'sift', "''=x")
+    >>> defused("a\x1b[2J")
+    'a\\x1b[2J'
     """
+    if isinstance(cell, str) and not cell.isprintable():
+        cell = _CONTROL.sub(lambda found: shown(found[0]), cell)
     if isinstance(cell, str) and cell.lstrip(_MARK).startswith(FORMULA) and not _is_number(cell):
         return _MARK + cell
     return cell

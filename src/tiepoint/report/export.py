@@ -13,8 +13,8 @@ from ..formats.whole_file import whole_file
 from ..model.errors import InputError, UnknownNameError
 from ..run.result import Run
 from .compare.latex import latex_text
-from .compare.table import markdown_text
-from .figures.figure import anchor, short
+from .compare.table import markdown_text, tellable
+from .figures.figure import anchor
 from .runs.names import Called, distinct_names
 from .runs.sections import Section, sections
 from .tables import paper
@@ -168,9 +168,10 @@ def _paper_latex(table: paper.PaperTable) -> str:
     lines = [rf"\begin{{{place}}}", r"\centering", rf"\caption{{{latex_text(table.caption)}}}"]
     lines += [rf"\label{{tab:{anchor(table.name)}}}", rf"\begin{{tabular}}{{l{'r' * len(table.heads)}}}"]
     lines += [r"\toprule", *_latex_heads(table.heads), r"\midrule"]
-    for name, cells in table.rows:
+    names = tellable([name for name, _ in table.rows], NAME_MOST)
+    for name, (_, cells) in zip(names, table.rows, strict=True):
         shown = [_paper_cell(c) for c in cells]
-        lines.append(" & ".join([latex_text(short(name, NAME_MOST)), *shown]) + r" \\")
+        lines.append(" & ".join([latex_text(name), *shown]) + r" \\")
     if any(table.chance):
         lines += [r"\midrule", " & ".join(["chance", *map(latex_text, table.chance)]) + r" \\"]
     lines += [r"\bottomrule", r"\end{tabular}"]
@@ -251,6 +252,7 @@ def _latex(section: Section) -> str:
     where = f", on {section.dataset}" if section.dataset else ""
     caption = f"{section.task}, protocol {section.protocol}{where}; 95 % confidence intervals over scenes."
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(caption)}}}"]
+    names = tellable([row.name for row in table.rows], NAME_MOST)
     for piece in pieces:
         heads = ["method", "", *(table.headings[i] for i in piece)]
         lines += [
@@ -259,10 +261,10 @@ def _latex(section: Section) -> str:
             " & ".join(latex_text(h) for h in heads) + r" \\",
             r"\hline",
         ]
-        for row in table.rows:
+        for name, row in zip(names, table.rows, strict=True):
             letters = rf"\textit{{{latex_text(row.letters)}}}" if row.letters else ""
             cells = [_latex_cell(row.cells[i]) for i in piece]
-            lines.append(" & ".join([latex_text(short(row.name, NAME_MOST)), letters, *cells]) + r" \\")
+            lines.append(" & ".join([latex_text(name), letters, *cells]) + r" \\")
         if any(table.chance[i] for i in piece):
             lines += [r"\hline", " & ".join(["chance", "", *(table.chance[i] for i in piece)]) + r" \\"]
         lines += [r"\hline", r"\end{tabular}", ""]

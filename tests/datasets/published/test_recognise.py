@@ -54,7 +54,7 @@ def test_strips_that_lack_images_are_no_whole_release(tmp_path):
     write_strip(tmp_path / "v_graffiti" / "ref.png", np.zeros((3, 65, 65), np.uint8))
     report = check_dataset(tmp_path)
     assert report.release.differs
-    assert "lack images: v_graffiti (e1, e2" in str(report)
+    assert "lacks images: v_graffiti (e1, e2" in str(report)
     assert "good for: no task as it is" in str(report)
     assert report.uses == ()
 

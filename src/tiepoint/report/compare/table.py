@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
 from ...stats.groups import join_letters
 from ..side_by_side import blocks
 from .result import Comparison, MethodRow
 from .words import joint, legend, number, p_value, sentences, title
+
+MOST_CHARACTERS = 200
+"""Characters of a name that are printed; users cannot give longer ones, other tools can."""
+WIDE_HEAD = 44
+"""Characters that the head of a column of numbers may take."""
 
 
 def header(c: Comparison) -> list[str]:
@@ -49,24 +54,43 @@ def _interval(c: Comparison, low: float | None, high: float | None) -> str:
     return "–" if low is None or high is None else f"{number(c, low)} to {number(c, high)}"
 
 
-def plain(name: str, longest: int | None = None) -> str:
-    r"""A name as visible characters on one line, cut in the middle if it is too long.
+def plain(name: str) -> str:
+    r"""A name as visible characters on one line.
 
-    >>> plain("a\nb"), plain("abcdefghij", 5)
-    ('a\\nb', 'ab…ij')
+    >>> plain("a\nb")
+    'a\\nb'
     """
-    shown = "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in name)
-    if longest is not None and len(shown) > longest:
-        half = (longest - 1) // 2
-        shown = shown[:half] + "…" + shown[len(shown) - (longest - 1 - half) :]
-    return shown
+    return "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in name)
+
+
+def tellable(names: Sequence[str], most: int = MOST_CHARACTERS) -> list[str]:
+    """Names as visible characters, those of more than `most` cut in the middle.
+
+    Different ones stay different: what would be the same after it was cut stays whole.
+
+    >>> tellable(["abcdefghij", "abcdefgxij", "abcde", "0123456789"], 5)
+    ['abcdefghij', 'abcdefgxij', 'abcde', '01…89']
+    """
+    whole = [plain(name) for name in names]
+    half = (most - 1) // 2
+    cut = [n if len(n) <= most else n[:half] + "…" + n[len(n) - (most - 1 - half) :] for n in whole]
+    owners: dict[str, set[str]] = {}
+    for name, short in zip(whole, cut, strict=True):
+        owners.setdefault(short, set()).add(name)
+    return [short if len(owners[short]) == 1 else name for name, short in zip(whole, cut, strict=True)]
 
 
 def text(c: Comparison, width: int | None = None) -> str:
     """The table for a terminal; in several parts, or a line a cell, where `width` columns are too few."""
     from rich.cells import cell_len
 
-    grid = [[plain(x, 60) for x in line] for line in (header(c), *(cells(c, r) for r in c.rows))]
+    heads = [plain(x) for x in header(c)]
+    long = c.pairs and len(heads[3]) > WIDE_HEAD
+    if long:
+        heads[3] = "minus baseline"
+    names = tellable([r.method for r in c.rows])
+    rows = [[name, *map(plain, cells(c, r)[1:])] for name, r in zip(names, c.rows, strict=True)]
+    grid = [heads, *rows]
     widths = [max(cell_len(line[k]) for line in grid) for k in range(len(grid[0]))]
     parts = [list(range(len(widths)))] if width is None else blocks(widths, width)
 
@@ -85,10 +109,11 @@ def text(c: Comparison, width: int | None = None) -> str:
         body += [join(grid[0], part), "  ".join("-" * widths[k] for k in part)]
         body += [join(line, part) for line in grid[1:]]
     if not parts:
-        for row, line in zip(c.rows, grid[1:], strict=True):
-            body.append(plain(row.method))
+        for line in grid[1:]:
+            body.append(line[0])
             body += [f"  {head}: {x}" for head, x in zip(grid[0][1:], line[1:], strict=True) if x]
     said = [*(plain(x) for x in sentences(c)), ""] if c.pairs else []
+    body = [*([f"baseline: {tellable([c.baseline])[0]}", ""] if long else []), *body]
     lines = [*_filled([plain(title(c)), "", *said], width), *body, "", *_filled(map(plain, legend(c)), width)]
     return "\n".join(lines)
 
@@ -97,7 +122,11 @@ def _filled(lines: Iterable[str], width: int | None) -> list[str]:
     """Prose in lines of at most `width`."""
     if width is None:
         return list(lines)
-    return [part for line in lines for part in wrap(line, max(width, 20), break_on_hyphens=False) or [""]]
+    return [
+        part
+        for line in lines
+        for part in wrap(line, max(width, 20), break_on_hyphens=False, break_long_words=False) or [""]
+    ]
 
 
 def markdown(c: Comparison) -> str:

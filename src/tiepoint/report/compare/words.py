@@ -70,7 +70,7 @@ def answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
     if pair.low is not None and pair.high is not None:
         low, high = sorted((pair.low, pair.high)) if pair.difference >= 0 else (-pair.high, -pair.low)
         bounds = f" ({kind} {number(c, low)} to {number(c, high)})"
-    tested = f"p = {p_value(pair.p_adjusted)}, family-wise over {family} pair{'s'[: family != 1]}"
+    tested = f"p = {p_value(pair.p_adjusted)}, family-wise over {number_of(family, 'pair')}"
     if not pair.separated:
         floor = ""
         if pair.resolvable is not None:
@@ -126,7 +126,7 @@ def turning(c: Comparison, first: str, second: str) -> str:
         count = sum(k == kind for k in c.kinds)
         ahead = first if sign * difference > 0 else second
         by = f"{ahead} is ahead by {number(c, abs(difference))}{unit}" if difference else "they are level"
-        parts.append(f"on {count} {kind_title(kind)} scene{'s'[: count != 1]} {by}")
+        parts.append(f"on {number_of(count, f'{kind_title(kind)} scene')} {by}")
     return f"Not everywhere: {', '.join(parts)}."
 
 
@@ -203,7 +203,7 @@ def legend(c: Comparison) -> list[str]:
     elif c.pairs:
         lines.append(
             f"Methods that share a letter are not separated by {these_scenes(c)} ({level}, "
-            f"family-wise over {c.pairs_size} pair{'s'[: c.pairs_size != 1]}); "
+            f"family-wise over {number_of(c.pairs_size, 'pair')}); "
             f"rank ranges hold jointly at {level}."
         )
     return lines + [f"Note: {n}." for n in c.notes]

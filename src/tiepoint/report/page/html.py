@@ -128,8 +128,8 @@ def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
         misses = gallery(section) or match_gallery(section) or pair_gallery(section)
     metric, group = table.columns[0]
     every = _every(section)
-    inside = [f"table of {len(table.rows)} run{'s'[: len(table.rows) != 1]}"]
-    inside += [f"{len(drawn)} figure{'s'[: len(drawn) != 1]}"] if drawn else []
+    inside = [f"table of {number_of(len(table.rows), 'run')}"]
+    inside += [number_of(len(drawn), "figure")] if drawn else []
     inside += ["protocols"] if explained else []
     inside += ["what most methods miss"] if misses else []
     return {
