@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiepoint.methods.checks import check_descriptors
-from tiepoint.model.errors import InputError
+from tiepoint.methods.dense.bind import bind_dense
+from tiepoint.methods.keypoints.bind import as_keypoints, bind_keypoints
+from tiepoint.methods.pairs.bind import bind_pairs
+from tiepoint.methods.pairs.forms import match_arrays
+from tiepoint.methods.patches.bind import bind_patches
+from tiepoint.model.errors import InputError, UserCodeError
+from tiepoint.model.units import Item
 
 GOOD = np.arange(1.0, 13.0).reshape(4, 3)
 
@@ -136,3 +142,74 @@ def test_miss_marks_exactly_the_bad_rows(first):
     valid = out.get("valid", np.ones(len(first), bool))
     assert valid.tolist() == [v == 1.0 for v in first]
     assert np.isfinite(out["values"]).all()
+
+
+def test_a_masked_array_is_refused_and_not_unmasked():
+    """What it hides was taken for descriptors."""
+    hidden = np.ma.masked_array(np.ones((2, 3)), mask=[[True] * 3, [False] * 3])
+    with pytest.raises(InputError, match=r"here: .* masked array, whose mask would be lost"):
+        check_descriptors(hidden, rows=2, distance="l2", where="here")
+    with pytest.raises(InputError, match="masked array"):
+        match_arrays((hidden[:, :2], hidden[:, :2]), (None, None), "here")
+    with pytest.raises(InputError, match="masked array"):
+        as_keypoints(hidden[:, :2], "here")
+    shown = np.ma.masked_array(np.ones((2, 3)))
+    assert check_descriptors(shown, rows=2, distance="l2", where="here")["values"].shape == (2, 3)
+
+
+def test_the_order_of_bytes_changes_no_number():
+    """Big-endian float64 was rounded to float32."""
+    values = np.full((2, 3), 1 / 3)
+    found = check_descriptors(values.astype(">f8"), rows=2, distance="l2", where="here")["values"]
+    assert found.dtype == np.float64
+    assert np.array_equal(found, values)
+
+
+def test_what_raises_when_it_is_asked_for_numbers_is_an_error():
+    class Broken:
+        def __array__(self, *_: object, **__: object) -> None:
+            raise KeyError("numbers")
+
+    with pytest.raises(InputError, match=r"here: what was returned is no array \(KeyError"):
+        check_descriptors(Broken(), rows=2, distance="l2", where="here")
+
+
+def test_bfloat16_becomes_float32():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    made = torch.full((2, 3), 1.5, dtype=torch.bfloat16)
+    assert check_descriptors(made, rows=2, distance="l2", where="here")["values"].tolist() == [[1.5] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    ("stated", "count"), [(7, 7), ([7], 7), (np.zeros((4, 2)), 4), (-5, None), ([1.5], None)]
+)
+def test_numbers_of_keypoints_are_stated_or_counted(stated, count):
+    """Keypoints (n, 2) in place of their number gave the first x as the number."""
+    points = np.zeros((3, 2))
+    thing = type(
+        "Mine", (), {"match": lambda *_: {"points0": points, "points1": points, "keypoints0": stated}}
+    )
+    extract = bind_pairs(thing(), name="mine", distance="l2", on_bad="error")
+    image = np.zeros((8, 8, 3), np.uint8)
+    if count is None:
+        with pytest.raises(InputError, match="expected the number of keypoints"):
+            extract(Item("p", "x"), (image, image))
+    else:
+        assert extract(Item("p", "x"), (image, image))["keypoints0"].tolist() == [count]
+
+
+def test_a_method_that_ends_the_program_fails_on_its_image():
+    def leave(*_: object) -> None:
+        raise SystemExit(3)
+
+    image = np.zeros((8, 8, 3), np.uint8)
+    binders = [
+        (bind_pairs, "match", (image, image)),
+        (bind_dense, "match", (image, image)),
+        (bind_keypoints, "extract", image),
+        (bind_patches, "describe", image[None, :, :, 0]),
+    ]
+    for bind, edge, payload in binders:
+        thing = type("Mine", (), {edge: leave})()
+        with pytest.raises(UserCodeError, match="mine failed on p"):
+            bind(thing, name="mine", distance="l2", on_bad="error")(Item("p", "x", 1), payload)

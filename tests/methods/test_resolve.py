@@ -241,3 +241,9 @@ def test_real_valued_patch_descriptors_take_another_distance():
     assert (both.name, both.distance) == ("resize?size=6&distance=l1+l2", "l1")
     with pytest.raises(UnknownNameError, match=r"unknown distance of pixels 'l3'.*Known: l1, l2"):
         resolve("pixels?distance=l3", family="patches")
+
+
+def test_a_file_that_ends_the_program_is_a_sentence(tmp_path):
+    (tmp_path / "m.py").write_text("import sys\nsys.exit(0)\n")
+    with pytest.raises(InputError, match=r"m\.py cannot be imported: SystemExit: 0"):
+        resolve(f"{tmp_path}/m.py:Mine", family="patches")

@@ -91,21 +91,43 @@ def check_descriptors(
 
 
 def from_tensor(given: Any) -> Any:
-    """A torch tensor as an array, wherever it lies; everything else as it is.
+    """A torch tensor as an array, wherever it lies, bfloat16 as float32; everything else as it is.
+
+    Raises:
+        MaskedError: for a masked array that hides something: NumPy would give what it hides.
 
     >>> from_tensor([1, 2])
     [1, 2]
     """
-    return given.detach().cpu().numpy() if hasattr(given, "detach") else given
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        raise MaskedError
+    if not hasattr(given, "detach"):
+        return given
+    tensor = given.detach()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).cpu().numpy()
+
+
+class MaskedError(TypeError):
+    """A masked array that hides something."""
+
+    def __str__(self) -> str:
+        return "it is a masked array, whose mask would be lost; leave out what it hides, or say it otherwise"
+
+
+def array_of(given: Any, where: str, ragged: str) -> Array:
+    """What a method gave as an array; what cannot become one is an error, `ragged` where rows differ."""
+    try:
+        return np.asarray(from_tensor(given))
+    except ValueError as e:
+        raise InputError(f"{where}: {ragged}") from e
+    except Exception as e:  # whatever an object raises when it is asked for its numbers
+        raise InputError(f"{where}: what was returned is no array ({type(e).__name__}: {e})") from e
 
 
 def _two_dimensional(given: Any, rows: int, where: str) -> Array:
     if given is None:
         raise InputError(f"{where}: the method returned nothing; return an array with one row a patch")
-    try:
-        values = np.asarray(from_tensor(given))
-    except ValueError as e:
-        raise InputError(f"{where}: descriptors differ in length; all rows need the same dimension") from e
+    values = array_of(given, where, "descriptors differ in length; all rows need the same dimension")
     if values.dtype == object or values.dtype.kind not in "biuf":
         raise InputError(f"{where}: descriptors must be numbers, found dtype {values.dtype}")
     if values.ndim != 2:
@@ -134,6 +156,7 @@ def _packed(values: Array, where: str) -> Array:
 
 
 def _real(values: Array, where: str) -> Array:
+    values = values.astype(values.dtype.newbyteorder("="), copy=False)
     kind = values.dtype
     if kind in (np.float32, np.float64, np.uint8):
         return np.ascontiguousarray(values)
@@ -147,7 +170,7 @@ def _real(values: Array, where: str) -> Array:
 def _claimed_mask(claimed: Any, rows: int, where: str) -> NDArray[np.bool_]:
     if claimed is None:
         return np.ones(rows, bool)
-    mask = np.asarray(claimed)
+    mask = array_of(claimed, f"{where}: the validity mask", "rows differ in length")
     if mask.shape != (rows,) or mask.dtype != bool:
         raise InputError(
             f"{where}: the validity mask must be bool of shape ({rows},), found {mask.dtype} {mask.shape}"

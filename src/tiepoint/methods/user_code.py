@@ -294,7 +294,7 @@ class UserFactory:
                 made = self.made_of(**given)
         except TiepointError:
             raise
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             why = " ".join(f"{type(e).__name__}: {e}".split())
             raise InputError(_with_place(f"{self.file}: {self.name} cannot be created: {why}", e)) from e
         return UserObject(made, self.file, self.name, given, self.around)
@@ -327,7 +327,7 @@ def load_from_file(file: str, name: str) -> UserFactory:
             spec.loader.exec_module(module)
         except BaseException as e:
             sys.modules.pop(module_name, None)
-            if not isinstance(e, Exception):
+            if not isinstance(e, Exception | SystemExit):
                 raise
             raise InputError(_with_place(f"{file} cannot be imported: {type(e).__name__}: {e}", e)) from e
     if not hasattr(module, name):

@@ -109,3 +109,8 @@ def test_a_query_and_a_pool_are_there_once(tmp_path: Path) -> None:
     refused({"1": one, "01": one}, "query: a number is there twice")
     refused({"1": {z: {"100": 0.1, "0100": 0.9} for z in "eht"}}, "pool: a number is there twice")
     refused({"1": one, "2": {z: {"100": 0.1, "500": 0.2} for z in "eht"}}, "query 2, e has 2 pools")
+
+
+def test_what_is_called_a_database_and_is_none_says_so(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store, pytest.raises(FormatError, match="is no database of SQLite"):
+        import_files([written(tmp_path, "w.db", "")], store)

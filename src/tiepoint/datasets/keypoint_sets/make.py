@@ -92,7 +92,7 @@ def make_keypoint_set(
             raw = thing.detect(pixels)
         except TiepointError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise user_failure(f"{detector} failed on {key}", error, thing, pixels) from error
         found = check_keypoints(as_keypoints(raw, key), pixels, f"{detector} on {key}")
         found = sized(found[strongest_first(found)], min_size_px, max_size_px)

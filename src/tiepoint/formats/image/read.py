@@ -132,5 +132,7 @@ def _opened(path: str | Path, *, load: bool = True) -> Image.Image:
         raise FormatError(
             path, "the file is empty" if empty else instead(path, "this is not an image")
         ) from None
+    except PermissionError as e:
+        raise FormatError(path, f"cannot be read: {e.strerror}") from e
     except Exception as e:  # Pillow's decoders raise many types; all mean an unreadable file
         raise FormatError(path, f"the image cannot be decoded, it may be truncated ({e})") from e

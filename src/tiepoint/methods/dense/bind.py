@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...model.errors import InputError, TiepointError
 from ...model.units import Arrays, Item
-from ..pairs.forms import check_kind, form_of, match_arrays
+from ..pairs.forms import as_array, check_kind, form_of, match_arrays
 from ..user_code import to_hand_over, user_failure
 
 Image = NDArray[np.uint8]
@@ -58,7 +58,7 @@ def _telling(name: str, thing: Any, extract: Callable[[Item, Any], Arrays]) -> C
             return extract(item, pair)
         except TiepointError:
             raise
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             raise user_failure(f"{name} failed on {item.key}", e, thing, pair) from e
 
     return told
@@ -109,7 +109,7 @@ def _checked(made: Any, name: str, key: str, i: int) -> dict[str, NDArray[Any]]:
     parts = made if isinstance(made, tuple) else (made,)
     if not 1 <= len(parts) <= 3:
         raise InputError(f"method {name!r} on {key}: expected flow, (flow, mask) or (flow, mask, confidence)")
-    flow = np.asarray(parts[0])
+    flow = as_array(parts[0], f"method {name!r} on {key}")
     if flow.ndim != 3 or flow.shape[2] != 2 or not np.issubdtype(flow.dtype, np.floating) or 0 in flow.shape:
         raise InputError(
             f"method {name!r} on {key}: a flow is float (height, width, 2), found {flow.dtype} {flow.shape}"
@@ -118,7 +118,7 @@ def _checked(made: Any, name: str, key: str, i: int) -> dict[str, NDArray[Any]]:
     for label, part in zip(("mask", "conf"), parts[1:], strict=False):
         if part is None:
             continue
-        values = np.asarray(part)
+        values = as_array(part, f"method {name!r} on {key}")
         if values.ndim != 2:
             raise InputError(
                 f"method {name!r} on {key}: {label} has shape {values.shape}, not (height, width)"

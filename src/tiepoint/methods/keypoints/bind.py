@@ -13,7 +13,7 @@ from ...geometry.covisibility import in_view
 from ...model.errors import InputError, TiepointError
 from ...model.keypoints import COLUMNS, Keypoints
 from ...model.units import Arrays, Item
-from ..checks import check_descriptors, from_tensor
+from ..checks import array_of, check_descriptors
 from ..user_code import to_hand_over, user_failure
 
 Image = NDArray[np.uint8]
@@ -35,10 +35,11 @@ def as_keypoints(given: Any, where: str) -> Keypoints:
         raise InputError(f"{where}: the detector returned nothing; return keypoints, or an empty list")
     if isinstance(given, list | tuple) and len(given) and hasattr(given[0], "pt"):
         return Keypoints.from_cv(given)
-    try:
-        table = np.asarray(from_tensor(given), dtype=np.float64)
-    except (TypeError, ValueError) as e:
-        raise InputError(f"{where}: keypoints must be numbers, (n, 2) or (n, {len(COLUMNS)})") from e
+    wanted = f"keypoints must be numbers, (n, 2) or (n, {len(COLUMNS)})"
+    table = array_of(given, where, wanted)
+    if table.dtype.kind not in "biuf":
+        raise InputError(f"{where}: {wanted}, found {table.dtype}")
+    table = table.astype(np.float64)
     if table.ndim == 2 and table.shape[1] == 3:
         return Keypoints.at(table[:, :2], size_px=table[:, 2])
     try:
@@ -129,7 +130,7 @@ def bind_keypoints(thing: Any, *, name: str, distance: str, on_bad: str) -> Extr
             returned = call(item, image)
         except TiepointError:
             raise
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             raise user_failure(f"{name} failed on {item.key}", e, thing, image) from e
         keypoints, values, valid = _three(returned, where)
         found = check_keypoints(as_keypoints(keypoints, where), image, where)
@@ -179,7 +180,7 @@ def _checked(
             f"{where}: {len(values)} descriptors for {rows} keypoints; return one row for every keypoint and "
             "mark failures in the validity mask"
         )
-    returned = values if valid is None else (values, np.asarray(valid))
+    returned = values if valid is None else (values, valid)
     arrays = check_descriptors(
         returned, rows=rows, distance=distance, where=where, on_bad=on_bad, keep_nan=True
     )

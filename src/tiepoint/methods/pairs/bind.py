@@ -59,7 +59,7 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
             made = call(item, _grey(payload) if colour == "grey" and payload is not None else payload)
         except TiepointError:
             raise
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             raise user_failure(f"{name} failed on {item.key}", e, thing, payload) from e
         out: dict[str, NDArray[Any]] = {}
         sizes: Sizes = [None, None] if hasattr(thing, "match_truth") else sizes_of(item, payload)
@@ -151,7 +151,7 @@ def _named(made: Mapping[str, Any], kind: str | None, sizes: Sizes, count: int |
         out |= match_arrays(parts, sizes, where)
         for side in ("keypoints0", "keypoints1"):
             if made.get(side) is not None:
-                out[side] = as_array(made[side], where).reshape(-1)[:1].astype(np.int64)
+                out[side] = np.array([_count(as_array(made[side], where), f"{where}: {side}")], np.int64)
     for matrix in ("F", "H"):
         if made.get(matrix) is not None:
             out[matrix] = matrix_array(made[matrix], where, matrix)
@@ -161,6 +161,17 @@ def _named(made: Mapping[str, Any], kind: str | None, sizes: Sizes, count: int |
             f"found {', '.join(made) or 'nothing'}"
         )
     return out
+
+
+def _count(given: NDArray[Any], where: str) -> int:
+    """How many keypoints there are: as stated, or of the keypoints themselves."""
+    if given.ndim == 2:
+        return len(given)
+    if given.size == 1 and 0 <= given.item() < 1 << 53 and given.item() == int(given.item()):
+        return int(given.item())
+    raise InputError(
+        f"{where} has shape {given.shape}; expected the number of keypoints, or keypoints (n, 2)"
+    )
 
 
 def sizes_of(item: Item, payload: Any) -> Sizes:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...geometry.covisibility import in_view
 from ...model.errors import InputError
-from ..checks import from_tensor
+from ..checks import array_of
 
 FORMS = (
     "expected (points0 (n, 2), points1 (n, 2)[, confidence (n,)]) "
@@ -23,10 +23,7 @@ Parts = tuple[Any, ...]
 
 def as_array(given: Any, where: str) -> NDArray[Any]:
     """An array of numbers from what a method gave, tensors included."""
-    try:
-        made = np.asarray(from_tensor(given))
-    except ValueError as e:
-        raise InputError(f"{where}: rows differ in length; {FORMS}") from e
+    made = array_of(given, where, f"rows differ in length; {FORMS}")
     if made.dtype == object or made.dtype.kind not in "biuf":
         raise InputError(f"{where}: found {made.dtype}; {FORMS}")
     return made

@@ -33,7 +33,7 @@ class PatchExtract:
         rows = _rows(item, payload)
         try:
             returned = self._call(item, rows, payload)
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             returned = e
         return self._finish(item, rows, returned)
 
@@ -53,7 +53,7 @@ class PatchExtract:
     def _finish(self, item: Item, rows: int, returned: Any) -> Arrays:
         if isinstance(returned, TiepointError):
             raise returned
-        if isinstance(returned, Exception):
+        if isinstance(returned, BaseException):
             raise user_failure(f"{self.name} failed on {item.key}", returned) from returned
         arrays = check_descriptors(
             returned,

@@ -7,7 +7,8 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ...model.errors import InputError, TiepointError
+from ...formats.what_it_is import instead
+from ...model.errors import FormatError, InputError, TiepointError
 from ...model.files import is_there, plain_file
 from ...model.hashing import hash_file
 from ...model.plain_names import method_name
@@ -28,6 +29,7 @@ SUFFIXES = {
     ".csv": "tiepoint.run.importers.hpatches_matlab:read",
 }
 """By ending, what reads a file: called with (path, split=, tasks=)."""
+_ENDINGS = ", ".join((*SUFFIXES, *DATABASE_SUFFIXES))
 
 
 def import_files(
@@ -114,7 +116,7 @@ def expanded(paths: Iterable[Path]) -> list[Path]:
                 p for p in path.rglob("*") if p.suffix in (*SUFFIXES, *DATABASE_SUFFIXES) and p.is_file()
             )
             if not inside:
-                raise InputError(f"{path} has no result files; known endings are {', '.join(SUFFIXES)}")
+                raise InputError(f"{path} has no result files; known endings are {_ENDINGS}")
             out += inside
         elif path.is_file():
             out.append(path)
@@ -129,11 +131,11 @@ def reader(path: Path) -> Callable[..., list[Imported]]:
     """What reads a file, by its ending."""
     import importlib
 
+    if path.suffix in DATABASE_SUFFIXES:
+        raise FormatError(path, instead(path, "is no database of SQLite, as the workbench keeps"))
     target = SUFFIXES.get(path.suffix)
     if target is None:
-        raise InputError(
-            f"{path}: no importer reads files that end in {path.suffix!r}; known are {', '.join(SUFFIXES)}"
-        )
+        raise InputError(f"{path}: no importer reads files that end in {path.suffix!r}; known are {_ENDINGS}")
     module, _, attribute = target.partition(":")
     read: Callable[..., list[Imported]] = getattr(importlib.import_module(module), attribute)
     return read
