@@ -95,3 +95,27 @@ def test_one_of_something_is_not_told_as_several(tmp_path: Path) -> None:
         told += report.release.notes if report.release is not None else []
         assert any(re.search(r"\b1 [a-z]", line) for line in told)
         assert not [line for line in told if re.search(r"\b1 (of 1 )?[a-z]+s\b", line)]
+
+
+def test_files_that_are_no_dataset_are_called_what_they_are(tmp_path: Path) -> None:
+    for name, content, words in (
+        ("EVD.zip", b"<!DOCTYPE html><html></html>", "the file is a web page (HTML)"),
+        ("a.zip", b"version https://git-lfs.github.com/spec/v1\nsize 5\n", "the file is a Git-LFS pointer"),
+        ("b.zip", b"PK\x03\x04" + bytes(60), "the file is an archive; unpack it first"),
+        ("c.tar", bytes(257) + b"ustar" + bytes(250), "the file is an archive; unpack it first"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        (problem,) = check_dataset(tmp_path / name).problems
+        assert problem.startswith(words)
+
+
+def test_flows_without_images_are_good_for_scoring_alone(tmp_path: Path) -> None:
+    tss(tmp_path)
+    report = check_dataset(tmp_path)
+    assert report.warnings == ("1 pair without image1.png and image2.png: are these results?",)
+    told = str(report)
+    assert f"tiepoint score tss --results RESULTS --data {tmp_path}" in told
+    assert "tiepoint run" not in told
+    for i in (1, 2):
+        cv2.imwrite(str(tmp_path / f"JODS/pair/image{i}.png"), np.zeros((4, 5), np.uint8))
+    assert f"tiepoint run dis --task tss --data {tmp_path}" in str(check_dataset(tmp_path))

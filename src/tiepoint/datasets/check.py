@@ -16,6 +16,7 @@ from ..formats.flow.by_suffix import SUFFIXES
 from ..formats.hpatches.patch_pack import SUFFIX
 from ..formats.hpatches.patch_strip import read_strip
 from ..formats.unfinished import refuse_unfinished
+from ..formats.what_it_is import instead
 from ..model.amounts import number_of
 from ..model.errors import FormatError, InputError, ProblemsError
 from ..model.files import plain_file
@@ -140,10 +141,21 @@ def _unknown(root: Path) -> CheckReport:
         names = sorted(shown(p.name) + "/" * p.is_dir() for p in root.iterdir())
         some = [*names[:_NAMED], *([f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
         found = ", ".join(some) or "nothing, the folder is empty"
+    elif said := instead(root, _archive(root)):
+        return CheckReport(f"{root}", problems=(f"the file {said}",))
     else:
         found = f"a file of {number_of(root.stat().st_size, 'byte')}"
     hints = ("looked for:", *(f"  {name}" for name in known), *_wrapped(f"found: {found}"))
     return CheckReport(f"{root}", problems=("no dataset that is known is here",), hints=hints)
+
+
+def _archive(path: Path) -> str:
+    """What to do with a file that is an archive; empty for others."""
+    with path.open("rb") as file:
+        head = file.read(512)
+    packed = head.startswith((b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")) or head[257:262] == b"ustar"
+    words = "is an archive; unpack it first, with `data get` if the dataset is a published one"
+    return words if packed and path.suffix not in (".npz", ".gz") else ""
 
 
 def _wrapped(line: str, width: int = 80) -> list[str]:
@@ -343,7 +355,10 @@ def _tss(root: Path, deep: bool) -> CheckReport:
     if deep and not problems:
         problems = [problem for pair in pairs for problem in _undecoded(pair)]
     facts = (number_of(len(pairs), "pair"),)
-    return CheckReport("", facts, tuple(problems), release=tss_release(pairs), uses=tuple(flow_uses(root)))
+    bare = sum(not all((p.folder / f"image{i}.png").exists() for i in (1, 2)) for p in pairs)
+    told = f"{number_of(bare, 'pair')} without image1.png and image2.png: are these results?"
+    uses = tuple(flow_uses(root, images=not bare))
+    return CheckReport("", facts, tuple(problems), (told,) if bare else (), tss_release(pairs), uses)
 
 
 def _flow_folders(root: Path, deep: bool) -> CheckReport:
