@@ -57,7 +57,7 @@ try:
 except FormatError as e:
     print(type(e).__name__, str(e)[:300])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
