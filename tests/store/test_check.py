@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,13 @@ import sqlalchemy as sa
 from store_world import a_run
 
 from tiepoint.cli.main import run
+from tiepoint.formats.keypoints.set_folder import KeypointSet
 from tiepoint.model.errors import StoreError
+from tiepoint.model.keypoints import Keypoints
 from tiepoint.model.records import Records
 from tiepoint.model.scores import SceneValues, Score
 from tiepoint.store import schema
+from tiepoint.store.keypoint_sets import save_keypoint_set
 from tiepoint.store.rebuild import make_anew, rebuild
 from tiepoint.store.run_files import read_run
 from tiepoint.store.runs import load_runs
@@ -336,3 +340,23 @@ def test_a_check_says_that_the_database_was_missing(tmp_path: Path) -> None:
     (problem,) = check_store(tmp_path / "s").problems
     assert str(problem) == "the database was missing: it was made anew from the run files"
     assert is_whole(tmp_path / "s", "")
+
+
+@pytest.mark.parametrize("lost", ["set.json", "keypoints.npy"])
+def test_a_damaged_keypoint_set_is_told_once_with_its_runs_and_never_to_be_removed(
+    tmp_path: Path, lost: str
+) -> None:
+    made = KeypointSet("places", {"v_a/1": Keypoints.at([[3.0, 4.0]])})
+    with Store.open(tmp_path / "s") as store:
+        folder = save_keypoint_set(store, made)
+        save_run(store, replace(a_run("aaa"), keypoint_set=made.row()))
+        assert check_store(store, rebuild=True).ok
+        (folder / lost).unlink()
+        for rebuilt in (False, True):
+            (problem,) = check_store(store, rebuild=rebuilt).problems
+            assert str(folder) in problem.what
+            assert problem.runs == ("aaa",)
+            again = "make or import the keypoint set places again under its name, with `overwrite`"
+            assert problem.again == again
+        save_keypoint_set(store, made, overwrite=True)
+        assert check_store(store, rebuild=True).ok

@@ -198,7 +198,7 @@ def _by_family(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 def _store(store: str | None) -> dict[str, Any] | None:
     """What a store has; None where there is none and none was named."""
-    where = store or os.environ.get("TIEPOINT_STORE", "tiepoint-store")
+    where = store or os.environ.get("TIEPOINT_STORE") or "tiepoint-store"
     if (found := counts(where)) is not None:
         return {"path": where, **found}
     from ..store.store import store_root

@@ -246,3 +246,13 @@ def test_a_name_of_two_sides_means_the_first(tmp_path):
     assert located("sift@set:left", tmp_path) == "sift@set:left"
     (said,) = sides_used("fuse:sift@set:both,surf@set:whole", tmp_path)
     assert "both_a is used" in said
+
+
+@pytest.mark.parametrize("name", ["what?x=1", "a+b"])
+def test_a_store_whose_path_ends_the_name_of_a_set_is_refused(tmp_path, name):
+    folder = tmp_path / name / "keypoint_sets" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "set.json").write_text("{}")
+    with pytest.raises(InputError, match="rename the folder"):
+        located("sift@set:mine", tmp_path / name)
+    assert located("sift", tmp_path / name) == "sift"

@@ -146,7 +146,7 @@ def _scores(store: str | None, task: str | None, column: str) -> Iterator[str]:
 
 def _column(store: str | None, query: str, given: tuple[str, ...] = ()) -> Iterator[str]:
     """The first column of a query on the database of a store; nothing where there is none to read."""
-    where = _database(store or os.environ.get("TIEPOINT_STORE", "tiepoint-store"))
+    where = _database(store or os.environ.get("TIEPOINT_STORE") or "tiepoint-store")
     if where is None or not where.is_file():
         return
     with contextlib.suppress(sqlite3.Error):

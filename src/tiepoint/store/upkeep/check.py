@@ -20,7 +20,7 @@ from ..runs import load_runs
 from ..store import Store, store_root
 from ..stored_run import StoredRun
 from .changes import finish_changes, tidy
-from .files import Looked, files_of, leftovers_of
+from .files import SETS, Looked, files_of, leftovers_of
 
 Progress = Callable[[str, int, int], None]
 
@@ -133,6 +133,7 @@ def check_store(
             if not look.marked:
                 unmarked[look.kind] = unmarked.get(look.kind, 0) + 1
             if look.problem is not None:
+                problems = [p for p in problems if p.what != look.problem]  # told better now
                 problems.append(_problem(look, users.get(look.kind, {}).get(look.key, []), runs))
     return StoreCheck(problems, len(runs), files, sizes, unmarked, leftovers_of(store.root), rebuild)
 
@@ -193,8 +194,10 @@ def _run_again(problem: Problem, runs: Mapping[str, StoredRun]) -> str:
 
 def _users(runs: Iterable[StoredRun]) -> dict[str, dict[str, list[tuple[str, str]]]]:
     """By kind and key of a file, which runs need it, and for what."""
-    found: dict[str, dict[str, list[tuple[str, str]]]] = {"records": {}, "values": {}}
+    found: dict[str, dict[str, list[tuple[str, str]]]] = {"records": {}, "values": {}, SETS: {}}
     for run in runs:
+        if run.keypoint_set is not None:
+            found[SETS].setdefault(str(run.keypoint_set.get("name")), []).append((run.id, "keypoint set"))
         for unit, by in run.manifest.units.items():
             for key in by.values():
                 found["records"].setdefault(key, []).append((run.id, f"unit {unit}"))
@@ -217,6 +220,8 @@ def _again(look: Looked, users: Sequence[StoredRun]) -> str:
     """What makes a file anew."""
     if look.foreign:
         return ""
+    if look.kind == SETS:
+        return f"make or import the keypoint set {look.key} again under its name, with `overwrite`"
     there = look.path.exists() or look.path.is_symlink()
     if look.heals:
         return f"remove {look.path}; the next run that needs it makes it anew" if there else ""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ...formats.keypoints.set_folder import read_keypoint_set, sets_below
+from ...formats.keypoints.set_folder import REPLACED, read_keypoint_set, sets_below
+from ...formats.keypoints.set_folder import SETS as FOLDER_OF_SETS
 from ...methods.normalise import load_transform
 from ...model import hashing, kept
 from ...model.checksums import unsealed
@@ -17,6 +18,9 @@ from ...model.errors import DamagedError, TiepointError
 from ...model.files import content_of
 from ..atomic import TEMPORARIES
 from ..store import Store
+
+SETS = "keypoint sets"
+"""The kind of keypoint sets."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,9 @@ def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
     jobs += [partial(_transform, path) for path in sorted((store.root / "transforms").glob("*.npz"))]
     jobs += [partial(_costs, path) for path in sorted((store.root / "efficiency").glob("*.json"))]
     jobs += [partial(_data, path, digest) for path, digest in hashing.claims(store.root / "hashes.json")]
-    jobs += [partial(_keypoints, path) for path in sets_below(store.root).values()]
+    sets = sets_below(store.root).values()
+    headless = (p for p in sorted((store.root / FOLDER_OF_SETS).glob("[!.]*")) if p.is_dir())
+    jobs += [partial(_keypoints, path) for path in dict.fromkeys([*sets, *headless])]
     return jobs
 
 
@@ -155,4 +161,4 @@ def _keypoints(folder: Path) -> Looked:
         read_keypoint_set(folder)
     except TiepointError as e:
         problem = str(e)
-    return Looked("keypoint sets", folder.name, folder, _size(folder), problem)
+    return Looked(SETS, folder.name.removeprefix(REPLACED), folder, _size(folder), problem)

@@ -99,7 +99,7 @@ class KeypointFiles(FolderOfImages):
 
 def set_folder(name: str) -> Path:
     """The folder of a keypoint set: a path, or a name in the store of this place (``TIEPOINT_STORE``)."""
-    store = Path(os.environ.get("TIEPOINT_STORE", "tiepoint-store"))
+    store = Path(os.environ.get("TIEPOINT_STORE") or "tiepoint-store")
     known = sets_below(store)
     for folder in (Path(name), known.get(first_side(name, known))):
         if folder is not None and is_file(folder / "set.json"):
