@@ -93,8 +93,8 @@ def located(spec: Any, root: Path) -> Any:
         odd = next((sign for sign in "?+" if sign in str(folder)), None)
         if odd is not None:
             raise InputError(
-                f"the path of the store {root} has a {odd}, which ends the name of a set: rename the folder, or "
-                "go there and give the path from there"
+                f"the path of the store {root} has a {odd}, which ends the name of a set: rename the folder, "
+                "or go there and give the path from there"
             )
         return match[0] if folder is None else f"@set:{folder}"
 
