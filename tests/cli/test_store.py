@@ -112,6 +112,10 @@ def test_a_store_that_is_not_there_is_not_made(
     assert run(["store", *command.split(), "--store", str(tmp_path / "none")]) == 2
     assert "there is no store at" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
+    (tmp_path / "notes.txt").touch()
+    assert run(["store", *command.split(), "--store", str(tmp_path)]) == 2
+    assert "there is no store at" in capsys.readouterr().err
+    assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_damage_is_told_with_what_to_run_again(where: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,3 +119,11 @@ def test_flows_without_images_are_good_for_scoring_alone(tmp_path: Path) -> None
     for i in (1, 2):
         cv2.imwrite(str(tmp_path / f"JODS/pair/image{i}.png"), np.zeros((4, 5), np.uint8))
     assert f"tiepoint run dis --task tss --data {tmp_path}" in str(check_dataset(tmp_path))
+
+
+def test_the_folder_one_is_in_can_be_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    patches(tmp_path / "data")
+    monkeypatch.chdir(tmp_path / "data")
+    assert run(["data", "check", "."]) == 0
+    monkeypatch.chdir(tmp_path / "data" / "v_one")
+    assert run(["data", "check", ".."]) == 0

@@ -138,7 +138,10 @@ def _unknown(root: Path) -> CheckReport:
         *known_layouts(),
     )
     if root.is_dir():
-        names = sorted(shown(p.name) + "/" * p.is_dir() for p in root.iterdir())
+        try:
+            names = sorted(shown(p.name) + "/" * p.is_dir() for p in root.iterdir())
+        except OSError as e:
+            return CheckReport(f"{root}", problems=(f"the folder cannot be read: {e.strerror or e}",))
         some = [*names[:_NAMED], *([f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
         found = ", ".join(some) or "nothing, the folder is empty"
     elif said := instead(root, _archive(root)):

@@ -129,9 +129,10 @@ class Store:
         store = cls(engine, root, shown, mode)
         if mode == "read":
             return store._opened_to_read(database)
-        if not create and not root.is_dir():
+        empty = database is not None and not database.exists() and not (root / "runs").is_dir()
+        if not create and (empty or not root.is_dir()):
             raise StoreError(f"there is no store at {shown}")
-        if later and database is not None and not database.exists() and not (root / "runs").is_dir():
+        if later and empty:
             _check_writable(next(p for p in (root, *root.absolute().parents) if p.exists()), root)
             store = replace(store, _later=database)
             store._remember()

@@ -26,8 +26,11 @@ def record_of(folder: Path) -> Path:
 
     >>> record_of(Path("data/EVD")).name
     'EVD.source.json'
+    >>> record_of(Path(".")) == record_of(Path.cwd())
+    True
     """
-    return folder.with_name(folder.name + ENDING)
+    whole = folder.resolve() if folder.name in ("", "..") else folder
+    return whole.parent / f"{whole.name}{ENDING}"
 
 
 def read_record(folder: Path) -> dict[str, Any]:
