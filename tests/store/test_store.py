@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +18,7 @@ from store_world import a_run, check_results, make_schema
 
 from tiepoint.model.errors import InputError, StoreError
 from tiepoint.model.records import Records
-from tiepoint.store import schema
+from tiepoint.store import live, schema
 from tiepoint.store.atomic import atomic_file, atomic_folder, remove_temporaries
 from tiepoint.store.connect.query import select
 from tiepoint.store.rebuild import rebuild
@@ -350,3 +351,37 @@ def test_an_interrupt_while_writing_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises(KeyboardInterrupt), kind(tmp_path / "a" / "b"):
             raise KeyboardInterrupt
         assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_a_full_disk_under_a_savepoint_is_called_that(tmp_path: Path) -> None:
+    """SQLite undoes all of a transaction then, and the savepoint is not found: that was told instead."""
+
+    def fill(store: Store) -> None:
+        with store.begin() as connection, connection.begin_nested():
+            connection.exec_driver_sql("ROLLBACK")  # as SQLite does by itself
+            full = sqlite3.OperationalError("database or disk is full")
+            raise sa.exc.OperationalError("INSERT", None, full)
+
+    with Store.open(tmp_path / "s") as store, pytest.raises(StoreError, match="disk is full"):
+        fill(store)
+
+
+def test_what_numpy_could_not_write_is_a_full_disk(tmp_path: Path) -> None:
+    def fill() -> None:
+        with atomic_file(tmp_path / "a"):
+            raise OSError("2520 requested and 496 written")
+
+    with pytest.raises(StoreError, match=r"cannot write .*: No space left on device; choose another"):
+        fill()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_state_that_could_not_be_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with live.announced(tmp_path, "a run"):
+        assert list((tmp_path / live.FOLDER).iterdir()) == []

@@ -8,6 +8,7 @@ was killed can so be told from what another one is just writing, and removed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import re
@@ -47,13 +48,20 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def _why(error: OSError) -> str:
+    """What the system says; NumPy only counts what it could not write."""
+    if error.strerror is None and re.fullmatch(r"\d+ requested and \d+ written", str(error)):
+        return os.strerror(errno.ENOSPC)
+    return error.strerror or str(error)
+
+
 @contextlib.contextmanager
 def unwritable(path: Path) -> Iterator[None]:
     """Turns the operating system's refusal to write into a sentence."""
     try:
         yield
     except OSError as e:
-        raise StoreError(f"cannot write {path}: {e.strerror or e}; choose another `store`") from e
+        raise StoreError(f"cannot write {path}: {_why(e)}; choose another `store`") from e
 
 
 @contextlib.contextmanager
@@ -64,7 +72,7 @@ def _filling(temporary: Path, path: Path) -> Iterator[None]:
     except OSError as e:
         if e.filename is not None and not Path(str(e.filename)).is_relative_to(temporary):
             raise
-        raise StoreError(f"cannot write {path}: {e.strerror or e}; choose another `store`") from e
+        raise StoreError(f"cannot write {path}: {_why(e)}; choose another `store`") from e
 
 
 def replaced(path: Path) -> Path:

@@ -129,6 +129,15 @@ def _patiently(connection: sa.Connection, statement: str) -> None:
     connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(1000 * BUSY_S)}")
 
 
+def first_said(error: sa.exc.DBAPIError) -> sa.exc.DBAPIError:
+    """What went wrong first: on a full disk SQLite undoes everything, and then misses a savepoint."""
+    at: BaseException | None = error
+    while at is not None and "no such savepoint" in str(error.orig):
+        at = at.__context__
+        error = at if isinstance(at, sa.exc.DBAPIError) else error
+    return error
+
+
 def is_busy(error: sa.exc.DBAPIError) -> bool:
     """Whether another process keeps an SQLite database locked."""
     code = getattr(error.orig, "sqlite_errorcode", None)

@@ -122,10 +122,13 @@ def _write(path: Path, what: str, stages: dict[str, tuple[int, int]], since: flo
         "updated": time.time(),
     }
     temporary = path.with_suffix(".tmp")
-    with contextlib.suppress(OSError):
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_text(json.dumps(plain), encoding="utf-8", newline="\n")
         os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def is_this(working: Working) -> bool:

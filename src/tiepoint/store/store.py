@@ -27,6 +27,7 @@ from .database import (
     begin_reading,
     commit,
     copy_database,
+    first_said,
     is_busy,
     is_damage,
     make_engine,
@@ -306,6 +307,7 @@ class Store:
 
     def _said(self, error: sa.exc.DBAPIError) -> str:
         """What the database says, on one line and without its password."""
+        error = first_said(error)
         if is_busy(error):
             return _BUSY
         said = without_secret(str(error.orig), self.engine.url.render_as_string(hide_password=False))
