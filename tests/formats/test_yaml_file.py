@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tiepoint.formats.yaml_file import read_mapping
-from tiepoint.model.errors import FormatError
+from tiepoint.formats.yaml_file import read_mapping, read_yaml
+from tiepoint.model.errors import FormatError, InputError
 from tiepoint.report.runs.names import read_names
 from tiepoint.run.executors.cluster_file import read_spec
 from tiepoint.run.experiment.config import read_experiment
@@ -71,3 +71,31 @@ def test_every_reader_of_yaml_keeps_to_it(data: bytes | str, tmp_path: Path) -> 
     for read in (read_experiment, read_names, lambda p: read_spec(str(p))):
         with pytest.raises(FormatError):
             read(path)
+
+
+def test_numbers_are_those_that_everybody_means(tmp_path: Path) -> None:
+    """02000 was 1024, and 1:30 was 90."""
+    path = tmp_path / "a.yaml"
+    path.write_text("[02000, 1:30, 1:30.5, 0, -7, 1_000, 0x1f, 0b11, 1.5, -.5, 1.5e-3, .inf, 1e3]\n")
+    expected = ["02000", "1:30", "1:30.5", 0, -7, 1000, 31, 3, 1.5, -0.5, 0.0015, float("inf"), "1e3"]
+    assert read_yaml(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ("keypoints: {max_features: yes}", "keypoints.max_features: expected a number; yes, no, on and off"),
+        ("keypoints: {max_features: 1:30}", "keypoints.max_features: Input should be a valid integer"),
+        ("performance: [1]", "performance: Input should be a valid dictionary"),
+    ],
+)
+def test_a_truth_value_is_no_number_of_an_experiment(tmp_path: Path, section: str, words: str) -> None:
+    """`max_features: yes` was 1, and a list for a section with --jobs a traceback."""
+    path = tmp_path / "a.yaml"
+    text = (
+        f"experiment: {{name: e}}\ndataset: {{path: x}}\ndescriptors: [{{name: a, type: sift}}]\n{section}\n"
+    )
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_experiment(path, {"num_threads": 2})
+    assert words in str(caught.value)

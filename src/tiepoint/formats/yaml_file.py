@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,20 @@ MOST_BYTES = 1 << 18
 MOST_NODES = 50_000
 """Values a file may have, those behind an alias counted each time."""
 MOST_DEPTH = 50
+_NUMBERS = {
+    "tag:yaml.org,2002:int": re.compile(r"[-+]?(0|[1-9][0-9_]*|0b[01_]+|0x[0-9a-fA-F_]+)$"),
+    "tag:yaml.org,2002:float": re.compile(
+        r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$"
+    ),
+}
+"""Numbers but for two kinds that nobody means: 02000, which would be 1024, and 1:30, which would be 90."""
 
 
 def read_mapping(path: Path, otherwise: str) -> dict[Any, Any]:
     """What a YAML file says; `otherwise` is told where it is YAML and no mapping.
 
-    Dates stay text, a key may be there once, and no tag makes an object of Python.
+    Dates stay text, and so do numbers with a zero in front and with colons, which older YAML counts in eights
+    and sixties; a key may be there once, and no tag makes an object of Python.
 
     Raises:
         FormatError: if it cannot be read, is not UTF-8, not YAML or no mapping, has more than 256 KiB, 50,000
@@ -79,7 +88,11 @@ def _loader() -> Any:
         """Counts what it composes, and turns what a constructor cannot read into an error of the file."""
 
         yaml_implicit_resolvers = {  # noqa: RUF012 - the name and form that PyYAML asks for
-            first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
+            first: [
+                (tag, _NUMBERS.get(tag, pattern))
+                for tag, pattern in known
+                if tag != "tag:yaml.org,2002:timestamp"
+            ]
             for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
 

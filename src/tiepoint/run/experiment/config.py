@@ -61,9 +61,18 @@ several = BeforeValidator(_as_tuple)
 """One value or a list of them."""
 Several = Annotated[tuple[str, ...], several]
 
-Fraction = Annotated[float, Field(gt=0, lt=1)]
-Positive = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=1)]
+
+def _no_truth(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("expected a number; yes, no, on and off are truth values")
+    return value
+
+
+number = BeforeValidator(_no_truth)
+"""A number, for which `yes` is no 1."""
+Fraction = Annotated[float, number, Field(gt=0, lt=1)]
+Positive = Annotated[float, number, Field(gt=0)]
+Count = Annotated[int, number, Field(ge=1)]
 Matcher = Annotated[str, Field(pattern=r"^(brute_force|ratio_test|.+\.py:\w+)$")]
 
 
@@ -101,7 +110,7 @@ class KeypointPlaces(Section):
     generator: Several = ("sift",)
     """Detectors, with parameters as on the command line: ``surf?threshold=0.001``."""
     max_features: Count | None = 2000
-    border_px: Annotated[float, Field(ge=0)] | None = None
+    border_px: Annotated[float, number, Field(ge=0)] | None = None
     """Margin in pixels: 40 by default for `homography_projection`, 0 otherwise."""
     contrast_threshold: Positive | None = None
     edge_threshold: Positive | None = None
@@ -142,7 +151,7 @@ class DescriptorPlan(Section):
     norm_type: Literal["l1", "l2"] | None = None
     extended: bool = False
     secondary_descriptor: str | None = None
-    stacking_weight: Annotated[float, Field(gt=0)] | None = None
+    stacking_weight: Annotated[float, number, Field(gt=0)] | None = None
     components: tuple[Component, ...] = ()
     aggregation: str | None = None
 
@@ -168,9 +177,9 @@ class Distractors(Section):
     """``keypoint_verification:`` and ``keypoint_retrieval:``."""
 
     enabled: bool = False
-    num_distractor_scenes: Annotated[int, Field(ge=0)] = 10
-    num_distractors_per_scene: Annotated[int, Field(ge=0)] = 20
-    seed: int = 42
+    num_distractor_scenes: Annotated[int, number, Field(ge=0)] = 10
+    num_distractors_per_scene: Annotated[int, number, Field(ge=0)] = 20
+    seed: Annotated[int, number] = 42
 
 
 class Evaluation(Section):
@@ -182,8 +191,8 @@ class Evaluation(Section):
     geometry: bool = False
     tau_px: Positive = 3.0
     policy: Literal["all_within_tau", "nearest", "mutual"] = "all_within_tau"
-    gallery: tuple[Annotated[int, Field(ge=2)], ...] = (250, 500, 1000, 2000)
-    seed: int = 0
+    gallery: tuple[Annotated[int, number, Field(ge=2)], ...] = (250, 500, 1000, 2000)
+    seed: Annotated[int, number] = 0
     matching: Matching = Matching()
     image_retrieval: ImageRetrieval = ImageRetrieval()
     keypoint_verification: Distractors = Distractors()
@@ -199,7 +208,7 @@ class Database(Section):
 class Performance(Section):
     """``performance:`` processes and device."""
 
-    num_threads: Annotated[int, Field(ge=0)] = 0
+    num_threads: Annotated[int, number, Field(ge=0)] = 0
     device: str = "cpu"
     on_bad: Literal["error", "miss", "keep-zeros"] = "error"
 
@@ -222,8 +231,9 @@ def read_experiment(path: Path, performance: Mapping[str, Any] | None = None) ->
     Values of `performance` take the place of those in the file.
     """
     found = read_mapping(path, "an experiment file has the sections experiment, dataset, descriptors …")
-    if performance:
-        found = found | {"performance": {**(found.get("performance") or {}), **performance}}
+    stated = found.get("performance") or {}
+    if performance and isinstance(stated, dict):
+        found = found | {"performance": {**stated, **performance}}
     return parse_experiment(found, str(path))
 
 
@@ -240,7 +250,8 @@ def parse_experiment(found: dict[str, Any], where: str) -> Experiment:
     except ValidationError as e:
         first = e.errors()[0]
         place = ".".join(str(p) for p in first["loc"])
-        raise InputError(f"{where}: {place}: {first['msg']}, found {first.get('input')!r}") from e
+        words = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{where}: {place}: {words}, found {first.get('input')!r}") from e
 
 
 def _known(found: Any, model: type[BaseModel], place: str, where: str) -> None:
