@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,8 +24,10 @@ from tiepoint.model.keypoints import Keypoints
 from tiepoint.model.records import Records
 from tiepoint.model.scores import SceneValues, Score
 from tiepoint.store import schema
+from tiepoint.store.features import FeatureCache
 from tiepoint.store.keypoint_sets import save_keypoint_set
 from tiepoint.store.rebuild import make_anew, rebuild
+from tiepoint.store.records import RecordStore
 from tiepoint.store.run_files import read_run
 from tiepoint.store.runs import load_runs
 from tiepoint.store.saving import save_run
@@ -360,3 +363,27 @@ def test_a_damaged_keypoint_set_is_told_once_with_its_runs_and_never_to_be_remov
             assert problem.again == again
         save_keypoint_set(store, made, overwrite=True)
         assert check_store(store, rebuild=True).ok
+
+
+def test_what_another_process_removes_meanwhile_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `store prune` and `store rm` do between the listing of files and their reading."""
+    whole = FeatureCache.verify, RecordStore.verify
+
+    def pruned(cache: FeatureCache, key: str) -> Any:
+        shutil.rmtree(cache.folder(key))
+        return whole[0](cache, key)
+
+    def deleted(records: RecordStore, key: str) -> Any:
+        records.path(key).unlink()
+        (tmp_path / "s" / "runs" / "aaa.json").unlink()
+        return whole[1](records, key)
+
+    with Store.open(tmp_path / "s") as store:
+        store.features.put("c" * 64, {"values": np.zeros((2, 3))}, method="m")
+        store.records.put("ab12", Records("pair", {"d": np.arange(3.0)}))
+        save_run(store, a_run("aaa", units={"u": {"c": "ab12"}}))
+        monkeypatch.setattr(FeatureCache, "verify", pruned)
+        monkeypatch.setattr(RecordStore, "verify", deleted)
+        assert check_store(store).ok

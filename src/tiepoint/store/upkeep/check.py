@@ -15,7 +15,7 @@ from ...model.errors import StoreError, TiepointError
 from ..database import DATABASE
 from ..rebuild import damaged_database, differing_rows, make_anew
 from ..rebuild import rebuild as follow
-from ..run_files import read_run
+from ..run_files import read_run, run_file
 from ..runs import load_runs
 from ..store import Store, store_root
 from ..stored_run import StoredRun
@@ -132,10 +132,18 @@ def check_store(
             sizes[look.kind] = sizes.get(look.kind, 0) + look.size_bytes
             if not look.marked:
                 unmarked[look.kind] = unmarked.get(look.kind, 0) + 1
-            if look.problem is not None:
+            used = users.get(look.kind, {}).get(look.key, [])
+            if look.problem is not None and not _removed(store, look, used):
                 problems = [p for p in problems if p.what != look.problem]  # told better now
-                problems.append(_problem(look, users.get(look.kind, {}).get(look.key, []), runs))
+                problems.append(_problem(look, used, runs))
     return StoreCheck(problems, len(runs), files, sizes, unmarked, leftovers_of(store.root), rebuild)
+
+
+def _removed(store: Store, look: Looked, used: Sequence[tuple[str, str]]) -> bool:
+    """Whether a file that cannot be read was just removed by another process, with all runs that need it."""
+    if look.foreign or os.path.lexists(look.path):
+        return False
+    return not any(run_file(store, name).is_file() for name, _ in used)
 
 
 def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool | None) -> StoreCheck:
