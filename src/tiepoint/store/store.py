@@ -199,7 +199,7 @@ class Store:
         if database is not None:
             if not database.is_file():
                 lost = (self.root / "runs").is_dir()
-                why = f" but its files; `data check` makes {database} again from these" if lost else ""
+                why = f" but its files; `store check` makes {database} again from these" if lost else ""
                 raise StoreError(f"there is no store at {self.where}{why}")
             store = self._readable(database)
         version = store._checked_version()

@@ -72,7 +72,7 @@ class StoreCheck:
     def __str__(self) -> str:
         lines = [
             f"{number_of(self.runs, 'run')} in the store"
-            + (", database rebuilt from their files" * self.rebuilt)
+            + (", database rebuilt from the run files" * self.rebuilt)
         ]
         for kind, count in self.files.items():
             older = self.unmarked.get(kind, 0)
@@ -113,7 +113,7 @@ def check_store(
     problems += [Problem(what, again=again) for what, again in damaged_database(store)]
     if not problems or rebuild:
         for run, what in differing_rows(store, runs):
-            again = "the database was made from the files again" if rebuild else "`data check` rebuilds it"
+            again = "the database was made from the files again" if rebuild else "`store check` rebuilds it"
             problems.append(Problem(what, store.root / "runs" / f"{run}.json", (run,), again))
     if rebuild:
         known = {str(p.path) for p in problems}
