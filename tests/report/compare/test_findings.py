@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -68,6 +70,11 @@ def test_pooled_scores_by_kind_count_pairs_of_that_kind_alone() -> None:
     negatives = np.array([[0, 0, 1, 4], [1, 1, 0, 4], [0, 1, 0, 9]])
     bins = PooledBins(("i_a", "v_b"), ("i", "v"), positives, negatives, "auc")
     assert pooled_kinds(bins) == (("i", 1.0), ("v", 0.0))
+
+
+def test_methods_that_are_the_same_everywhere_are_not_told_as_one_alone(base: np.ndarray) -> None:
+    c = compare({"a": values(base), "b": values(base)})
+    assert re.fullmatch(r"a and b have [0-9.]+ %, the same in every scene\.", finding(c))
 
 
 def test_numbers_alone_and_canaries_win_nothing() -> None:

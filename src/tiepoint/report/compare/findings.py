@@ -94,7 +94,9 @@ def find(c: Comparison, canaries: Sequence[str] | None = None) -> Finding | None
     first, others = rows[0], rows[1:]
     value = number(c, first.value)
     if not others:
-        return Finding(first.method, value, why="there is no other method", sentence=_alone(c, first))
+        same = [r.method for r in c.rows if r.method not in left_out and r.identical_to is not None]
+        why = "the others are the same in every scene" if same else "there is no other method"
+        return Finding(first.method, value, why=why, sentence=_alone(c, first, same))
     second = others[0]
     unit = " points" if c.percent else ""
     gap = number(c, abs(first.value - second.value))
@@ -124,8 +126,11 @@ def _apart(c: Comparison, first: str) -> dict[str, bool]:
     return {r.method: found[r.method] for r in c.rows if r.method in found}
 
 
-def _alone(c: Comparison, row: MethodRow) -> str:
-    return f"{row.method} alone has {number(c, row.value)}{' %' if c.percent else ''}."
+def _alone(c: Comparison, row: MethodRow, same: Sequence[str]) -> str:
+    value = f"{number(c, row.value)}{' %' if c.percent else ''}"
+    if same:
+        return f"{row.method} and {some(same)} have {value}, the same in every scene."
+    return f"{row.method} alone has {value}."
 
 
 def _why(c: Comparison, pair: PairRow) -> str:
