@@ -206,3 +206,17 @@ def test_a_figure_without_intervals_says_so(call) -> None:
     caption = json.loads(out)["caption"]
     assert "no confidence intervals: there are too few scenes" in caption
     assert "family-wise over 1 pair)" in caption
+
+
+def test_the_name_of_runs_that_is_no_method_is_explained(
+    call, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--task", TASK, "--data", str(store.parent / "patches"), "--tasks", str(store.parent))
+    own = str(tmp_path / "own")
+    assert call("run", "resize", "--name", "small", *words, "--store", own)[0] == 0
+    assert command(["run", "small", *words, "--store", own]) == 2
+    told = capsys.readouterr().err
+    assert "'small' is no method but the name of runs in this store" in told
+    assert "made with: resize --name small" in told
+    assert command(["run", "smal", *words, "--store", own]) == 2
+    assert "unknown method 'smal'" in capsys.readouterr().err

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,7 +157,8 @@ def run(
         resumable(),
     ):
         work = Watched(progress)
-        prepared = prepare_all(requests, opened.root, work, check=check)
+        with _explained(opened):
+            prepared = prepare_all(requests, opened.root, work, check=check)
         with Shared(opened.root, cluster, tell) as shared:
             shared.submit(prepared, opened, work)
             runs, code = _evaluate(prepared, opened, shared, work, write_results, results_form)
@@ -165,6 +168,24 @@ def run(
     else:
         print_tables(runs, warnings)
     return code
+
+
+@contextlib.contextmanager
+def _explained(store: Store) -> Iterator[None]:
+    """Where a method is not known but runs have its name, say how they were made."""
+    from ..store.run_heads import load_heads
+
+    try:
+        yield
+    except UnknownNameError as e:
+        own = [h for h in load_heads(store) if e.what == "method" and h.method == e.name]
+        spec = own[-1].manifest.method.spec if own else None
+        if not spec or spec == e.name:
+            raise
+        raise InputError(
+            f"{e.name!r} is no method but the name of runs in this store; give the method it was made with: "
+            f"{shlex.quote(spec)} --name {shlex.quote(e.name)}"
+        ) from e
 
 
 class Watched:

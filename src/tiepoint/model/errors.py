@@ -140,6 +140,7 @@ class UnknownNameError(InputError):
     """
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        self.what, self.name = what, name
         name = name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…"
         near, others = near_names(name, (_sentence(k, _MOST_NAME) for k in known))
         hint = f"; did you mean {' or '.join(repr(n) for n in near[:2])}?" if near else "."
