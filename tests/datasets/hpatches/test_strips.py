@@ -162,6 +162,11 @@ def test_lengths_without_patches(tmp_path, as_folder):
         ('{"a": [3, 4]}', "not known of any sequence"),
         ('{"lengths": {"a": 1}, "image": []}', "unknown key 'image'"),
         ('{"lengths": {"a": 1}, "images": []}', "images must be a list of names"),
+        ('{"a": 1000000000000}', "a: expected a number"),
+        ('{"../a": 1}', "the sequence '../a' cannot be part of a path"),
+        ('{"v.a": 1}', "the sequence 'v.a': a name must not have a dot"),
+        ('{"lengths": {"a": 1}, "images": ["ref", "e1", "e1"]}', "images names 'e1' twice"),
+        ('{"lengths": {"a": 1}, "images": ["ref", "../x"]}', "the image '../x' cannot be part of a path"),
     ],
 )
 def test_bad_lengths(tmp_path, value, words):

@@ -102,3 +102,11 @@ def test_pf_willow_padding_is_no_point(tmp_path: Path) -> None:
         savemat(tmp_path / "b.mat", content)
         with pytest.raises(FormatError, match=words):
             read_pf_keypoints(tmp_path / "b.mat")
+
+
+def test_a_link_that_leads_nowhere_says_nothing_about_a_pair(tmp_path: Path) -> None:
+    """It passed for a file that is not there, which stands for 0."""
+    for name, read in (("flip_gt.txt", read_flip), ("pair.txt", read_pair_names)):
+        (tmp_path / name).symlink_to("nowhere")
+        with pytest.raises(FormatError, match="does not exist"):
+            read(tmp_path / name)

@@ -98,3 +98,7 @@ def test_more_hard_values_than_the_list_holds():
     texts = [repr(x) for x in np.random.default_rng(1).random(10_000).tolist()]
     table = parse_table("\n".join(texts).encode(), path="x", dtype=np.float64)
     assert same_bits(table[:, 0], np.array([float(t) for t in texts]))
+
+
+def test_the_mark_of_utf_8_is_no_number():
+    assert parse_table(b"\xef\xbb\xbf1,2\n3,4\n", path="x").tolist() == [[1, 2], [3, 4]]

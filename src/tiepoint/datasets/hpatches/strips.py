@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +19,15 @@ from ...formats.unfinished import refuse_unfinished
 from ...model.cores import cores
 from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...model.hashing import hash_file, hash_files, hash_json, remembered
+from ...model.plain_names import path_part
 from ...model.scores import kind_of
 from ...model.units import Item
 from .layout import NOISES, STANDARD_IMAGES, image_order, scan_folder
 from .pack import find_pack
 
 LENGTHS_FILE = "lengths.json"
+MOST_PATCHES = 10_000_000
+"""Patches that a sequence may be said to have."""
 
 
 class HPatchesDataset:
@@ -239,6 +243,7 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]
     lengths: dict[str, int] = {}
     unsure: dict[str, tuple[int, int]] = {}
     for name, value in raw.items():
+        problems += _unusable(name, "the sequence")
         ends = value if isinstance(value, list) else [value]
         if len(ends) not in (1, 2) or not all(_is_count(n) for n in ends) or ends[0] > ends[-1]:
             problems.append(
@@ -250,6 +255,9 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]
             unsure[name] = (ends[0], ends[1])
     if not isinstance(images, list | tuple) or not images or not all(isinstance(m, str) for m in images):
         problems.append("images must be a list of names such as ['ref', 'e1']")
+    else:
+        problems += [problem for name in dict.fromkeys(images) for problem in _unusable(name, "the image")]
+        problems += [f"images names {name!r} twice" for name, count in Counter(images).items() if count > 1]
     if not lengths and not problems:
         problems.append("the exact number of patches is not known of any sequence; give one number for each")
     if problems:
@@ -257,5 +265,14 @@ def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]
     return lengths, unsure, tuple(images)
 
 
+def _unusable(name: str, what: str) -> list[str]:
+    """Why a name cannot be that of a folder or file of strips, and part of an identifier ``SEQ.IM``."""
+    try:
+        path_part(name, what)
+    except InputError as e:
+        return [str(e)]
+    return [f"{what} {name!r}: a name must not have a dot"] if "." in name else []
+
+
 def _is_count(number: Any) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number > 0
+    return isinstance(number, int) and not isinstance(number, bool) and 0 < number <= MOST_PATCHES

@@ -38,7 +38,8 @@ def read_flow_array(path: str | Path) -> NDArray[np.float32]:
             raise FormatError(p, f"expected shape (height, width, 2), found {values.shape}")
         if values.shape[2] != 2:
             values = np.moveaxis(values, 0, 2)
-        return np.array(values, np.float32, order="C")
+        with np.errstate(over="ignore"):  # too large for float32 is unknown, as infinity is
+            return np.array(values, np.float32, order="C")
 
 
 def _in_archive(path: Path) -> NDArray[Any]:

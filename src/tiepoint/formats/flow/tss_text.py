@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os.path
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,7 @@ def read_flip(path: str | Path) -> int:
     0
     """
     p = Path(path)
-    if not p.exists():
+    if not os.path.lexists(p):  # a link that leads nowhere is no statement
         return 0
     text = _text(p).strip()
     if text not in ("0", "1"):
@@ -56,7 +57,7 @@ def read_pair_names(path: str | Path) -> tuple[str, str]:
     ('', '')
     """
     p = Path(path)
-    if not p.exists():
+    if not os.path.lexists(p):  # a link that leads nowhere is no statement
         return "", ""
     lines = _text(p).splitlines()
     if len(lines) < 2 or lines[0].strip() != "Image1,Image2":

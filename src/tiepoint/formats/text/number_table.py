@@ -36,8 +36,8 @@ def parse_table(
     r"""Parse a table of numbers, (rows, columns).
 
     Args:
-        data: Text; LF or CRLF, last line feed optional, blanks around numbers ignored, ``nan`` and ``inf``
-            in any case of letters allowed. No header.
+        data: Text, perhaps with the mark of UTF-8; LF or CRLF, last line feed optional, blanks around numbers
+            ignored, ``nan`` and ``inf`` in any case of letters allowed. No header.
         path: Named in errors.
         dtype: float32 (equal to ``np.float32(float(text))``) or float64 (equal to ``float(text)``).
         delimiter: One of comma, semicolon, tab, blank; None finds it on the first line.
@@ -53,6 +53,7 @@ def parse_table(
     from . import _number_kernel as kernel
 
     buf = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+    buf = buf[3:] if bytes(buf[:3]) == b"\xef\xbb\xbf" else buf
     rows, end, start = kernel.count_rows(buf)
     if rows == 0:
         raise FormatError(path, "the file is empty; expected one row of numbers per line")
