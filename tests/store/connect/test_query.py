@@ -149,3 +149,17 @@ def test_postgresql_only_reads(url: str, tmp_path: Path) -> None:
             ask(store.engine, "select pg_sleep(9)", timeout_s=0.2)
         save_run(store, a_run("later"))
         assert select(store.engine, "select count(*) from runs") == (["count"], [(2,)])
+
+
+def test_long_answers_are_lines_and_columns_of_one_name_are_kept_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Fitting 10,000 rows of scores to a terminal took minutes; in JSON one of two columns was lost."""
+    Store.open(tmp_path / "s").close()
+    where = ["--store", str(tmp_path / "s")]
+    numbers = "with recursive r(i) as (select 1 union all select i + 1 from r where i < 6000) select i from r"
+    assert run(["sql", numbers, *where]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert (len(lines), lines[0], lines[-1]) == (6001, " i", " 6000")
+    assert run(["sql", "select 1 as id, 2 as id", "--json", *where]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"id": 1, "id_2": 2}]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import typer
 
@@ -11,6 +12,9 @@ from ...model.amounts import number_of
 from ...model.plain_names import shown
 from ..common import console, notice, reading
 from .asking import STORE
+
+MOST_CELLS = 5_000
+"""Cells of an answer that are fitted to the width of the terminal."""
 
 
 def sql(
@@ -31,8 +35,13 @@ def sql(
     if found.more:
         notice(f"these are the first {number_of(limit, 'row')}; `limit` asks for more, 0 for all")
     if json_:
-        rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+        names = _unlike(found.columns)
+        rows = [dict(zip(names, row, strict=True)) for row in found.rows]
         print(json.dumps(rows, indent=1, default=str))
+        return
+    cells = [["" if v is None else shown(str(v)) for v in row] for row in found.rows]
+    if len(cells) * len(found.columns) > MOST_CELLS:
+        _print_lines([[shown(column) for column in found.columns], *cells])
         return
     from rich.text import Text
 
@@ -41,6 +50,29 @@ def sql(
     table = Table(box=None, header_style="bold")
     for column in found.columns:
         table.add_column(Text(shown(column)))
-    for row in found.rows:
-        table.add_row(*(Text("" if v is None else shown(str(v))) for v in row))
+    for texts in cells:
+        table.add_row(*map(Text, texts))
     console().print(table)
+
+
+def _print_lines(grid: Sequence[Sequence[str]]) -> None:
+    """One line a row, however wide: fitting many rows to a terminal takes minutes."""
+    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+    for row in grid:
+        print(" " + "  ".join(text.ljust(n) for text, n in zip(row, widths, strict=True)).rstrip())
+
+
+def _unlike(columns: Sequence[str]) -> list[str]:
+    """Names of columns, numbered where several have one name, so that none is lost.
+
+    >>> _unlike(["id", "name", "id", "id_2", "id"])
+    ['id', 'name', 'id_3', 'id_2', 'id_4']
+    """
+    names: list[str] = []
+    for column in columns:
+        name, number = column, 1
+        while name in names or (number > 1 and name in columns):
+            number += 1
+            name = f"{column}_{number}"
+        names.append(name)
+    return names
