@@ -27,6 +27,9 @@ _LIBRARIES = (
     "onnxruntime",
 )
 
+DRIVER_S = 60.0
+"""Seconds in which the driver of GPUs answers; one that starts takes some."""
+
 
 def versions() -> dict[str, str]:
     """Versions of tiepoint, Python and the libraries that are installed."""
@@ -65,10 +68,12 @@ def visible_gpus() -> list[str]:
     if (said := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         return [name for name in said.split(",") if name.strip()]
     try:
-        found = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
+        told = subprocess.run(
+            ["nvidia-smi", "-L"], capture_output=True, text=True, check=True, timeout=DRIVER_S
+        )
+    except (OSError, subprocess.SubprocessError):  # none there, or a driver that does not answer
         return []
-    return [str(i) for i, line in enumerate(found.splitlines()) if line.startswith("GPU ")]
+    return [str(i) for i, line in enumerate(told.stdout.splitlines()) if line.startswith("GPU ")]
 
 
 def now() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 from importlib.util import find_spec
 from itertools import pairwise
@@ -14,6 +15,7 @@ import yaml
 
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.model.errors import FormatError, InputError
+from tiepoint.run import machine
 from tiepoint.run.executors import clusters, queues
 from tiepoint.run.executors.cluster_file import ClusterFile, read_spec
 from tiepoint.run.executors.queues import known_arguments, queue_cluster
@@ -190,3 +192,12 @@ def test_gpus_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     options = [w["options"] for w in seen["workers"].values()]
     assert [o["env"]["CUDA_VISIBLE_DEVICES"] for o in options] == ["3", "5", "3"]
     assert all(o["resources"] == {"GPU": 1} and o["nthreads"] == 1 for o in options)
+
+
+def test_a_driver_of_gpus_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(command: list[str], *, timeout: float, **_: object) -> None:
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(subprocess, "run", silent)
+    assert machine.visible_gpus() == []
