@@ -230,5 +230,5 @@ def test_two_runs_of_one_method_under_two_protocols_are_both_reported(
     out = tmp_path / "r.md"
     assert command(["report", "--store", str(tmp_path / "s"), "--format", "md", "--out", str(out)]) == 0
     text = out.read_text()
-    assert "(exact)" in text
-    assert "(hbench-2016)" in text
+    assert "matching exact" in text
+    assert "matching hbench-2016" in text
