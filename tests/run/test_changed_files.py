@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import tiepoint as tp
+from tiepoint.formats.hpatches.descriptor_array import DescriptorTable
 from tiepoint.formats.hpatches.patch_strip import read_strip
+from tiepoint.methods.patches import files
+from tiepoint.model.errors import InputError
 
 
 def written(patches: Path, out: Path, *, noise: float) -> Path:
@@ -53,3 +56,25 @@ def test_a_stored_run_of_unchanged_files_is_not_made_again(
     monkeypatch.setattr("tiepoint.run.engine.work", never)
     again = tp.evaluate(name, **given)  # type: ignore[arg-type]
     assert (again.id, again.created_at) == (before.id, before.created_at)
+
+
+def test_files_that_change_while_they_are_read_are_not_kept_as_those_before(
+    patches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new numbers were kept under the hash of the old ones, and found when these came back."""
+    mine = written(patches, tmp_path / "mine", noise=1)
+    given = {"task": "hpatches/matching", "data": patches, "store": tmp_path / "store", "jobs": 1}
+    read = files.read_descriptors
+
+    def late(path: Path, **how: str | None) -> DescriptorTable:
+        if path.stem == "e1":
+            np.save(path, np.asarray(read(path).values) + 100)
+        return read(path, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "read_descriptors", late)
+        with pytest.raises(InputError, match=r"changed while they were read; run the command again"):
+            tp.evaluate(f"files:{mine}", **given)  # type: ignore[arg-type]
+    written(patches, mine, noise=1)
+    other = tp.evaluate(f"files:{mine}", **{**given, "store": tmp_path / "other"})  # type: ignore[arg-type]
+    assert tp.evaluate(f"files:{mine}", **given).value("map") == other.value("map")  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..methods.base import Method
 from ..model.cores import cores
-from ..model.errors import DamagedError, UnitError
+from ..model.errors import DamagedError, InputError, UnitError
 from ..model.hashing import hash_json
 from ..model.records import Records
 from ..model.units import Arrays, Features, Item, Unit
@@ -136,7 +136,17 @@ class Context:
         return self.opened.read(key) if self.method.reads_payload else None
 
     def keep(self, key: str, feature_key: str, arrays: Arrays, seconds: float, **also: str) -> None:
-        """Cache the features of an item and the seconds that the method took for them."""
+        """Cache the features of an item and the seconds that the method took for them.
+
+        Raises:
+            InputError: if they come from files, which changed since the key was made of them: under it those
+                of other files would be found.
+        """
+        looked_up = self.unkept is None and not self.method.reads_payload
+        if looked_up and self._feature_key(self.items[key]) != feature_key:
+            raise InputError(
+                f"{self.method.name}: the files of {key} changed while they were read; run the command again"
+            )
         values = arrays.get("values")
         count = self.items[key].count if values is None else len(values)
         about = {"item": key, "method": self.method.name, "time_s": seconds, "count": count, **also}
