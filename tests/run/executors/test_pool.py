@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
@@ -17,6 +18,7 @@ import pytest
 from tiepoint.model.errors import InputError, ProblemsError, UnitError
 from tiepoint.run.context import Recipe
 from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.executors import pool
 from tiepoint.run.executors.pool import ProcessPool, interrupts_are_ours
 from tiepoint.store.store import Store
 
@@ -214,3 +216,13 @@ def test_a_worker_that_does_not_end_is_killed_when_the_pool_is_closed(
     pool.close()
     for worker in workers:  # its exit code may be on its way to another thread that waits for it
         assert connection.wait([worker.sentinel], 60)
+
+
+def test_a_script_without_its_guard_is_told_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its workers run it again and die at once, which is no lack of memory."""
+    main = types.ModuleType("__main__")
+    main.__file__ = "mine.py"
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert 'mine.py has no `if __name__ == "__main__":`' in str(pool._died())
+    main.__file__ = "/usr/bin/tiepoint"
+    assert "__main__" not in str(pool._died())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -144,9 +145,14 @@ def _outcome(name: str, future: Future[Any]) -> Any:
 
 
 def _died() -> UnitError:
+    main = sys.modules["__main__"]
+    script = "" if getattr(main, "__spec__", None) else str(getattr(main, "__file__", None) or "")
+    started = f', or {script} has no `if __name__ == "__main__":` around what it runs' * script.endswith(
+        ".py"
+    )
     return UnitError(
-        "a worker process died, perhaps for lack of memory; finished work is saved, so rerun the command "
-        "with fewer `jobs`"
+        f"a worker process died, perhaps for lack of memory{started}; finished work is saved, so rerun the "
+        "command with fewer `jobs`"
     )
 
 
