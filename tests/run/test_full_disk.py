@@ -91,6 +91,44 @@ def test_the_old_report_stays(patches: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
+SCENES = "".join(f"v_{s}_true_map=0.{s};v_{s}_query_count=20;" for s in range(1, 8))
+COMPARE = ("compare", "--task", "keypoints/ranking", "--metric", "true_map_micro")
+OUTPUTS = [
+    *((("report", "--format", form), f"a.{form}") for form in ("md", "csv", "parquet")),
+    *((COMPARE, f"b.{ending}") for ending in ("csv", "tex", "parquet")),
+    *((("plot", "scores"), f"c.{ending}") for ending in ("pdf", "csv")),
+]
+
+
+def test_no_output_of_before_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    resource = pytest.importorskip("resource", reason="limits the size of files by it")
+    table, store = tmp_path / "x.csv", str(tmp_path / "s")
+    rows = [f"{name},{value},success=1;{SCENES}" for name, value in (("sift", 0.5), ("surf", 0.25))]
+    table.write_text("\n".join(["descriptor_type,true_map_micro,metadata", *rows, ""]))
+    assert tiepoint(["import", str(table), "--store", store]) == 0
+    kept = {name: tmp_path / "out" / name for _, name in OUTPUTS}
+    (tmp_path / "out").mkdir()
+    for path in kept.values():
+        path.write_text("old")
+    before, found = resource.getrlimit(resource.RLIMIT_FSIZE), {}
+    capsys.readouterr()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40, before[1]))
+    try:
+        for command, name in OUTPUTS:
+            try:
+                code: object = tiepoint([*command, "--out", str(kept[name]), "--store", store])
+            except OSError as e:
+                code = e
+            found[name] = code, capsys.readouterr().err, kept[name].read_bytes()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    for name, (code, said, content) in found.items():
+        assert (code, content) == (2, b"old"), (name, said)
+        assert f"cannot write {kept[name]}: " in said
+        assert "File too large" in said
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(kept)
+
+
 def test_the_old_keypoint_set_stays(sequences: Path, tmp_path: Path) -> None:
     store = tmp_path / "s"
     line = ["keypoints", "make", "a", "--data", str(sequences), "--store", str(store), "--border-px", "5"]

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ...formats.whole_file import whole_file
+from ...formats.text_file import write_bytes
 from ...model.errors import InputError, UnknownNameError
 
 INK = "#010203"
@@ -215,9 +215,9 @@ def save(drawing: Drawing, path: Path, *, columns: int = 1, width: float | None 
         warnings.filterwarnings("always", message="Glyph .* missing")
         figure = _fitted(drawing, wide, legend_below=wide < 5)
         figure.set_facecolor("white" if path.suffix == ".png" else "none")
-        with whole_file(path) as temporary:
-            form = path.suffix[1:]
-            figure.savefig(temporary, format=form, dpi=PNG_DPI, metadata=metadata, facecolor="auto")
+        made = io.BytesIO()  # Matplotlib hides what a full disk says
+        figure.savefig(made, format=path.suffix[1:], dpi=PNG_DPI, metadata=metadata, facecolor="auto")
+    write_bytes(path, [made.getvalue()])
     codes = [re.search(r"Glyph (\d+)", str(w.message)) for w in told]
     return sorted({chr(int(found[1])) for found in codes if found})
 
