@@ -99,9 +99,7 @@ def check_dataset(
     if not root.exists():
         return CheckReport(f"{root}", problems=("the folder does not exist",))
     try:
-        if not root.is_dir():
-            plain_file(root)
-        refuse_unfinished(root)
+        (refuse_unfinished if root.is_dir() else plain_file)(root)
     except FormatError as e:
         return CheckReport(f"{root}", problems=(e.reason,))
     report = _checked(root, deep, progress)
