@@ -16,6 +16,8 @@ from ..runs.names import some
 # Reasons that come from the scene values themselves, next to the keys of the metadata.
 SCENES, VALUES, WEIGHTS = "scenes", "values", "weights"
 REMEDY = "rerun the older ones"
+OF_WEIGHTS = "compare by a score in which every scene counts the same"
+"""What to do where methods have different numbers of queries: running them again changes nothing."""
 
 
 def check_metadata(
@@ -121,7 +123,8 @@ def align_scenes(
     unlike = [n for n, t in aligned.items() if not np.allclose(_weights(t), reference, rtol=1e-9, atol=0)]
     if unlike:
         text = f"scenes weigh differently in {some(unlike)} than in {next(iter(aligned))}"
-        notes += settle([(WEIGHTS, f"weights differ: {text}")], allow, remedy)
+        how = OF_WEIGHTS if remedy == REMEDY else remedy
+        notes += settle([(WEIGHTS, f"weights differ: {text}")], allow, how)
     return aligned, notes
 
 
