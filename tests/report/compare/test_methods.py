@@ -177,7 +177,7 @@ def test_scene_weights_that_differ_are_refused() -> None:
     tables = three()
     odd = tables["low"]
     heavy = SceneValues(odd.scenes, odd.kinds, odd.cells, np.arange(1.0, 21)[None])
-    with pytest.raises(ProblemsError, match="every scene counts the same(.|\n)*weigh differently in low"):
+    with pytest.raises(ProblemsError, match=r"every scene counts the same(.|\n)*weigh differently in low"):
         compare({"high": tables["high"], "low": heavy})
 
 
