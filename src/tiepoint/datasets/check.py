@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from textwrap import wrap
 
 import numpy as np
 
@@ -39,6 +40,7 @@ _NAMED = 12
 """Names of what is in a folder that are told."""
 _LOOKED_INTO = 200
 """Folders of a folder that are looked into for datasets."""
+_wrapped = partial(wrap, width=80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 @dataclass(frozen=True)
@@ -128,13 +130,8 @@ def _checked(root: Path, deep: bool, progress: Callable[[int, int], None] | None
 
 def _unknown(root: Path) -> CheckReport:
     """A path that is nothing we know: what was looked for, and what is there."""
-    known = (
-        "SEQ/ref.png (patches)",
-        "SEQ/H_1_2 (image sequences)",
-        "SUBSET/PAIR/flow1.flo (TSS)",
-        "flow.* beside image1 and image2",
-        *known_layouts(),
-    )
+    known: list[str] = ["SEQ/ref.png (patches)", "SEQ/H_1_2 (image sequences)", "SUBSET/PAIR/flow1.flo (TSS)"]
+    known += ["flow.* beside image1 and image2", *known_layouts()]
     if root.is_dir():
         try:
             names = sorted(shown(p.name) + "/" * p.is_dir() for p in root.iterdir())
@@ -159,10 +156,6 @@ def _archive(path: Path) -> str:
     return words if packed and path.suffix not in (".npz", ".gz") else ""
 
 
-def _wrapped(line: str, width: int = 80) -> list[str]:
-    return textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-
-
 def _several(root: Path) -> CheckReport | None:
     """Report of a folder that is no dataset and has some in its folders, side by side; None for another."""
     own = _layout_name(root)
@@ -178,7 +171,7 @@ def _several(root: Path) -> CheckReport | None:
         if report.release is not None:
             what = report.release.lines()[0].removeprefix("release: ")
         wrong = f"; {number_of(len(report.problems), 'problem')}" if report.problems else ""
-        facts += _wrapped(f"{shown(folder.relative_to(root).as_posix())}: {what}{wrong}", 78)
+        facts += _wrapped(f"{shown(folder.relative_to(root).as_posix())}: {what}{wrong}", width=78)
     parts = {folder.relative_to(root).parts[0] for folder in inside}
     rest = [shown(p.name) for p in _folders(root) if p.name not in parts]
     return CheckReport(
