@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiepoint.formats.npy_map import map_npy
+from tiepoint.formats.npy_map import map_file, map_npy
 from tiepoint.model.errors import FormatError
 
 
@@ -117,3 +118,12 @@ def test_numbers_that_do_not_lie_even_are_copied(tmp_path: Path) -> None:
     found = map_npy(tmp_path / "a.npy")
     assert found.tolist() == [1.5, 2.5]
     assert found.flags.aligned
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.npy")
+    with pytest.raises((OSError, FormatError)):
+        map_file(tmp_path / "a.npy")
+    with pytest.raises((OSError, FormatError)):
+        map_file("/dev/zero")

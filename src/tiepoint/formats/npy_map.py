@@ -63,9 +63,16 @@ def map_npy(path: str | Path) -> NDArray[Any]:
     return array_in(path, map_file(path))
 
 
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def map_file(path: str | Path) -> FileMap:
-    """A file, mapped to be read; an empty one is a `FormatError`, a missing one a FileNotFoundError."""
-    with open(path, "rb") as f:
+    """A file, mapped to be read; an empty one is a `FormatError`, a missing one a FileNotFoundError.
+
+    A pipe, which is not waited for, and a device are errors as well.
+    """
+    with open(path, "rb", opener=_at_once) as f:
         try:
             content = FileMap(f.fileno(), 0, access=mmap.ACCESS_READ)
             facts = os.fstat(f.fileno())
