@@ -55,7 +55,7 @@ def task(library: Library, request: Request) -> Response:
     beside = (made, list(made.notes) if made is not None else [told.why] if told.why else [])
     if len(section.methods) < 2:
         beside = (None, [])
-    board = leaderboard(section, beside)
+    board = leaderboard(section, beside).once()
     steps = asked.one_of(request, "steps", ("", "1"), "") == "1"
     conventions = [t for t in [library.made("protocols", key, lambda: by_protocol(section))] if t is not None]
     if steps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...model.scores import caution_of
@@ -63,6 +63,24 @@ class Leaderboard:
     def grouped(self) -> bool:
         """Whether there are letters or ranks."""
         return any(r.letters or r.rank for r in self.rows)
+
+    def once(self) -> Leaderboard:
+        """The table without columns that are a longer name of a score before them: the default threshold.
+
+        >>> row = Row("a", "a", "1", "", "", (Cell("1", "", 1.0, True),) * 2)
+        >>> twice = Leaderboard((("auc", "all"),) * 2, ("auc",) * 2, (row,), ("", ""), "", (), ("area",) * 2)
+        >>> once = twice.once(); once.titles, len(once.columns), len(once.rows[0].cells), once.chance
+        (('area',), 1, 1, ('',))
+        """
+        kept = [i for i, title in enumerate(self.titles) if title not in self.titles[:i]]
+        return replace(
+            self,
+            columns=tuple(self.columns[i] for i in kept),
+            headings=tuple(self.headings[i] for i in kept),
+            rows=tuple(replace(r, cells=tuple(r.cells[i] for i in kept)) for r in self.rows),
+            chance=tuple(self.chance[i] for i in kept),
+            titles=tuple(self.titles[i] for i in kept),
+        )
 
 
 def heading(task: Task, metric: str, group: str, *, between: str = " ") -> str:
