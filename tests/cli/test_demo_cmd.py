@@ -17,6 +17,7 @@ def test_the_demo_is_announced(
     seen: list[Any] = []
 
     def run_demo(out: Path, *, jobs: int, progress: Any) -> tuple[list[Any], Path]:
+        (out / "store").mkdir(parents=True)
         progress("demo", 3, 90)
         seen.extend(running(out / "store"))
         return [], out / "store"

@@ -159,7 +159,7 @@ def test_wrong_results_of_all_descriptors_are_told_before_any_is_stored(
     )
     assert "pixels" in message
     assert "resize" in message
-    assert out(capsys, "sql", "select count(*) from runs", "--store", tmp_path / "t").split()[-1] == "0"
+    assert not (tmp_path / "t").exists()
 
 
 def test_benchmarks_are_selected_by_name(

@@ -178,7 +178,8 @@ def _explained(store: Store) -> Iterator[None]:
     try:
         yield
     except UnknownNameError as e:
-        own = [h for h in load_heads(store) if e.what == "method" and h.method == e.name]
+        heads = load_heads(store) if store.made and e.what == "method" else []
+        own = [h for h in heads if h.method == e.name]
         spec = own[-1].manifest.method.spec if own else None
         if not spec or spec == e.name:
             raise
