@@ -19,7 +19,7 @@ from store_world import a_run
 
 from tiepoint.cli.main import run
 from tiepoint.formats.keypoints.set_folder import KeypointSet
-from tiepoint.model.errors import StoreError
+from tiepoint.model.errors import DamagedError, StoreError
 from tiepoint.model.keypoints import Keypoints
 from tiepoint.model.records import Records
 from tiepoint.model.scores import SceneValues, Score
@@ -220,6 +220,20 @@ def test_a_pipe_in_place_of_any_file_is_told_and_not_waited_for(tmp_path: Path) 
         assert all(str(path) in told for path in (*places[:4], *places[5:7])), told
         assert not (root / "changing").exists()
         assert "it is a pipe" in told
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_who_reads_a_pipe_in_place_of_a_file_does_not_wait(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s") as store:
+        store.records.put("ab12", Records("pair", {"d": np.arange(3.0)}))
+        store.features.put("c" * 64, {"values": np.zeros((2, 3))}, method="m")
+        for path in (store.records.path("ab12"), store.features.folder("c" * 64) / "meta.json"):
+            path.unlink()
+            os.mkfifo(path)
+        with pytest.raises(DamagedError, match="it is a pipe"):
+            store.records.get("ab12")
+        with pytest.raises(DamagedError, match="it is a pipe"):
+            FeatureCache(store.features.root).meta("c" * 64)
 
 
 def test_what_heals_is_to_be_removed_and_the_check_is_clean_then(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from ..formats.npy_map import array_in, map_file
 from ..model.checksums import block_sums, sealed, unsealed
 from ..model.cores import cores
 from ..model.errors import DamagedError, FormatError
+from ..model.files import content_of
 from ..model.hashing import hash_array, hash_json
 from ..model.units import Arrays
 from .atomic import atomic_folder, put_away
@@ -65,8 +66,7 @@ class FeatureCache:
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
             known = self._headers.get(key)
             if known is None or known[0] != stamp:
-                with open(path, "rb") as file:
-                    known = self._headers[key] = (stamp, _header(file.read()))
+                known = self._headers[key] = (stamp, _header(content_of(path)))
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as e:

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..model.checksums import sum_of
 from ..model.errors import DamagedError, StoreError
+from ..model.files import content_of
 from ..model.records import Records
 from .atomic import atomic_file
 
@@ -128,7 +129,7 @@ class RecordStore:
 
         path = self.path(key)
         try:
-            content = bytearray(path.read_bytes())
+            content = bytearray(content_of(path))
             summed = _has_sum(content)
             # `read_table` would look for a dataset first, which takes longer than reading one file.
             source = pa.BufferReader(pa.py_buffer(content))
