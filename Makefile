@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH ?=
 WORKERS ?= 2
+PIP_OPTIONS ?=
+comma := ,
 
 .PHONY: demo test test-gpu bench format clean
 
@@ -13,13 +15,13 @@ $(VENV)/.made:
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.made pyproject.toml
-	$(BIN)/pip install --quiet -e ".[demo]"
+	$(BIN)/pip install --quiet $(PIP_OPTIONS) -e ".[demo]"
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.demo pyproject.toml
-	$(BIN)/pip install --quiet -e ".[demo,pose,hdf5,onnx,postgres,cluster,serve,dev]"
-	$(if $(TORCH),$(BIN)/pip install --quiet "$(TORCH)" && $(BIN)/pip install --quiet -e ".[learned]")
-	touch $@
+EXTRAS := demo,pose,hdf5,onnx,postgres,cluster,serve,dev
+$(VENV)/.dev: $(VENV)/.made pyproject.toml
+	$(BIN)/pip install --quiet $(PIP_OPTIONS) -e ".[$(EXTRAS)$(if $(TORCH),$(comma)learned)]" $(if $(TORCH),"$(TORCH)")
+	touch $(VENV)/.demo $@
 
 demo: $(VENV)/.demo
 	$(BIN)/tiepoint demo
