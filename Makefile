@@ -4,7 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH ?=
 WORKERS ?= 2
-PIP_OPTIONS ?=
 comma := ,
 
 .PHONY: demo test test-gpu bench format clean
@@ -15,12 +14,12 @@ $(VENV)/.made:
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.made pyproject.toml
-	$(BIN)/pip install --quiet $(PIP_OPTIONS) -e ".[demo]"
+	$(BIN)/pip install --quiet -e ".[demo]"
 	touch $@
 
 EXTRAS := demo,pose,hdf5,onnx,postgres,cluster,serve,dev
 $(VENV)/.dev: $(VENV)/.made pyproject.toml
-	$(BIN)/pip install --quiet $(PIP_OPTIONS) -e ".[$(EXTRAS)$(if $(TORCH),$(comma)learned)]" $(if $(TORCH),"$(TORCH)")
+	$(BIN)/pip install --quiet -e ".[$(EXTRAS)$(if $(TORCH),$(comma)learned)]" $(if $(TORCH),"$(TORCH)")
 	touch $(VENV)/.demo $@
 
 demo: $(VENV)/.demo
