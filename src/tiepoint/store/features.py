@@ -29,7 +29,7 @@ from ..model.hashing import hash_array, hash_json
 from ..model.units import Arrays
 from .atomic import atomic_folder, put_away
 
-_NUMBERS_A_THREAD = 1 << 19
+_NUMBERS_A_THREAD = 1 << 23
 """Numbers whose checksums take longer than another thread does to start."""
 
 
