@@ -9,8 +9,20 @@ import sys
 
 import pytest
 
+REGARDLESS = """
+import time
+
+def regardless(*_):
+    while True:
+        try:
+            print("begun", flush=True)
+            time.sleep(60)
+        except BaseException:
+            pass
+"""
+
 CODE = """
-import signal, sys, threading, time
+import signal, sys, threading
 from tiepoint.model.stopping import end_surely
 
 def stop(number, frame):
@@ -20,14 +32,6 @@ end_surely(after_s=0.3)
 for number in (signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, stop)
 
-def regardless():
-    while True:
-        try:
-            print("begun", flush=True)
-            time.sleep(60)
-        except BaseException:
-            pass
-
 if sys.argv[1] == "thread":  # which the interpreter waits for at its end
     threading.Thread(target=regardless).start()
     threading.Event().wait()
@@ -35,19 +39,11 @@ regardless()
 """
 
 COMMAND = """
-import time, types
+import types
 from tiepoint.cli import main
 from tiepoint.model import stopping
 
 stopping.time = types.SimpleNamespace(sleep=lambda seconds: time.sleep(seconds / 40))
-
-def regardless(*_):
-    while True:
-        try:
-            print("begun", flush=True)
-            time.sleep(60)
-        except BaseException:
-            pass
 
 main._code = regardless
 main.main(["list"])
@@ -58,7 +54,10 @@ main.main(["list"])
 def test_the_command_line_is_ended_by_one_signal() -> None:
     """A method that went on after the exception of the signal ran until it was killed."""
     process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", REGARDLESS + COMMAND],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
@@ -73,7 +72,10 @@ def test_the_command_line_is_ended_by_one_signal() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_work_that_goes_on_regardless_is_ended(where: str, number: int) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", CODE, where], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", REGARDLESS + CODE, where],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     process.stdout.readline()

@@ -45,7 +45,7 @@ DEFAULT = "tiepoint-store"
 Mode = Literal["read", "write"]
 
 _MAKING = threading.RLock()
-_REMADE = "it was made anew from the run files"
+REMADE = "it was made anew from the run files"
 _BUSY = "the database is locked: another process has been writing for longer than this one waits; try again"
 
 
@@ -176,7 +176,7 @@ class Store:
                 schema.upgrade(connection)
                 if self.engine.dialect.name == "sqlite" and any((self.root / "runs").glob("*.json")):
                     told = (
-                        f"the database of the store {self.where} was missing: {_REMADE}",
+                        f"the database of the store {self.where} was missing: {REMADE}",
                         *self._follow(connection),
                     )
         self._remember()

@@ -17,7 +17,7 @@ from ..rebuild import damaged_database, differing_rows, make_anew
 from ..rebuild import rebuild as follow
 from ..run_files import read_run, run_file
 from ..runs import load_runs
-from ..store import Store, store_root
+from ..store import REMADE, Store, store_root
 from ..stored_run import StoredRun
 from .changes import finish_changes, tidy
 from .files import SETS, Looked, files_of, leftovers_of
@@ -156,16 +156,15 @@ def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool
             told = f"{root} cannot be written: the database is not rebuilt"
             return replace(found, notices=(*store.notices, *([] if rebuild is False else [told])))
     aside = make_anew(root)
-    again = "it was made anew from the run files"
     first = (
         []
         if aside is None
-        else [Problem(f"the database was damaged and is now {aside.name}", aside, again=again)]
+        else [Problem(f"the database was damaged and is now {aside.name}", aside, again=REMADE)]
     )
     with Store.open(where, create=False) as store:
         notices = store.notices
         if store.remade:
-            first.append(Problem("the database was missing", root / DATABASE, again=again))
+            first.append(Problem("the database was missing", root / DATABASE, again=REMADE))
             notices = ()
         tidy(store)
         if first:

@@ -74,17 +74,10 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _no_pipe(path: Path, what: str) -> None:
-    """Refuse what lies in place of a file and may be read without end."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise DamagedError(path, what, "it is no plain file")
-
-
 def _record(store: Store, key: str) -> Looked:
     path = store.records.path(key)
     problem, marked = None, True
     try:
-        _no_pipe(path, "records")
         marked = store.records.verify(key)
     except TiepointError as e:
         problem = str(e)
@@ -105,8 +98,9 @@ def _features(store: Store, key: str) -> Looked:
     path = store.features.folder(key)
     problem, marked, method = None, True, None
     try:
-        for file in path.glob("*"):
-            _no_pipe(file, "features")
+        for file in path.glob("*"):  # also of what the header does not name
+            if file.exists() and not file.is_file() and not file.is_dir():
+                raise DamagedError(file, "features", "it is no plain file")
         meta = store.features.verify(key)
         marked, method = "sums" in meta, meta.get("method")
     except TiepointError as e:
