@@ -67,6 +67,8 @@ class MatchedFeatures:
     with `xy`; descriptors (n, d), compared by `extractor.distance` (l2 unless it says hamming).
     """
 
+    identity = "tiepoint.methods.dense.sparse:MatchedFeatures"
+
     def __init__(self, extractor: Any) -> None:
         self.extractor = extractor
         self.name = str(getattr(extractor, "name", type(extractor).__name__))
