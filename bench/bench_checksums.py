@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tiepoint.model.cores import cores
-from tiepoint.model.hashing import hash_json
-from tiepoint.store.features import FeatureCache
+from tiepoint.core.cores import cores
+from tiepoint.core.hashing import hash_json
+from tiepoint.store.feature_cache import FeatureCache
 
 UNIT = 16
 

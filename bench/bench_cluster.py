@@ -20,7 +20,7 @@ import numpy as np
 
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.run.context import Context, Recipe
-from tiepoint.run.executors.dask import DaskExecutor
+from tiepoint.run.executors.dask_executor import DaskExecutor
 from tiepoint.run.executors.dask_worker import ALWAYS
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
-from tiepoint.model.scores import PooledBins, SceneValues
+from tiepoint.core.scores import PooledBins, SceneValues
 from tiepoint.report.compare.methods import compare
 from tiepoint.stats.intervals import pooled_interval, scene_interval
 

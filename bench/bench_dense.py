@@ -22,13 +22,13 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from tiepoint.core.buffers import thread_workspace
 from tiepoint.datasets.tss import TssDataset
 from tiepoint.formats.flow.flo import write_flo
-from tiepoint.formats.flow.tss_results import read_pair_result
+from tiepoint.formats.flow.tss import read_pair_result
 from tiepoint.formats.image.mask import write_mask
-from tiepoint.model.workspace import thread_workspace
-from tiepoint.tasks.dense.task import TssOptions
-from tiepoint.tasks.dense.tss_opened import compare_result
+from tiepoint.tasks.dense.options import TssOptions
+from tiepoint.tasks.tss.data import compare_result
 
 OPTIONS = TssOptions(missing="zero")
 REPEATS = 21

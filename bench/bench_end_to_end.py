@@ -36,23 +36,23 @@ import numpy as np
 
 import tiepoint
 from bench_hpatches import features_of, make_data, timed, warm_up
+from tiepoint.core import hashing
+from tiepoint.core.array_cache import keep_in
+from tiepoint.core.hashing import hash_json
 from tiepoint.datasets.hpatches.layout import STANDARD_IMAGES
 from tiepoint.datasets.hpatches.pack import pack_dataset
 from tiepoint.formats.hpatches.patch_strip import read_strip, write_strip
 from tiepoint.kernels import bring, get_device, set_device
-from tiepoint.kernels.on_torch.rows import forget
+from tiepoint.kernels.torch_backend.row_cache import forget
 from tiepoint.methods.resolve import resolve
-from tiepoint.model import hashing
-from tiepoint.model.hashing import hash_json
-from tiepoint.model.kept import keep_in
 from tiepoint.run.context import Recipe, Writers
 from tiepoint.run.engine import ON_A_CARD, Shared, context_of
-from tiepoint.run.feeding import make_features
+from tiepoint.run.feature_pipeline import make_features
 from tiepoint.run.machine import cores, machine
-from tiepoint.run.prepare import Request, prepare
-from tiepoint.store.atomic import atomic_file
-from tiepoint.store.features import FeatureCache
-from tiepoint.store.records import RecordStore
+from tiepoint.run.preparation import Request, prepare
+from tiepoint.store.atomic_files import atomic_file
+from tiepoint.store.feature_cache import FeatureCache
+from tiepoint.store.record_files import RecordStore
 from tiepoint.store.store import Store
 from tiepoint.tasks import TASKS
 
@@ -141,7 +141,7 @@ def busy_seconds(device: str) -> Iterator[Callable[[], float]]:
         return
     import torch
 
-    from tiepoint.methods.networks.runner import NetworkRunner
+    from tiepoint.methods.networks.torch_runner import NetworkRunner
 
     forward, events = NetworkRunner.forward, []
 
@@ -363,7 +363,7 @@ def command_part(folder: Path, given: argparse.Namespace) -> None:
 
 def _no_efficiency(context: Any, root: Path) -> None:
     """A file that says that the time of a method which cannot run was measured."""
-    from tiepoint.run.efficiency import efficiency
+    from tiepoint.run.costs import efficiency
 
     class Opened:
         items = context.opened.items
@@ -400,7 +400,7 @@ def brief_part(folder: Path, given: argparse.Namespace) -> None:
     method = resolve("brief", family="patches")
     stage(make_strips(folder / "small", 1, 100), "brief", method, "cpu", folder / "warm")
     describe = method.extract
-    from tiepoint.model.units import Item
+    from tiepoint.core.units import Item
 
     line = ["--data", str(folder / "strips"), "--store", str(folder / "brief")]
     rows = []

@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tiepoint.formats.hbench.classification_results import read_distances, write_classification_results
-from tiepoint.formats.hbench.pairs import PairList, read_pairs, write_pairs
+from tiepoint.formats.file_io import write_bytes
 from tiepoint.formats.hpatches.descriptor_table import read_descriptors, write_descriptors
 from tiepoint.formats.hpatches.task_csv import PairTable, pairs_csv_chunks, read_pairs_csv
-from tiepoint.formats.text_file import write_bytes
+from tiepoint.formats.hpatches_v1.classification_results import read_distances, write_classification_results
+from tiepoint.formats.hpatches_v1.pairs import PairList, read_pairs, write_pairs
 
 PEAK = """
 import re

@@ -32,16 +32,16 @@ import numpy as np
 from scipy.spatial.distance import cdist, euclidean
 from threadpoolctl import threadpool_limits
 
-from tiepoint.datasets.hpatches.draws_2017 import draw_retrieval_lists
+from tiepoint.core.units import Features
 from tiepoint.datasets.hpatches.layout import STANDARD_IMAGES
 from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_splits, open_lengths
-from tiepoint.formats.hpatches.splits import Split, write_splits
+from tiepoint.datasets.hpatches.sampling_2017 import draw_retrieval_lists
+from tiepoint.formats.file_io import write_bytes
 from tiepoint.formats.hpatches.task_csv import patches_csv_chunks
-from tiepoint.formats.text_file import write_bytes
+from tiepoint.formats.hpatches.task_lists import Split, write_splits
 from tiepoint.kernels import get_threads, set_threads
-from tiepoint.model.units import Features
 from tiepoint.run.machine import machine
-from tiepoint.store.features import FeatureCache
+from tiepoint.store.feature_cache import FeatureCache
 from tiepoint.tasks import TASKS
 
 DIM = 128

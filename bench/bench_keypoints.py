@@ -96,7 +96,7 @@ def scene(folder: Path, n: int):
     """A scene of six images whose keypoints correspond one to one, up to a pixel of noise."""
     from PIL import Image
 
-    from tiepoint.model.units import Features
+    from tiepoint.core.units import Features
 
     rng = np.random.default_rng(1)
     size = (1600, 1200)
@@ -116,8 +116,8 @@ def scene(folder: Path, n: int):
 
 
 def tasks(n: int) -> None:
-    from tiepoint.tasks.keypoints.ranking import TASK as RANKING
-    from tiepoint.tasks.keypoints.verification import TASK as VERIFICATION
+    from tiepoint.tasks.keypoints.ranking.task import TASK as RANKING
+    from tiepoint.tasks.keypoints.verification.task import TASK as VERIFICATION
 
     with TemporaryDirectory() as folder:
         features = scene(Path(folder), n)
@@ -137,11 +137,11 @@ def tasks(n: int) -> None:
 def large(n: int) -> None:
     """Ranking and matching at size, against their products; features lie in files, mapped."""
     from bench_hpatches import Memory, bare_retrieval
+    from tiepoint.core.units import Features
     from tiepoint.geometry.correspondence import locations
     from tiepoint.kernels import get_threads
-    from tiepoint.model.units import Features
-    from tiepoint.tasks.keypoints.matching import TASK as MATCHING
-    from tiepoint.tasks.keypoints.ranking import TASK as RANKING
+    from tiepoint.tasks.keypoints.matching.task import TASK as MATCHING
+    from tiepoint.tasks.keypoints.ranking.task import TASK as RANKING
 
     with TemporaryDirectory() as name:
         folder = Path(name)

@@ -14,9 +14,9 @@ import time
 
 import numpy as np
 
-from tiepoint.methods.names import METHODS
+from tiepoint.core.units import Item
+from tiepoint.methods.registry import METHODS
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.units import Item
 
 NEED_A_FILE = ("files", "onnx", "torchscript", "kornia")
 

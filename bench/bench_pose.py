@@ -103,8 +103,8 @@ def calls_s(root: Path, sample: int) -> float:
 def scoring_s(root: Path) -> dict[str, float]:
     """Seconds to read the records of a protocol and to score them."""
     import tiepoint as tp
-    from tiepoint.report.runs.stored import records_of
-    from tiepoint.tasks.pairs.relative import TASK
+    from tiepoint.report.runs.lazy_records import records_of
+    from tiepoint.tasks.pose.task import TASK
 
     (run,) = tp.load(store=root / "store")
     found = {}

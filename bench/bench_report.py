@@ -18,17 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from tiepoint.model.hashing import hash_json
-from tiepoint.model.records import Records
+from tiepoint.core.hashing import hash_json
+from tiepoint.core.records import Records
 from tiepoint.report.compare.runs import compare_runs
-from tiepoint.report.page.html import render
-from tiepoint.report.runs.select import runs_of
+from tiepoint.report.html_page import render
+from tiepoint.report.runs.selection import runs_of
 from tiepoint.run.engine import load_task
 from tiepoint.run.finish import finished
 from tiepoint.run.result import Run
 from tiepoint.run.scoring import scores_under
-from tiepoint.store.manifest import DatasetFacts, Manifest, MethodFacts
 from tiepoint.store.store import Store
+from tiepoint.store.stored_run import DatasetFacts, Manifest, MethodFacts
 
 TASK = "hpatches-v1/matching"
 PROTOCOLS = ("exact", "hbench-2016")

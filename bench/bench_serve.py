@@ -28,14 +28,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tiepoint.model.hashing import hash_json
-from tiepoint.model.records import Records
-from tiepoint.model.scores import Score
+from tiepoint.core.hashing import hash_json
+from tiepoint.core.records import Records
+from tiepoint.core.scores import Score
 from tiepoint.run.finish import finished
-from tiepoint.run.prepare import load_task
+from tiepoint.run.preparation import load_task
 from tiepoint.run.scoring import scores_under
-from tiepoint.store.manifest import DatasetFacts, Manifest, MethodFacts
 from tiepoint.store.store import Store
+from tiepoint.store.stored_run import DatasetFacts, Manifest, MethodFacts
 
 TASK = "hpatches/matching"
 IMAGES = [f"{z}{k}" for z in "eht" for k in range(1, 6)]

@@ -98,7 +98,7 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 def make_features(data: Path, where: Path) -> None:
     """Descriptors of every image under the keys that the method has for it."""
     from tiepoint.run.engine import Shared, context_of
-    from tiepoint.run.prepare import Request, prepare
+    from tiepoint.run.preparation import Request, prepare
     from tiepoint.store.store import Store
 
     with Store.open(where) as store, Shared(store.root) as shared:
@@ -206,9 +206,9 @@ def intervals(where: Path, task: str) -> tuple[str, float, int]:
     """Processor time of the intervals of a stored run, its scores made anew from its records."""
     import scipy.special  # noqa: F401  # imported before the clock runs
 
-    from tiepoint.run.prepare import load_task
+    from tiepoint.run.preparation import load_task
     from tiepoint.run.scoring import rows_of
-    from tiepoint.store.runs import load_runs
+    from tiepoint.store.run_queries import load_runs
     from tiepoint.store.store import Store
 
     with Store.open(where, mode="read") as store:

@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 
 from tiepoint._version import __version__
-from tiepoint.model.scores import SceneValues, Score
+from tiepoint.core.scores import SceneValues, Score
 from tiepoint.run.scoring import SCORING
-from tiepoint.store.manifest import DatasetFacts, Manifest, MethodFacts
 from tiepoint.store.run_id import run_id
-from tiepoint.store.saving import insert_run
 from tiepoint.store.store import Store
-from tiepoint.store.stored_run import StoredRun
+from tiepoint.store.stored_run import DatasetFacts, Manifest, MethodFacts
+from tiepoint.store.stored_run_part import StoredRun
+from tiepoint.store.writers import insert_run
 from tiepoint.tasks import stored_task
 
 SCENES = tuple([f"i_{k:03d}" for k in range(57)] + [f"v_{k:03d}" for k in range(59)])

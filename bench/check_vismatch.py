@@ -41,8 +41,8 @@ def check(name: str) -> str:
     import torch
     import vismatch
 
+    from tiepoint.core.units import Item
     from tiepoint.methods.resolve import resolve
-    from tiepoint.model.units import Item
 
     first, second = views()
     matcher = vismatch.get_matcher(name, device="cpu", max_num_keypoints=2048)

@@ -48,10 +48,10 @@ from typing import Any
 import numpy as np
 
 from tiepoint.datasets.demo.dense import make_dense
-from tiepoint.datasets.pairs.pair import ImagePair
-from tiepoint.datasets.pairs.write import write_pairs
+from tiepoint.datasets.image_pairs.pair import ImagePair
+from tiepoint.datasets.image_pairs.write import write_pairs
 from tiepoint.formats.hpatches.patch_strip import write_strip
-from tiepoint.formats.image.read import write_image
+from tiepoint.formats.image.reader import write_image
 
 FAMILIES = ("patches", "keypoints", "dense", "pairs")
 PHASES = ("start", "features", "records", "scores", "saving", "end")

@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr
 
-from tiepoint.model.scores import PooledBins
-from tiepoint.stats.families import Family, step_down
+from tiepoint.core.scores import PooledBins
 from tiepoint.stats.joint import agreeing, family_reach
+from tiepoint.stats.multiplicity import Family, step_down
 from tiepoint.stats.paired import all_pairs
 from tiepoint.stats.pooled import binned_statistic, pooled_contributions, scene_shares
-from tiepoint.stats.resample import resample, strata_of
-from tiepoint.stats.sample import sample_of_pooled
-from tiepoint.stats.signflip import sign_flip_family
+from tiepoint.stats.resampling import resample, strata_of
+from tiepoint.stats.samples import sample_of_pooled
+from tiepoint.stats.sign_flip import sign_flip_family
 from tiepoint.stats.student import standard_error
 
 Array = NDArray[np.float64]

@@ -13,8 +13,8 @@ from tiepoint.datasets.tss import TssDataset
 from tiepoint.geometry.flow.color import flow_color, max_motion
 from tiepoint.geometry.flow.warp import warp_image
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.units import Item
-from tiepoint.report.flow_pictures import sheet
+from tiepoint.core.units import Item
+from tiepoint.report.pictures.flow import sheet
 
 
 def main() -> None:

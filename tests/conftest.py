@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from tiepoint.formats.hpatches.patch_strip import write_strip
-from tiepoint.run import efficiency
+from tiepoint.run import costs
 
 sys.path.insert(0, str(Path(__file__).parent))  # helpers of several folders: pose_golden
 
@@ -31,8 +31,8 @@ IMAGES = ("ref", *(f"{z}{k}" for z in "eht" for k in range(1, 6)))
 @pytest.fixture(scope="session", autouse=True)
 def _short_measurements() -> None:
     """Costs of methods are measured for a moment only."""
-    efficiency.repeated.__kwdefaults__.update(budget_s=0.1)
-    efficiency.TURNS_S = 0.05
+    costs.repeated.__kwdefaults__.update(budget_s=0.1)
+    costs.TURNS_S = 0.05
 
 
 @pytest.fixture(scope="session")

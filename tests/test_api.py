@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tiepoint
-from tiepoint.model.errors import InputError
+from tiepoint.core.errors import InputError
 from tiepoint.store.store import Store
 
 TASK = "hpatches/matching"

@@ -14,7 +14,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parent.parent / "src" / "tiepoint"
 TESTS = Path(__file__).parent
 LAYERS = [
-    "model", "formats", "geometry", "kernels", "metrics", "stats", "methods",
+    "core", "formats", "geometry", "kernels", "metrics", "stats", "methods",
     "datasets", "tasks", "store", "run", "report", "serve", "compat", "cli",
 ]  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -139,8 +139,8 @@ def test_geometry_and_metrics_name_no_protocol() -> None:
 
 FOR_USERS = {
     "datasets/hpatches/release_2017.py: official_lengths",
-    "datasets/pairs/write.py: write_pairs",
-    "formats/matches/own.py: write_matches",
+    "datasets/image_pairs/write.py: write_pairs",
+    "formats/matches/native.py: write_matches",
     "geometry/flow/warp.py: unflip",
     "kernels/threads.py: set_threads",
 }

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .model.errors import InputError
-    from .report.compare.result import Comparison
+    from .core.errors import InputError
+    from .report.compare.comparison import Comparison
     from .run.result import Run
 
 
@@ -57,9 +57,9 @@ def evaluate(
     import logging
 
     from .cli.shell.progress import bars_on_a_terminal
-    from .model.plain_names import method_name
+    from .core.formatting import method_name
     from .run.engine import evaluate as run_engine
-    from .run.prepare import Request
+    from .run.preparation import Request
     from .store.store import Store
 
     _is_text(task=task, on_bad=on_bad, device=device, **({} if name is None else {"name": name}))
@@ -95,9 +95,9 @@ def load(
     A method that has runs of several tasks needs `task`. Records and scene values are read when they are
     looked at.
     """
-    from .report.runs.select import one_run
-    from .report.runs.stored import run_of
-    from .store.runs import load_runs
+    from .report.runs.lazy_records import run_of
+    from .report.runs.selection import one_run
+    from .store.run_queries import load_runs
     from .store.store import Store
 
     _is_text(**{k: v for k, v in (("run", run), ("task", task)) if v is not None})
@@ -147,7 +147,7 @@ def compare(
     from dataclasses import replace
 
     from .report.compare.runs import compare_runs, shared_protocol, under_protocol
-    from .report.runs.select import has_runs, of_dataset, of_split, runs_of, settled
+    from .report.runs.selection import has_runs, of_dataset, of_split, runs_of, settled
     from .run.result import Run
     from .store.store import Store
 
@@ -212,8 +212,8 @@ def write_report(
     """
     from .report.export import write
     from .report.figures.plot import display_names
-    from .report.runs.select import of_dataset, of_protocol, of_split
-    from .report.runs.stored import damage_met
+    from .report.runs.lazy_records import damage_met
+    from .report.runs.selection import of_dataset, of_protocol, of_split
 
     called = None if names is None else display_names(names)
     chosen = _runs(runs) if split is None else of_split(_runs(runs), split)
@@ -231,8 +231,8 @@ def list_methods(family: str | None = None) -> list[str]:
     >>> "sift" in list_methods("patches")
     True
     """
-    from .methods.names import METHODS
-    from .model.errors import UnknownNameError
+    from .core.errors import UnknownNameError
+    from .methods.registry import METHODS
 
     known = sorted({e.family for e in METHODS})
     if family is not None and family not in known:
@@ -274,7 +274,7 @@ def _warn(messages: Sequence[str]) -> None:
 
 
 def _wrong(name: str, value: Any, expected: str) -> InputError:
-    from .model.errors import InputError
+    from .core.errors import InputError
 
     return InputError(f"`{name}` is {repr(value)[:60]}; expected {expected}")
 

@@ -11,14 +11,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tiepoint.cli.flow import app
-from tiepoint.formats.flow.by_suffix import read_flow, write_flow
-from tiepoint.formats.flow.tss_results import write_pair_result
+from tiepoint.cli.commands.flow import app
+from tiepoint.core.errors import InputError
+from tiepoint.formats.flow.reader import read_flow, write_flow
+from tiepoint.formats.flow.tss import write_pair_result
 from tiepoint.formats.image.mask import write_mask
-from tiepoint.formats.image.read import read_image, write_image
-from tiepoint.geometry.flow.interpolation import resize_u8
-from tiepoint.model.errors import InputError
-from tiepoint.report.flow_pictures import sheet
+from tiepoint.formats.image.reader import read_image, write_image
+from tiepoint.geometry.flow.reference_resize import resize_u8
+from tiepoint.report.pictures.flow import sheet
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 ROOT = typer.Typer()

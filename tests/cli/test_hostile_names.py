@@ -15,8 +15,8 @@ from PIL import Image
 
 from tiepoint.api import evaluate
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.formats.csv_file import FORMULA, undefused
-from tiepoint.model.errors import InputError
+from tiepoint.core.errors import InputError
+from tiepoint.formats.csv_table import FORMULA, undefused
 
 NAMES = [
     "=HYPERLINK(1)", "-x", "@y", "a\x1b[31mred\x1b]0;title\x07", "line\nbreak", "turn\u202eed", "o'quote\"s",

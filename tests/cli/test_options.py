@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import typer
 
-from tiepoint.cli import commands
+from tiepoint.cli import app as commands
 from tiepoint.cli.main import app
 from tiepoint.cli.main import run as command
 

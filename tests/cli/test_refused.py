@@ -16,9 +16,9 @@ from store_world import TASK, make_patches
 
 import tiepoint
 from tiepoint.cli.main import run
-from tiepoint.model.errors import InputError, StoreError
-from tiepoint.model.kept import kept
-from tiepoint.store.live import announced, running
+from tiepoint.core.array_cache import kept
+from tiepoint.core.errors import InputError, StoreError
+from tiepoint.store.status_files import announced, running
 from tiepoint.store.store import Store
 
 

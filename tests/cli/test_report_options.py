@@ -142,7 +142,7 @@ def test_show_takes_all_its_options_at_once(call) -> None:
 def test_names_of_metrics_can_be_pasted_from_a_terminal(
     call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tiepoint.report.runs.select import runs_of
+    from tiepoint.report.runs.selection import runs_of
     from tiepoint.report.terminal.scores import score_tables
     from tiepoint.store.store import Store
 

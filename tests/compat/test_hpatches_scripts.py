@@ -16,7 +16,7 @@ from hpatches_world import LETTERS, SPLITS, lists_of, make_descriptors, make_wor
 
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.compat import hpatches_eval, hpatches_results
-from tiepoint.tasks.hpatches import retrieval_compare as v2_pools
+from tiepoint.tasks.hpatches.retrieval import compare as v2_pools
 
 SMALL = (8, 12, 20)
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 from typer.main import get_command
 
-from tiepoint.cli import commands
+from tiepoint.cli import app as commands
 
 DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = DOCS.parent / "src" / "tiepoint"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tiepoint.methods.names import METHODS
+from tiepoint.methods.registry import METHODS
 from tiepoint.tasks import TASKS
 
 DOCS = Path(__file__).parents[2] / "docs"

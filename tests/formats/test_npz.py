@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import FormatError
 from tiepoint.formats.edge import UNPACKED_BYTES, edge, may_unpack
 from tiepoint.formats.flow.array import read_flow_array
 from tiepoint.formats.hpatches.descriptor_table import read_descriptors
 from tiepoint.formats.keypoints.features import read_features
-from tiepoint.formats.matches.own import read_matches
+from tiepoint.formats.matches.native import read_matches
 from tiepoint.formats.npz import read_npz
-from tiepoint.model.errors import FormatError
 
 READERS = (read_descriptors, read_features, read_matches, read_flow_array)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tiepoint.core.errors import FormatError
 from tiepoint.formats.pickle_limits import check_key, check_size
 from tiepoint.formats.pickled_arrays import parse_arrays
-from tiepoint.formats.restricted_pickle import parse_plain_pickle
-from tiepoint.model.errors import FormatError
+from tiepoint.formats.safe_pickle import parse_plain_pickle
 
 NESTED = b")" + b"\x85" * 300_000
 """An empty tuple in a tuple in a tuple …"""
@@ -51,7 +51,7 @@ def killed_or_said(data: bytes, path: Path) -> str:
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 from tiepoint.formats.pickled_arrays import read_arrays
-from tiepoint.model.errors import FormatError
+from tiepoint.core.errors import FormatError
 try:
     read_arrays({str(path)!r})
 except FormatError as e:

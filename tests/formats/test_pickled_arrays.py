@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import FormatError
 from tiepoint.formats.pickled_arrays import is_pickle, parse_arrays, read_npy_objects
-from tiepoint.model.errors import FormatError
 
 
 @pytest.mark.parametrize(

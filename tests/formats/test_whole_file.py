@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.formats.flow.by_suffix import write_flow
+from tiepoint.core.errors import InputError
+from tiepoint.formats.file_io import write_lines
+from tiepoint.formats.flow.reader import write_flow
 from tiepoint.formats.flow.tss_text import write_scores
 from tiepoint.formats.image.mask import write_mask
-from tiepoint.formats.image.read import write_image
-from tiepoint.formats.matches.own import write_matches
+from tiepoint.formats.image.reader import write_image
+from tiepoint.formats.matches.native import write_matches
 from tiepoint.formats.text.matrices import write_frames, write_homography
-from tiepoint.formats.text_file import write_lines
 from tiepoint.formats.whole_file import whole_file, write_text
-from tiepoint.model.errors import InputError
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "a.txt": lambda p: write_text(p, "long " * 100),

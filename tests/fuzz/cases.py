@@ -25,7 +25,7 @@ import numpy as np
 
 from fuzz.mutate import mutated
 from fuzz.reader import Reader
-from tiepoint.model.errors import TiepointError
+from tiepoint.core.errors import TiepointError
 
 MEMORY = 1 << 30
 """Bytes above its start that a process may take."""

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from fuzz.reader import Reader
 from fuzz.shells import ZIP
-from tiepoint.datasets.get.record import read_record
-from tiepoint.datasets.get.sources import read_sources
-from tiepoint.datasets.get.unpack import unpack
+from tiepoint.datasets.download.archives import unpack
+from tiepoint.datasets.download.record import read_record
+from tiepoint.datasets.download.sources import read_sources
 
 
 def _archives(root: Path) -> list[Path]:

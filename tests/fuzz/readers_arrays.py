@@ -13,33 +13,33 @@ import numpy as np
 
 from fuzz.reader import Reader
 from fuzz.shells import PACK, PNG, ZIP
-from tiepoint.datasets.pairs.read import read_pairs
+from tiepoint.core.keypoints import Keypoints
+from tiepoint.core.records import Records
+from tiepoint.core.scores import SceneValues, Score
+from tiepoint.datasets.image_pairs.reader import read_pairs
 from tiepoint.formats.flow.array import read_flow_array, write_flow_array
 from tiepoint.formats.flow.flo import read_flo, read_flo_size, write_flo
 from tiepoint.formats.flow.kitti import read_kitti_flow, write_kitti_flow
-from tiepoint.formats.flow.tss_results import read_pair_result, write_pair_result
+from tiepoint.formats.flow.tss import read_pair_result, write_pair_result
 from tiepoint.formats.hpatches.descriptor_size import table_shape
 from tiepoint.formats.hpatches.descriptor_table import read_descriptors
 from tiepoint.formats.hpatches.patch_pack import PackedStrip, open_pack, write_pack
 from tiepoint.formats.keypoints.features import read_features, read_hdf5_features
 from tiepoint.formats.keypoints.pf_willow import read_mat5_matrix
 from tiepoint.formats.keypoints.set_folder import KeypointSet, read_keypoint_set, write_keypoint_set
+from tiepoint.formats.matches.benchmark_dumps import LoftrFiles
+from tiepoint.formats.matches.detect_layout import recognise
 from tiepoint.formats.matches.glue_factory import GlueFactoryFiles
 from tiepoint.formats.matches.hloc import HlocFiles, feature_groups
-from tiepoint.formats.matches.layout import recognise
-from tiepoint.formats.matches.loftr import LoftrFiles
-from tiepoint.formats.matches.own import read_matches
+from tiepoint.formats.matches.native import read_matches
 from tiepoint.formats.matches.table import MatchTables, columns_of
-from tiepoint.formats.npy_map import map_npy
+from tiepoint.formats.npy import map_npy
 from tiepoint.formats.pickled_arrays import read_arrays
-from tiepoint.formats.restricted_pickle import read_plain_pickle
+from tiepoint.formats.safe_pickle import read_plain_pickle
 from tiepoint.methods.networks.onnx_file import weight_hashes
-from tiepoint.model.keypoints import Keypoints
-from tiepoint.model.records import Records
-from tiepoint.model.scores import SceneValues, Score
-from tiepoint.store.features import FeatureCache
-from tiepoint.store.records import RecordStore
-from tiepoint.store.values import ValueStore
+from tiepoint.store.feature_cache import FeatureCache
+from tiepoint.store.record_files import RecordStore
+from tiepoint.store.scene_values import ValueStore
 
 KEY = "ab" * 32
 _RNG = np.random.default_rng(5)

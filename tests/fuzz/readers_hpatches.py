@@ -7,17 +7,22 @@ from pathlib import Path
 import numpy as np
 
 from fuzz.reader import Reader
-from tiepoint.formats.hbench.benchmark import read_classification, read_matching, read_retrieval, task_of
-from tiepoint.formats.hbench.classification_labels import load_classification
-from tiepoint.formats.hbench.classification_results import read_distances
-from tiepoint.formats.hbench.matching_labels import matching_truth
-from tiepoint.formats.hbench.matching_results import read_matching_results
-from tiepoint.formats.hbench.pairs import read_pairs
-from tiepoint.formats.hbench.retrieval_labels import check_relevant, retrieval_truth
-from tiepoint.formats.hbench.retrieval_results import read_retrieval_results
 from tiepoint.formats.hpatches.descriptor_size import table_shape
 from tiepoint.formats.hpatches.descriptor_table import read_descriptors, write_descriptors
 from tiepoint.formats.hpatches.task_csv import read_pairs_csv, read_patches_csv
+from tiepoint.formats.hpatches_v1.classification import load_classification
+from tiepoint.formats.hpatches_v1.classification_results import read_distances
+from tiepoint.formats.hpatches_v1.definitions import (
+    read_classification,
+    read_matching,
+    read_retrieval,
+    task_of,
+)
+from tiepoint.formats.hpatches_v1.matching import matching_truth
+from tiepoint.formats.hpatches_v1.matching_results import read_matching_results
+from tiepoint.formats.hpatches_v1.pairs import read_pairs
+from tiepoint.formats.hpatches_v1.retrieval import check_relevant, retrieval_truth
+from tiepoint.formats.hpatches_v1.retrieval_results import read_retrieval_results
 
 _COUNTS = {"v_a.ref": 3, "v_a.e1": 3, "i_b.ref": 3}
 _PAIRS = "v_a.ref.0,v_a.e1.0\nv_a.ref.1,v_a.e1.2\nv_a.ref.2,i_b.ref.2\n"

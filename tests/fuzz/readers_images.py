@@ -10,12 +10,12 @@ from PIL import Image
 
 from fuzz.reader import Reader
 from fuzz.shells import PNG
+from tiepoint.formats.flow.png_rgb16 import write_png_rgb16
 from tiepoint.formats.hpatches.patch_strip import read_strip, read_strip_header, write_strip
 from tiepoint.formats.image.mask import read_mask, read_mask_size, write_mask
 from tiepoint.formats.image.png import decode_plain
 from tiepoint.formats.image.png_header import GREY8
-from tiepoint.formats.image.png_rgb16 import write_png_rgb16
-from tiepoint.formats.image.read import read_image, read_orientation, read_size
+from tiepoint.formats.image.reader import read_image, read_orientation, read_size
 
 _RNG = np.random.default_rng(6)
 _COLOUR = _RNG.integers(0, 255, (7, 9, 3)).astype(np.uint8)

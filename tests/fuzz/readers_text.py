@@ -12,26 +12,26 @@ from PIL import Image
 
 from fuzz.reader import Reader
 from tiepoint.compat.hpatches_results import read_results, text_of
-from tiepoint.datasets.hpatches.strips import HPatchesDataset
-from tiepoint.datasets.pairs.read import read_pairs
-from tiepoint.datasets.sequences import ImageSequences
+from tiepoint.core.errors import FormatError
+from tiepoint.datasets.hpatches.dataset import HPatchesDataset
+from tiepoint.datasets.image_pairs.reader import read_pairs
+from tiepoint.datasets.image_sequences import ImageSequences
 from tiepoint.formats.flow.tss_text import read_corr, read_flip, read_pair_names
-from tiepoint.formats.hpatches.splits import read_splits
-from tiepoint.formats.json_file import read_json
+from tiepoint.formats.hpatches.task_lists import read_splits
+from tiepoint.formats.json_yaml import read_json
 from tiepoint.formats.keypoints.csv_file import read_keypoint_csv
 from tiepoint.formats.keypoints.features import read_features
 from tiepoint.formats.matches.answers import AnswerFiles
 from tiepoint.formats.matches.table import MatchTables, is_match_table
 from tiepoint.formats.text.matrices import read_homography
 from tiepoint.formats.yaml_file import read_mapping
-from tiepoint.model.errors import FormatError
 from tiepoint.report.runs.names import read_names
-from tiepoint.run.executors.cluster_file import read_spec
+from tiepoint.run.executors.cluster_spec import read_spec
 from tiepoint.run.experiment.config import read_experiment
-from tiepoint.run.experiment.plan import plan
+from tiepoint.run.experiment.grid import plan
 from tiepoint.run.importers import reader as importer
-from tiepoint.run.importers.workbench import is_workbench, read_workbench
-from tiepoint.run.importers.workbench_database import read_sets
+from tiepoint.run.importers.workbench.database import read_sets
+from tiepoint.run.importers.workbench.importer import is_workbench, read_workbench
 
 Seeds = Callable[[Path], list[Path]]
 

@@ -15,7 +15,7 @@ from fuzz.cases import Cases, explore, supported
 from fuzz.mutate import mutated
 from fuzz.reader import Reader
 from fuzz.readers import READERS
-from tiepoint.model.errors import FormatError
+from tiepoint.core.errors import FormatError
 
 COUNT = 100
 PARTS = 4

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.geometry.correspondence import answers, locations, points_within
 from tiepoint.geometry.nearest_truth import nearest_answers, nearest_pairs, project_plainly
-from tiepoint.model.errors import InputError, UnknownNameError
 
 SIZE = (60, 40)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError
 from tiepoint.geometry.homography import project
 from tiepoint.geometry.render import render
-from tiepoint.model.errors import InputError
 
 H = np.array([[0.9, 0.2, 20], [-0.1, 1.1, 15], [4e-4, 2e-4, 1.0]])
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.geometry.frames import similarity_frames
+from tiepoint.core.errors import InputError
+from tiepoint.geometry.patch_sampling import similarity_frames
 from tiepoint.geometry.sampling import sample_patches
-from tiepoint.model.errors import InputError
 
 
 def cell_means(function, frame, size, fine=40):

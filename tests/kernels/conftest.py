@@ -161,9 +161,9 @@ def pytest_generate_tests(metafunc):
 def device(request, monkeypatch):
     if request.param != "cpu":
         pytest.importorskip("torch", reason="the kernels on a device need torch")
-        from tiepoint.kernels.on_torch import scan
+        from tiepoint.kernels.torch_backend import nearest_scan
 
-        monkeypatch.setattr(scan, "SMALL", 0)  # not left to the processor for being small
+        monkeypatch.setattr(nearest_scan, "SMALL", 0)  # not left to the processor for being small
     set_device(request.param)
     yield request.param
     set_device(None)
@@ -185,7 +185,7 @@ def case(request):
 def small_tiles(device, monkeypatch):
     """Tiles so small that every case spans many, with ragged edges."""
     from tiepoint.kernels import tiles
-    from tiepoint.kernels.on_torch import device as kernel_device
+    from tiepoint.kernels.torch_backend import device as kernel_device
 
     monkeypatch.setattr(tiles, "TILE_COLUMNS", 17)
     monkeypatch.setattr(tiles, "TILE_BYTES", 17 * 4 * 5)

@@ -8,7 +8,8 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from tiepoint.formats.npy_map import file_of, map_npy
+from tiepoint.core.errors import InputError
+from tiepoint.formats.npy import file_of, map_npy
 from tiepoint.kernels import (
     first_two,
     first_two_aligned,
@@ -19,8 +20,7 @@ from tiepoint.kernels import (
     rank_counts,
     set_device,
 )
-from tiepoint.kernels.on_torch import device
-from tiepoint.model.errors import InputError
+from tiepoint.kernels.torch_backend import device
 
 torch = pytest.importorskip("torch", reason="the kernels on a device need torch")
 EVERY = np.arange(60)
@@ -95,7 +95,7 @@ def test_products_are_exact_inside_and_as_before_outside():
 
 
 def test_square_roots_are_correctly_rounded():
-    from tiepoint.kernels.on_torch.rows import root
+    from tiepoint.kernels.torch_backend.row_cache import root
 
     x = np.random.default_rng(1).random(100_000) * 16
     assert np.array_equal(root(torch.from_numpy(x)).numpy(), np.sqrt(x))
@@ -103,7 +103,7 @@ def test_square_roots_are_correctly_rounded():
 
 @pytest.mark.parametrize("kind", ["normal", "ties", "bytes"])
 def test_counting_all_scores_is_counting_those_that_matter(monkeypatch, kind):
-    from tiepoint.kernels.on_torch import counts as torch_counts
+    from tiepoint.kernels.torch_backend import counts as torch_counts
 
     queries, pool = rows()
     if kind == "ties":
@@ -121,7 +121,7 @@ def test_counting_all_scores_is_counting_those_that_matter(monkeypatch, kind):
 
 
 def test_a_band_that_holds_everything_is_left_to_the_compiled_code(monkeypatch):
-    from tiepoint.kernels.on_torch import scan
+    from tiepoint.kernels.torch_backend import nearest_scan
 
     nearest_module = import_module("tiepoint.kernels.nearest")
     same = np.full((40, 16), 0.3, np.float32)
@@ -131,7 +131,7 @@ def test_a_band_that_holds_everything_is_left_to_the_compiled_code(monkeypatch):
     monkeypatch.setattr(
         nearest_module, "_compiled_first_two", lambda *given: asked.append(1) or plain(*given)
     )
-    monkeypatch.setattr(scan, "MOST_CANDIDATES", 10)
+    monkeypatch.setattr(nearest_scan, "MOST_CANDIDATES", 10)
     for a, b in zip(first_two(same, same), here, strict=True):
         assert np.array_equal(a, b)
     assert asked
@@ -171,7 +171,7 @@ def test_other_errors_are_not_swallowed(monkeypatch):
 
 
 def test_mapped_rows_are_brought_once_and_anew_when_the_file_changes(tmp_path):
-    from tiepoint.kernels.on_torch.rows import forget, upload
+    from tiepoint.kernels.torch_backend.row_cache import forget, upload
 
     values = rows()[1]
     np.save(tmp_path / "a.npy", values)
@@ -193,7 +193,7 @@ def test_mapped_rows_are_brought_once_and_anew_when_the_file_changes(tmp_path):
 
 
 def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
-    from tiepoint.kernels.on_torch import rows as torch_rows
+    from tiepoint.kernels.torch_backend import row_cache as torch_rows
 
     torch_rows.forget()
     monkeypatch.setattr(torch_rows, "KEPT_HOST_BYTES", 3 * 300 * 16 * 4)
@@ -232,7 +232,7 @@ def test_several_pools_at_once_are_each_by_itself():
 
 
 def test_rows_are_copied_from_their_addresses():
-    from tiepoint.kernels._survey import copy_parts
+    from tiepoint.kernels.numba_backend.row_statistics import copy_parts
 
     parts = [np.arange(n, dtype=np.uint8) for n in (5, 0, 70)]
     bases = np.array([p.__array_interface__["data"][0] for p in parts], np.uint64)
@@ -243,7 +243,7 @@ def test_rows_are_copied_from_their_addresses():
 
 def test_rows_are_brought_while_there_is_room(tmp_path, monkeypatch):
     from tiepoint.kernels import bring
-    from tiepoint.kernels.on_torch import rows as torch_rows
+    from tiepoint.kernels.torch_backend import row_cache as torch_rows
 
     torch_rows.forget()
     np.save(tmp_path / "a.npy", rows()[1])

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError
 from tiepoint.kernels import first_two, nearest
-from tiepoint.model.errors import InputError
 
 
 @pytest.mark.parametrize("distance", ["l2", "l1"])

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError
 from tiepoint.kernels import first_two, get_threads, set_threads, threads, tiles
 from tiepoint.kernels.threads import Team, equal_parts, one_blas_thread, scratch
-from tiepoint.model.errors import InputError
 
 DATA = np.random.default_rng(0).normal(size=(300, 24)).astype(np.float32)
 
@@ -97,7 +97,7 @@ def test_threads_must_be_positive():
 def test_without_a_folder_to_write_code_is_compiled_in_memory(monkeypatch):
     from numba import njit
 
-    from tiepoint.model import compiled as module
+    from tiepoint.core import numba_cache as module
 
     def no_folder(*args, cache=False, **options):
         if cache:

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.methods.names import METHODS
+from tiepoint.core.units import Item
+from tiepoint.methods.registry import METHODS
 from tiepoint.methods.resolve import resolve
 from tiepoint.methods.transforms import TRANSFORMS
-from tiepoint.model.units import Item
 
 DOCS = Path(__file__).parents[2] / "docs"
 

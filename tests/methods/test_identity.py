@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run
+from tiepoint.core.errors import InputError
+from tiepoint.core.hashing import hash_json
+from tiepoint.core.units import Item
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError
-from tiepoint.model.hashing import hash_json
-from tiepoint.model.units import Item
 
 ITEM = Item("v_b/ref", "content", 4)
 IMAGES = ("ref", *(f"{z}{k}" for z in "eht" for k in range(1, 6)))

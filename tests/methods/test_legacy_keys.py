@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tiepoint.core.hashing import hash_json
+from tiepoint.core.units import Item
 from tiepoint.methods import legacy_keys
 from tiepoint.methods.identity import LIBRARIES
-from tiepoint.methods.names import METHODS
+from tiepoint.methods.registry import METHODS
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.hashing import hash_json
-from tiepoint.model.units import Item
 
 OLD = json.loads((Path(__file__).parent / "legacy_methods.json").read_text())
 VERSIONS = OLD["versions"]

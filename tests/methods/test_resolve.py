@@ -6,9 +6,9 @@ import types
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError, UnitError, UnknownNameError
+from tiepoint.core.units import Item
 from tiepoint.methods.resolve import check_device, resolve
-from tiepoint.model.errors import InputError, UnitError, UnknownNameError
-from tiepoint.model.units import Item
 
 MINE = """
 import numpy as np

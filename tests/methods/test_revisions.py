@@ -23,13 +23,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tiepoint.core.keypoints import Keypoints
+from tiepoint.core.units import Item
 from tiepoint.formats.keypoints.csv_file import write_keypoint_csv
 from tiepoint.methods import normalise
-from tiepoint.methods.names import METHODS
+from tiepoint.methods.registry import METHODS
 from tiepoint.methods.resolve import resolve
 from tiepoint.methods.transforms import TRANSFORMS
-from tiepoint.model.keypoints import Keypoints
-from tiepoint.model.units import Item
 
 FILE = Path(__file__).parent / "revisions.json"
 WEIGHTS = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError
+from tiepoint.core.units import Item
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError
-from tiepoint.model.units import Item
 
 SIZES = [(1, 1), (1, 64), (64, 1), (2, 50), (7, 7)]
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 
+from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.methods.spec import Stage, arguments, parse_spec
-from tiepoint.model.errors import InputError, UnknownNameError
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError
+from tiepoint.core.units import Item
 from tiepoint.methods import transforms
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError
-from tiepoint.model.units import Item
 
 
 class Three:

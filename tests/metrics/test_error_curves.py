@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pose_golden import assert_close, golden, needs_golden, numbers
+from tiepoint.core.errors import InputError
 from tiepoint.metrics import error_curves as curves
-from tiepoint.model.errors import InputError
 
 T = (5, 10, 20)
 INF, NAN = float("inf"), float("nan")

@@ -17,7 +17,7 @@ from tiepoint.compat.workbench import (
     project_point,
     workbench_rank,
 )
-from tiepoint.model.errors import InputError
+from tiepoint.core.errors import InputError
 
 SHIFT = np.array([[1.0, 0, 10], [0, 1, 5], [0, 0, 1]])
 TARGETS = [(110, 205), (160, 255), (500, 500), (210, 305)]

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from tiepoint.cli.main import run
-from tiepoint.formats.flow.by_suffix import write_flow
-from tiepoint.formats.image.read import write_image
+from tiepoint.formats.flow.reader import write_flow
+from tiepoint.formats.image.reader import write_image
 
 COMMANDS = (
     "run resize meanstd --task hpatches/matching --data patches --jobs 2",

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from report_world import make_store
 
-from tiepoint.report.runs.select import runs_of
+from tiepoint.report.runs.selection import runs_of
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 

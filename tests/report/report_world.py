@@ -55,7 +55,7 @@ def make_store(root: Path) -> Path:
     times = ([1e-3 * n * (1 + 0.01 * k) for k in range(5)] for n in range(1, 99))
     with (
         Store.open(root / "store") as store,
-        mock.patch("tiepoint.run.efficiency.repeated", side_effect=times),
+        mock.patch("tiepoint.run.costs.repeated", side_effect=times),
     ):
         for method in ("pixels", "meanstd", "resize", "constant", "oracle", Odd):
             request = Request(method, "hpatches-v1/matching", data, ("exact", "hbench-2016"), options)

@@ -14,7 +14,7 @@ import pytest
 from report_world import HOSTILE
 
 from tiepoint.cli.main import run as command
-from tiepoint.model.errors import UnknownNameError
+from tiepoint.core.errors import UnknownNameError
 from tiepoint.report.export import FORMATS, SUFFIX, frame, text, write
 from tiepoint.run.result import Run
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tiepoint as tp
-from tiepoint.formats.hpatches.descriptor_array import DescriptorTable
+from tiepoint.core.errors import InputError
+from tiepoint.formats.hpatches.descriptors import DescriptorTable
 from tiepoint.formats.hpatches.patch_strip import read_strip
 from tiepoint.methods.patches import files
-from tiepoint.model.errors import InputError
 
 
 def written(patches: Path, out: Path, *, noise: float) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tiepoint.cli.main import run as command
-from tiepoint.model.errors import InputError
+from tiepoint.core.errors import InputError
 from tiepoint.run import demo
 
 MISSING = "this estimator needs PoseLib 2.0: pip install 'tiepoint[pose]'"

@@ -33,11 +33,11 @@ def test_the_torch_path_leaves_the_same_store(family, request, tmp_path, monkeyp
     plain = bits(tmp_path / "plain", command)
     monkeypatch.setenv("TIEPOINT_KERNELS", "torch")
     used = []
-    from tiepoint.kernels.on_torch import scan
+    from tiepoint.kernels.torch_backend import nearest_scan
 
-    made = scan.Scores.__init__
+    made = nearest_scan.Scores.__init__
     monkeypatch.setattr(
-        scan.Scores, "__init__", lambda self, *given: used.append(get_device()) or made(self, *given)
+        nearest_scan.Scores, "__init__", lambda self, *given: used.append(get_device()) or made(self, *given)
     )
     try:
         assert bits(tmp_path / "torch", command) == plain

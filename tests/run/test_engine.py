@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tiepoint.model.errors import InputError, UnitError, UnknownNameError
-from tiepoint.model.hashing import hash_array
-from tiepoint.model.records import Records
-from tiepoint.model.scores import SceneValues, Score
-from tiepoint.model.units import Features, Item, Unit
-from tiepoint.report.runs.stored import run_of
-from tiepoint.run import engine, finish, prepare, update
+from tiepoint.core.errors import InputError, UnitError, UnknownNameError
+from tiepoint.core.hashing import hash_array
+from tiepoint.core.records import Records
+from tiepoint.core.scores import SceneValues, Score
+from tiepoint.core.units import Features, Item, Unit
+from tiepoint.report.runs.lazy_records import run_of
+from tiepoint.run import engine, finish, preparation, update
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.merge_parts import merge
-from tiepoint.store.runs import load_runs
+from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 from tiepoint.tasks.base import OpenTask, Task
 from tiepoint.tasks.info import TaskInfo
@@ -89,7 +89,7 @@ class Mean:
 @pytest.fixture
 def task(monkeypatch: pytest.MonkeyPatch) -> FakeTask:
     fake = FakeTask()
-    for module in (finish, prepare, update):
+    for module in (finish, preparation, update):
         monkeypatch.setattr(module, "load_task", lambda name: fake)
     monkeypatch.setattr(engine, "efficiency", lambda context, root: {})
     FakeOpened.compared = 0

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run as command
-from tiepoint.model.errors import UnitError
-from tiepoint.model.scores import SceneValues
+from tiepoint.core.errors import UnitError
+from tiepoint.core.scores import SceneValues
 from tiepoint.run import finish, update
 from tiepoint.run.engine import Request, evaluate, keep_failure
-from tiepoint.run.prepare import prepare
+from tiepoint.run.preparation import prepare
 from tiepoint.run.update import bring_up_to_date, is_current
 from tiepoint.store.run_id import run_id
-from tiepoint.store.runs import load_runs
-from tiepoint.store.saving import save_run
+from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
-from tiepoint.store.stored_run import StoredRun
+from tiepoint.store.stored_run_part import StoredRun
+from tiepoint.store.writers import save_run
 
 MATCHING = "hpatches/matching"
 PROTOCOLS = ("exact", "hpatches-python", "hpatches-matlab")

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run as tiepoint
+from tiepoint.core.errors import InputError
 from tiepoint.formats.keypoints.set_folder import sets_below
-from tiepoint.model.errors import InputError
 from tiepoint.store import run_files
 from tiepoint.store.keypoint_sets import load_keypoint_set
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import tiepoint as tp
-from tiepoint.model.errors import InputError
+from tiepoint.core.errors import InputError
 
 
 @pytest.fixture(scope="module")

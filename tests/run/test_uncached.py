@@ -11,7 +11,7 @@ import pytest
 from tiepoint.cli.main import run as command
 from tiepoint.run import engine
 from tiepoint.run.engine import Request, evaluate
-from tiepoint.store.runs import load_runs
+from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 
 MINE = """

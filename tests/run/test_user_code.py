@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run as command
+from tiepoint.core.units import Item
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.units import Item
 from tiepoint.run import engine
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.store.store import Store
@@ -74,7 +74,7 @@ def test_an_exception_is_told_once_with_its_lines(
     [("keypoints", "Broken", 12), ("pairs", "Matcher", 16), ("dense", "Matcher", 16)],
 )
 def test_every_family_shows_the_lines(mine: Path, family: str, name: str, line: int) -> None:
-    from tiepoint.model.errors import UserCodeError
+    from tiepoint.core.errors import UserCodeError
 
     image = np.zeros((9, 9, 3), np.uint8)
     method = resolve(f"{mine}:{name}", family=family)

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from report_world import make_store
 from visitors import visitor
 
-from tiepoint.serve.library import Library
+from tiepoint.serve.run_index import Library
 from tiepoint.store.store import Store
 
 

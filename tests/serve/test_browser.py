@@ -16,10 +16,10 @@ pytest.importorskip("starlette", reason="the extra [serve] is not installed")
 pytest.importorskip("cv2", reason="keypoints and flows are OpenCV's")
 import uvicorn
 
-from tiepoint.report.atlas.orders import orders
-from tiepoint.report.tables.leaderboard import value_text
+from tiepoint.report.case_order import orders
+from tiepoint.report.leaderboard import value_text
 from tiepoint.serve.app import application
-from tiepoint.serve.library import Library
+from tiepoint.serve.run_index import Library
 from tiepoint.store.store import Store
 
 SHOWN = {"patches": "img.patch", "keypoints": "svg.matches", "pairs": "svg.matches", "dense": ".flicker"}
@@ -153,7 +153,7 @@ def test_a_saved_case_shows_its_pictures_without_the_server(
 
 
 def test_progress_arrives_while_the_page_is_open(browser: Any, address: str, shelves: Library) -> None:
-    from tiepoint.store.live import announced
+    from tiepoint.store.status_files import announced
 
     problems: list[str] = []
     page = opened(browser, 1250, problems)

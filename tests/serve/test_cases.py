@@ -19,13 +19,13 @@ from report_world import SCENE, Odd, make_patches
 from visitors import visitor
 
 pytest.importorskip("starlette", reason="the extra [serve] is not installed")
-from tiepoint.report.atlas import detail as rooms
-from tiepoint.report.atlas.orders import orders
+from tiepoint.report import case_detail as rooms
+from tiepoint.report.case_order import orders
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.serve.app import application
-from tiepoint.serve.library import Library
 from tiepoint.serve.orders import order_of
 from tiepoint.serve.pictures import tidy
+from tiepoint.serve.run_index import Library
 from tiepoint.store.store import Store
 
 HARD = f"v_{SCENE}"

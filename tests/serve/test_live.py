@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tiepoint.store.live import FOLDER, announced, running
+from tiepoint.store.status_files import FOLDER, announced, running
 
 
 def test_work_is_announced_and_the_file_is_gone_at_the_end(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_work_is_announced_and_the_file_is_gone_at_the_end(tmp_path: Path) -> No
 
 def test_dead_processes_and_damaged_files_are_passed_over(tmp_path: Path) -> None:
     code = (
-        "import os, sys; from pathlib import Path; from tiepoint.store.live import announced\n"
+        "import os, sys; from pathlib import Path; from tiepoint.store.status_files import announced\n"
         "with announced(Path(sys.argv[1]), 'killed') as p:\n"
         "    p('a', 1, 2); os._exit(9)"
     )
@@ -65,7 +65,7 @@ def test_the_first_page_and_its_events_show_it(client: Any, odd_store: Path) -> 
 
 
 def test_files_of_killed_processes_go_when_the_next_one_starts(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from tiepoint.store.live import announced\n"
+    code = "import sys; from pathlib import Path; from tiepoint.store.status_files import announced\n"
     code += f"with announced(Path({str(tmp_path)!r}), 'x'): import os; os.kill(os.getpid(), 9)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == -9
     (left,) = (tmp_path / FOLDER).iterdir()

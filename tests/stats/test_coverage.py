@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.model.scores import PooledBins, SceneValues
+from tiepoint.core.scores import PooledBins, SceneValues
 from tiepoint.stats.intervals import pooled_interval, scene_interval
 
 SIMULATIONS = 1000

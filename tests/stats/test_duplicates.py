@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.model.scores import SceneValues
+from tiepoint.core.scores import SceneValues
 from tiepoint.stats.duplicates import duplicate_scenes, identical_methods
 from tiepoint.stats.intervals import scene_interval
 from tiepoint.stats.merged_scenes import merge_duplicates, merge_scenes

@@ -60,7 +60,7 @@ def test_ranks_widen_with_what_is_not_separated() -> None:
 
 def test_rank_intervals_hold_the_true_ranks_at_once() -> None:
     from tiepoint.stats.paired import all_pairs
-    from tiepoint.stats.signflip import sign_flip_family
+    from tiepoint.stats.sign_flip import sign_flip_family
 
     rng = np.random.default_rng(1)
     truth = np.array([0.9, 0.6, 0.55, 0.2])

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tiepoint.model.errors import InputError
-from tiepoint.model.scores import SceneValues
-from tiepoint.stats.bca import acceleration, bca_bounds
+from tiepoint.core.errors import InputError
+from tiepoint.core.scores import SceneValues
+from tiepoint.stats.interval_bounds import acceleration, bca_bounds
 from tiepoint.stats.intervals import scene_interval
-from tiepoint.stats.resample import exact_product, resample, strata_of
+from tiepoint.stats.resampling import exact_product, resample, strata_of
 from tiepoint.stats.scene_score import scene_score
 from tiepoint.stats.student import standard_error
 
@@ -249,7 +249,7 @@ def test_a_scene_alone_in_its_cell_leaves_no_interval() -> None:
 
 def test_differences_of_such_scores_are_tested_but_have_no_interval() -> None:
     from tiepoint.stats.paired import all_pairs, paired
-    from tiepoint.stats.sample import sample_of_scenes
+    from tiepoint.stats.samples import sample_of_scenes
     from tiepoint.stats.scene_score import scene_score
 
     kinds = ("i", "v", "v", "v", "v", "v", "v")

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tiepoint.model.scores import PooledBins, SceneValues
+from tiepoint.core.scores import PooledBins, SceneValues
 from tiepoint.stats.joint import agreeing, family_reach, wide_reach
 from tiepoint.stats.paired import Paired, against, all_pairs, paired, paired_widely
-from tiepoint.stats.sample import Sample, sample_of_pooled, sample_of_scenes
+from tiepoint.stats.samples import Sample, sample_of_pooled, sample_of_scenes
 from tiepoint.stats.scene_score import scene_score
-from tiepoint.stats.signflip import sign_flip_family
+from tiepoint.stats.sign_flip import sign_flip_family
 from tiepoint.stats.student import standard_error
 
 

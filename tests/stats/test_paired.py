@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.model.scores import SceneValues
+from tiepoint.core.scores import SceneValues
 from tiepoint.stats.intervals import scene_interval
 from tiepoint.stats.paired import all_pairs, effect_size, paired, smallest_resolvable, win_tie_loss
-from tiepoint.stats.sample import sample_of_pooled, sample_of_scenes
+from tiepoint.stats.samples import sample_of_pooled, sample_of_scenes
 from tiepoint.stats.scene_score import scene_score
 
 
@@ -46,7 +46,7 @@ def test_differences_have_the_interval_of_their_scene_differences() -> None:
 
 @pytest.mark.parametrize("n", [12, 60])
 def test_pooled_differences_are_separated_when_they_are_large(n: int) -> None:
-    from tiepoint.model.scores import PooledBins
+    from tiepoint.core.scores import PooledBins
 
     rng = np.random.default_rng(n)
 

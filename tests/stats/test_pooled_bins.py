@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from tiepoint.model.errors import InputError, UnknownNameError
-from tiepoint.model.scores import PooledBins
+from tiepoint.core.errors import InputError, UnknownNameError
+from tiepoint.core.scores import PooledBins
 from tiepoint.stats.intervals import pooled_interval
-from tiepoint.stats.pair_stack import SceneCounts
 from tiepoint.stats.pooled import (
     binned_statistic,
     pooled_influence,
@@ -19,6 +18,7 @@ from tiepoint.stats.pooled import (
     scene_shares,
     weighted_statistics,
 )
+from tiepoint.stats.pooled_pairs import SceneCounts
 
 
 def weighted(b, counts, strata=None, factors=None):

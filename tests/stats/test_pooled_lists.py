@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tiepoint.model.scores import PooledBins
-from tiepoint.stats import pair_stack
+from tiepoint.core.scores import PooledBins
+from tiepoint.stats import pooled_pairs
 from tiepoint.stats.intervals import pooled_interval
-from tiepoint.stats.pair_stack import PairStack, SceneCounts
 from tiepoint.stats.pooled import PooledMemo, pooled_statistic, weighted_statistics
-from tiepoint.stats.resample import strata_of
+from tiepoint.stats.pooled_pairs import PairStack, SceneCounts
+from tiepoint.stats.resampling import strata_of
 
 
 def made(seed, scenes=44, bins=9):
@@ -77,8 +77,8 @@ def test_stacked_lists_have_the_counts_of_each_alone(monkeypatch):
     stack = PairStack.of([one, two, other, small], scenes.strata)
     assert [b is c for b, c in zip(stack.lists, (one, two, small), strict=True)] == [True] * 3
     for many, block in ((1 << 60, 512), (0, 2)):
-        monkeypatch.setattr(pair_stack, "_MANY", many)
-        monkeypatch.setattr(pair_stack, "_BLOCK", block)
+        monkeypatch.setattr(pooled_pairs, "_MANY", many)
+        monkeypatch.setattr(pooled_pairs, "_BLOCK", block)
         found = stack.each(scenes, lambda _, p, q: np.stack([p, q], axis=1))
         for bins, both in zip(stack.lists, found, strict=True):
             totals = bins.positives.sum(), bins.negatives[:, 3].sum()

@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from tiepoint.stats import signflip
+from tiepoint.stats import sign_flip
 from tiepoint.stats.paired import all_pairs
-from tiepoint.stats.sample import Sample
-from tiepoint.stats.signflip import sign_blocks, sign_flip_family, wide_family
+from tiepoint.stats.samples import Sample
+from tiepoint.stats.sign_flip import sign_blocks, sign_flip_family, wide_family
 
 
 def plain_t(x: np.ndarray, strata: np.ndarray, signs: np.ndarray, a: int, b: int) -> float:
@@ -41,7 +41,7 @@ def test_sweeps_are_the_loops_over_pairs_and_patterns(
     for place, k in enumerate(order):
         reached = sum(max(t[j, r] for j in order[place:]) >= observed[k] for r in range(t.shape[1]))
         before = adjusted[k] = max(before, reached / t.shape[1])
-    monkeypatch.setattr(signflip, "_COMPILED_FROM", 1)
+    monkeypatch.setattr(sign_flip, "_COMPILED_FROM", 1)
     found = sign_flip_family(x, pairs, strata, flips=flips, seed=seed)
     assert np.allclose(found.null_maximum, t.max(axis=0), rtol=1e-9)
     assert np.array_equal(found.adjusted, adjusted)
@@ -67,7 +67,7 @@ def test_compiled_and_plain_families_have_the_same_bits(monkeypatch: pytest.Monk
     x[:, 3] = x[:, 2]  # a pair without any difference
     found = []
     for least in (1, 10**9):
-        monkeypatch.setattr(signflip, "_COMPILED_FROM", least)
+        monkeypatch.setattr(sign_flip, "_COMPILED_FROM", least)
         found.append(sign_flip_family(x, all_pairs(12), strata, flips=3000, seed=1))
     for name in ("statistic", "p", "adjusted", "null_maximum"):
         assert np.array_equal(getattr(found[0], name), getattr(found[1], name))
@@ -81,8 +81,8 @@ def test_fewer_patterns_are_taken_for_more_pairs() -> None:
 
 
 def test_resamples_made_when_wanted_are_those_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tiepoint.model.scores import SceneValues
-    from tiepoint.stats import sample as samples
+    from tiepoint.core.scores import SceneValues
+    from tiepoint.stats import samples as samples
     from tiepoint.stats.scene_score import scene_score
 
     rng = np.random.default_rng(3)

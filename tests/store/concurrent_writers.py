@@ -26,9 +26,9 @@ import numpy as np
 from PIL import Image
 
 from tiepoint.run.engine import Request, evaluate
-from tiepoint.store.runs import load_runs
+from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
-from tiepoint.store.stored_run import StoredRun
+from tiepoint.store.stored_run_part import StoredRun
 
 TASK = "hpatches/matching"
 METHOD = "meanstd"

@@ -12,12 +12,12 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 from tiepoint.datasets.hpatches.pack import pack_dataset
-from tiepoint.datasets.pairs.pair import ImagePair
-from tiepoint.datasets.pairs.write import write_pairs
+from tiepoint.datasets.image_pairs.pair import ImagePair
+from tiepoint.datasets.image_pairs.write import write_pairs
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.formats.image.mask import write_mask
-from tiepoint.formats.image.read import write_image
+from tiepoint.formats.image.reader import write_image
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store

@@ -17,14 +17,14 @@ from typing import Any
 import sqlalchemy as sa
 from store_world import TASK, make_patches
 
+from tiepoint.core.hashing import hash_json
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.hashing import hash_json
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.machine import machine
-from tiepoint.run.prepare import prepare
+from tiepoint.run.preparation import prepare
 from tiepoint.run.result import Run
 from tiepoint.store import schema
-from tiepoint.store.database import make_engine
+from tiepoint.store.locking import make_engine
 from tiepoint.store.store import Store, split_url
 
 METHODS = ("pixels", "resize?size=4", "meanstd+l2")

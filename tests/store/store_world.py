@@ -13,11 +13,11 @@ import sqlalchemy as sa
 from PIL import Image
 
 from tiepoint.store import schema
-from tiepoint.store.connect.query import select
-from tiepoint.store.manifest import Manifest
-from tiepoint.store.saving import save_run
+from tiepoint.store.sql_query import select
 from tiepoint.store.store import Store
-from tiepoint.store.stored_run import StoredRun
+from tiepoint.store.stored_run import Manifest
+from tiepoint.store.stored_run_part import StoredRun
+from tiepoint.store.writers import save_run
 
 TASK = "hpatches-v1/matching"
 

@@ -18,25 +18,25 @@ import sqlalchemy as sa
 from store_world import a_run
 
 from tiepoint.cli.main import run
+from tiepoint.core.errors import DamagedError, StoreError
+from tiepoint.core.keypoints import Keypoints
+from tiepoint.core.records import Records
+from tiepoint.core.scores import SceneValues, Score
 from tiepoint.formats.keypoints.set_folder import KeypointSet
-from tiepoint.model.errors import DamagedError, StoreError
-from tiepoint.model.keypoints import Keypoints
-from tiepoint.model.records import Records
-from tiepoint.model.scores import SceneValues, Score
 from tiepoint.store import schema
-from tiepoint.store.features import FeatureCache
+from tiepoint.store.feature_cache import FeatureCache
 from tiepoint.store.keypoint_sets import save_keypoint_set
+from tiepoint.store.maintenance.edit_runs import remove_runs
+from tiepoint.store.maintenance.journal import finish_changes
+from tiepoint.store.maintenance.rename import rename_method
+from tiepoint.store.maintenance.verify import Problem, StoreCheck, check_store
 from tiepoint.store.rebuild import make_anew, rebuild
-from tiepoint.store.records import RecordStore
+from tiepoint.store.record_files import RecordStore
 from tiepoint.store.run_files import read_run
-from tiepoint.store.runs import load_runs
-from tiepoint.store.saving import save_run
+from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
-from tiepoint.store.stored_run import StoredRun
-from tiepoint.store.upkeep.changes import finish_changes
-from tiepoint.store.upkeep.check import Problem, StoreCheck, check_store
-from tiepoint.store.upkeep.remove import remove_runs
-from tiepoint.store.upkeep.rename import rename_method
+from tiepoint.store.stored_run_part import StoredRun
+from tiepoint.store.writers import save_run
 
 
 def _count(store: Store) -> dict[str, int]:

@@ -17,15 +17,15 @@ import pytest
 from damage_world import flip, forget, run_all, scores_of, zero
 
 import tiepoint
-from tiepoint.model import hashing
-from tiepoint.model.checksums import unsealed
-from tiepoint.model.errors import StoreError, TiepointError
-from tiepoint.store.features import FeatureCache
-from tiepoint.store.records import RecordStore
+from tiepoint.core import hashing
+from tiepoint.core.checksums import unsealed
+from tiepoint.core.errors import StoreError, TiepointError
+from tiepoint.store.feature_cache import FeatureCache
+from tiepoint.store.maintenance.verify import check_store
+from tiepoint.store.record_files import RecordStore
 from tiepoint.store.run_files import read_run
+from tiepoint.store.scene_values import ValueStore
 from tiepoint.store.store import Store
-from tiepoint.store.upkeep.check import check_store
-from tiepoint.store.values import ValueStore
 
 PLACES = {flip: 24, zero: 6}
 """How often every file is damaged, in each way."""

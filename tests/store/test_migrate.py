@@ -26,9 +26,9 @@ from tiepoint.run.migrate import migrate_store
 from tiepoint.run.update import is_current
 from tiepoint.store import schema
 from tiepoint.store.rebuild import rebuild
-from tiepoint.store.runs import load_run, load_runs
+from tiepoint.store.run_queries import load_run, load_runs
 from tiepoint.store.store import Store
-from tiepoint.store.stored_run import StoredRun
+from tiepoint.store.stored_run_part import StoredRun
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def _run_again(older: Older, monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("features are made again")
 
     monkeypatch.setattr(Context, "extract", extract)
-    monkeypatch.setattr("tiepoint.run.efficiency._measure", extract)
+    monkeypatch.setattr("tiepoint.run.costs._measure", extract)
     records = sorted(older.files.rglob("*.parquet"))
     for _ in range(2):
         with Store.open(older.where) as store:

@@ -12,13 +12,13 @@ import pytest
 import sqlalchemy as sa
 from store_world import a_run, check_results
 
-from tiepoint.model.errors import InputError, StoreError
+from tiepoint.core.errors import InputError, StoreError
 from tiepoint.store import schema
-from tiepoint.store.connect.query import select
 from tiepoint.store.rebuild import rebuild
-from tiepoint.store.runs import load_runs
-from tiepoint.store.saving import save_run
+from tiepoint.store.run_queries import load_runs
+from tiepoint.store.sql_query import select
 from tiepoint.store.store import Store
+from tiepoint.store.writers import save_run
 
 
 def _write(url: str, worker: int, count: int) -> None:

@@ -18,16 +18,16 @@ import pytest
 import sqlalchemy as sa
 from store_world import TASK, a_run, look, make_patches, make_schema
 
-from tiepoint.cli import list_cmd
+from tiepoint.cli.commands import list_names
 from tiepoint.cli.main import run
-from tiepoint.model.errors import StoreError
+from tiepoint.core.errors import StoreError
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.store import schema
-from tiepoint.store.connect.query import select
 from tiepoint.store.run_heads import load_heads
-from tiepoint.store.runs import load_run, load_runs, load_singles
-from tiepoint.store.saving import save_run
+from tiepoint.store.run_queries import load_run, load_runs, load_singles
+from tiepoint.store.sql_query import select
 from tiepoint.store.store import Store
+from tiepoint.store.writers import save_run
 
 COMMANDS = {
     "list runs": ["list", "runs"],
@@ -243,9 +243,9 @@ def test_a_long_list_is_printed_as_rich_prints_a_short_one(
 ) -> None:
     printed = []
     for long in (500, 1):
-        monkeypatch.setattr(list_cmd, "_LONG", long)
+        monkeypatch.setattr(list_names, "_LONG", long)
         assert run(["list", "runs", "--store", str(filled)]) == 0
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1]
-    assert list_cmd._plain_lines(["a"], [["x" * 90]], 80) is None
-    assert list_cmd._plain_lines(["a"], [["漢"]], 80) is None
+    assert list_names._plain_lines(["a"], [["x" * 90]], 80) is None
+    assert list_names._plain_lines(["a"], [["漢"]], 80) is None

@@ -16,16 +16,16 @@ import pytest
 import sqlalchemy as sa
 from store_world import a_run, check_results, make_schema
 
-from tiepoint.model.errors import InputError, StoreError
-from tiepoint.model.records import Records
-from tiepoint.store import live, schema
-from tiepoint.store.atomic import atomic_file, atomic_folder, remove_temporaries
-from tiepoint.store.connect.query import select
+from tiepoint.core.errors import InputError, StoreError
+from tiepoint.core.records import Records
+from tiepoint.store import schema, status_files
+from tiepoint.store.atomic_files import atomic_file, atomic_folder, remove_temporaries
 from tiepoint.store.rebuild import rebuild
-from tiepoint.store.runs import load_run, load_runs
-from tiepoint.store.saving import Merge, save_run
+from tiepoint.store.run_queries import load_run, load_runs
+from tiepoint.store.sql_query import select
 from tiepoint.store.store import Store, split_url, store_root
-from tiepoint.store.stored_run import StoredRun
+from tiepoint.store.stored_run_part import StoredRun
+from tiepoint.store.writers import Merge, save_run
 
 
 def test_a_run_comes_back_as_it_was_saved(tmp_path: Path) -> None:
@@ -244,8 +244,8 @@ def test_records_are_written_and_read_without_pandas(tmp_path: Path) -> None:
 import sys
 import numpy as np
 from pathlib import Path
-from tiepoint.model.records import Records
-from tiepoint.store.records import RecordStore
+from tiepoint.core.records import Records
+from tiepoint.store.record_files import RecordStore
 store = RecordStore(Path({str(tmp_path)!r}))
 wide = np.ones((3, 2), np.int16)
 store.put("ab12", Records("pair", {{"d": np.arange(3.0), "w": wide, "b": np.arange(3) > 1}}))
@@ -383,5 +383,5 @@ def test_a_state_that_could_not_be_written_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", full)
-    with live.announced(tmp_path, "a run"):
-        assert list((tmp_path / live.FOLDER).iterdir()) == []
+    with status_files.announced(tmp_path, "a run"):
+        assert list((tmp_path / status_files.FOLDER).iterdir()) == []

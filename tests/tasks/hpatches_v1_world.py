@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tiepoint.model.units import Features, Item
-from tiepoint.tasks.hpatches_v1 import opened as rooms
+from tiepoint.core.units import Features, Item
+from tiepoint.tasks.hpatches_v1 import data as rooms
 
 IMAGES = ("ref", "e1", "e2", "e3", "e4", "e5")
 

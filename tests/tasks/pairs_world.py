@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tiepoint.formats.image.read import write_image
+from tiepoint.formats.image.reader import write_image
 
 SIZE = (60, 50)
 H = np.array([[0.9, 0.05, 3.0], [0.02, 1.0, 2.0], [1e-4, 0, 1]])

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from pose_golden import golden, matches
-from tiepoint.datasets.pairs.pair import ImagePair
-from tiepoint.model.records import Records
-from tiepoint.tasks.pairs.opened import PairMatches
-from tiepoint.tasks.pairs.relative import TASK, RelativeOptions
+from tiepoint.core.records import Records
+from tiepoint.datasets.image_pairs.pair import ImagePair
+from tiepoint.tasks.pairs.data import PairMatches
+from tiepoint.tasks.pose.task import TASK, RelativeOptions
 
 SIZE = (640, 480)
 K0 = np.array([[500.0, 0, 320], [0, 510, 240], [0, 0, 1]])

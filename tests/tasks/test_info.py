@@ -11,7 +11,7 @@ import pytest
 from keypoint_world import make_features, make_scenes, run_task
 from tss_world import score_results
 
-from tiepoint.model.errors import InputError
+from tiepoint.core.errors import InputError
 from tiepoint.store.schema import WORKBENCH_COLUMNS
 from tiepoint.tasks import TASKS, stored_task
 from tiepoint.tasks.base import MetricInfo, OpenTask, Task, TaskInfo

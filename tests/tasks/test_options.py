@@ -17,13 +17,13 @@ import pytest
 import relative_world
 from keypoint_world import make_features, make_scenes
 
-from tiepoint.formats.flow.tss_results import PairResult, read_pair_result
-from tiepoint.formats.image.read import write_image
-from tiepoint.model.errors import InputError, ProblemsError, Together, UnknownNameError
-from tiepoint.model.units import Features
+from tiepoint.core.errors import InputError, ProblemsError, Together, UnknownNameError
+from tiepoint.core.units import Features
+from tiepoint.formats.flow.tss import PairResult, read_pair_result
+from tiepoint.formats.image.reader import write_image
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.base import OpenTask, Task
-from tiepoint.tasks.dense.task import FlowOptions, TssOptions
+from tiepoint.tasks.dense.options import FlowOptions, TssOptions
 from tiepoint.tasks.keypoints.options import DistractorOptions, DrawOptions, RankingOptions
 from tiepoint.tasks.options import TaskOptions
 
@@ -128,7 +128,7 @@ def dense_case(task: Task, tmp_path: Path) -> tuple[dict[str, Any], Any, Any]:
         return base, lambda options: task.open(KIT / "Dataset", options), lambda _: Features(read)
     from scipy.io import savemat
 
-    from tiepoint.formats.flow.by_suffix import write_flow
+    from tiepoint.formats.flow.reader import write_flow
 
     rng = np.random.default_rng(0)
     for kind in ("a", "b"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.model.errors import InputError
+from tiepoint.core.errors import InputError
 from tiepoint.tasks import TaskRegistry
 
 PACKAGE = Path(__file__).parent / "example_task_package"
@@ -157,8 +157,8 @@ def test_broken_plug_ins_hide_no_other_task(tmp_path: Path) -> None:
 def test_a_plug_in_does_not_replace_a_task_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(entry_points(tmp_path / "site", "mine = math:pi"))
     registry = TaskRegistry("task", group="tiepoint.tasks")
-    registry.add("mine", "tiepoint.tasks.dense.tss:TASK", family="dense")
-    assert [e.target for e in registry if e.name == "mine"] == ["tiepoint.tasks.dense.tss:TASK"]
+    registry.add("mine", "tiepoint.tasks.tss.task:TASK", family="dense")
+    assert [e.target for e in registry if e.name == "mine"] == ["tiepoint.tasks.tss.task:TASK"]
     assert registry.problems == [
-        "the task 'mine' of broken is left out: the name is taken by tiepoint.tasks.dense.tss:TASK"
+        "the task 'mine' of broken is left out: the name is taken by tiepoint.tasks.tss.task:TASK"
     ]

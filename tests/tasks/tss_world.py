@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tiepoint.formats.flow.tss_results import read_pair_result
+from tiepoint.core.records import Records
+from tiepoint.formats.flow.tss import read_pair_result
 from tiepoint.methods.dense.files import pair_folder
-from tiepoint.model.records import Records
-from tiepoint.tasks.dense.tss import TASK
-from tiepoint.tasks.dense.tss_opened import compare_result
+from tiepoint.tasks.tss.data import compare_result
+from tiepoint.tasks.tss.task import TASK
 
 
 def score_results(

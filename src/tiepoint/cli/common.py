@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..model.amounts import number_of
-from ..model.errors import InputError, TiepointError
-from ..model.plain_names import shown
+from ..core.amounts import number_of
+from ..core.errors import InputError, TiepointError
+from ..core.formatting import shown
 from .shell import level
 from .shell.console import PIPED, console, width_of
+from .shell.flag_names import as_flags
 from .shell.progress import progress_bars
-from .words import as_flags
 
 if TYPE_CHECKING:
     from ..store.store import Store
@@ -241,7 +241,7 @@ def print_columns(
             ]
             print("  ".join(cells).rstrip())
         return
-    from ..report.terminal.fit import Table
+    from ..report.terminal.rich_table import Table
 
     table = Table(box=None, header_style="bold", keys=keys, spare=spare, wraps=wraps)
     for k, name in enumerate(columns):

@@ -14,13 +14,13 @@ from typing import Any
 import typer
 
 from .._version import __version__
-from ..model.errors import TiepointError, refused_by_system
-from ..model.stopping import end_surely
+from ..core.errors import TiepointError, refused_by_system
 from .common import error, more
 from .shell import level
-from .shell.dress import dressed, in_order, missing
+from .shell.common_options import dressed, in_order, missing
+from .shell.flag_names import speak_of
 from .shell.streams import OutputError, guarded, hold_standard_places, lose
-from .words import speak_of
+from .stopping import end_surely
 
 COMPLETING = "_TIEPOINT_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -58,7 +58,7 @@ def command() -> Any:
 
 
 def _mount() -> None:
-    from . import commands
+    from . import app as commands
 
     commands.mount(app)
 
@@ -85,7 +85,7 @@ def run(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     _mount()
     if COMPLETING in os.environ:
-        from .shell.complete import complete
+        from .shell.completion import complete
 
         return complete(app, command)
     level.begin()

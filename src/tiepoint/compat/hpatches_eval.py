@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._version import __version__
+from ..core.errors import FormatError, InputError, ProblemsError, TiepointError, UnknownNameError
+from ..core.scratch import scratch_folder
 from ..datasets.hpatches.layout import STANDARD_IMAGES
 from ..datasets.hpatches.release_2017 import official_splits
 from ..formats.hpatches.descriptor_size import table_shape
 from ..formats.hpatches.descriptor_table import find_descriptor_file
-from ..formats.hpatches.splits import Split, read_splits, splits_file
-from ..methods.checks import KEEP_ZEROS
-from ..model.errors import FormatError, InputError, ProblemsError, TiepointError, UnknownNameError
-from ..model.scratch import scratch_folder
+from ..formats.hpatches.task_lists import Split, read_splits, splits_file
+from ..methods.output_checks import KEEP_ZEROS
 from .hpatches_results import PROTOCOL, TASKS, results_of, tell, write_results
 
 if TYPE_CHECKING:

@@ -20,17 +20,17 @@ from typing import Any, TextIO
 import numpy as np
 
 from .._version import __version__
-from ..formats.json_file import read_json
-from ..formats.restricted_pickle import read_plain_pickle
-from ..model.errors import FormatError, InputError, StoreError, TiepointError, UnknownNameError
-from ..model.plain_names import path_part, shown
-from ..model.records import Records
-from ..store.atomic import atomic_file
-from ..tasks.hpatches import matching_scores as v2_matching_scores
-from ..tasks.hpatches import retrieval_scores as v2_retrieval_scores
-from ..tasks.hpatches import verification_scores as v2_verification_scores
+from ..core.errors import FormatError, InputError, StoreError, TiepointError, UnknownNameError
+from ..core.formatting import path_part, shown
+from ..core.records import Records
+from ..formats.json_yaml import read_json
+from ..formats.safe_pickle import read_plain_pickle
+from ..store.atomic_files import atomic_file
+from ..tasks.hpatches.matching import score as v2_matching_scores
 from ..tasks.hpatches.protocols import V2Rules, rules_of
-from ..tasks.hpatches.retrieval_compare import Pool
+from ..tasks.hpatches.retrieval import score as v2_retrieval_scores
+from ..tasks.hpatches.retrieval.compare import Pool
+from ..tasks.hpatches.verification import score as v2_verification_scores
 
 TASKS = ("verification", "matching", "retrieval")
 LETTERS = {"easy": "e", "hard": "h", "tough": "t"}

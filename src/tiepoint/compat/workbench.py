@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core.errors import InputError
 from ..geometry.nearest_truth import nearest_answers, project_plainly
 from ..metrics import half_tie_rank as workbench_rank
 from ..metrics.experiment import ExperimentMetrics, QueryAPResult
-from ..model.errors import InputError
-from ..tasks.keypoints.ranking_workbench import MAX_BOUND_PX
+from ..tasks.keypoints.ranking.workbench import MAX_BOUND_PX
 
 TAU_PX = 3.0
 TIES = ("dw", "expected", "optimistic", "pessimistic")

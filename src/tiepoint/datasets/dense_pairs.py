@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..formats.flow.by_suffix import SUFFIXES, read_flow
+from ..core.errors import FormatError, InputError, ProblemsError
+from ..core.hashing import hash_file, hash_json
+from ..formats.flow.reader import SUFFIXES, read_flow
 from ..formats.image.mask import read_mask
-from ..formats.image.read import SUFFIXES as IMAGE_SUFFIXES
-from ..formats.image.read import read_image, read_size
+from ..formats.image.reader import SUFFIXES as IMAGE_SUFFIXES
+from ..formats.image.reader import read_image, read_size
 from ..formats.keypoints.pf_willow import read_pf_keypoints
 from ..geometry.flow.rules import UNKNOWN
 from ..geometry.flow.warp import homography_flow, lands_inside
-from ..model.errors import FormatError, InputError, ProblemsError
-from ..model.hashing import hash_file, hash_json
-from .sequences import ImageSequences, NoSequencesError
+from .image_sequences import ImageSequences, NoSequencesError
 from .tss import TRUTH_FILES, TssDataset
 
 Flow = NDArray[np.float32]

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.buffers import Workspace
+from ..core.errors import FormatError, InputError
+from ..core.hashing import hash_file, hash_json
 from ..formats.flow.flo import read_flo, read_flo_size
 from ..formats.flow.tss_text import corr_pixels, read_corr, read_flip, read_pair_names
 from ..formats.image.mask import read_mask, read_mask_size
-from ..formats.image.read import read_image
-from ..model.errors import FormatError, InputError
-from ..model.hashing import hash_file, hash_json
-from ..model.workspace import Workspace
+from ..formats.image.reader import read_image
 
 TRUTH_FILES = ("flow1.flo", "flow2.flo", "mask1.png", "mask2.png")
 _TEXT_FILES = ("flip_gt.txt", "pair.txt")

@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..model.errors import FormatError
-from ..model.plain_names import shown
-from .what_it_is import instead
+from ..core.errors import FormatError
+from ..core.formatting import shown
+from .sniff import instead
 
 DAMAGED: tuple[type[Exception], ...] = (
     OSError,
@@ -46,7 +46,7 @@ def may_unpack(path: str | Path, file_bytes: int, announced: int) -> None:
 
     >>> may_unpack("a", 2_000_000, 2_200_000_000)
     Traceback (most recent call last):
-    tiepoint.model.errors.FormatError: a: would unpack from 2000000 to 2200000000 bytes, at most 332435456
+    tiepoint.core.errors.FormatError: a: would unpack from 2000000 to 2200000000 bytes, at most 332435456
     """
     most = min(UNPACKED_MOST, UNPACKED_BYTES + UNPACKED_TIMES * file_bytes)
     if announced > most:
@@ -76,7 +76,7 @@ def edge(path: str | Path, words: str) -> Iterator[None]:
     >>> with edge("a.npz", "is not a readable .npz"):
     ...     raise zipfile.BadZipFile("no end")
     Traceback (most recent call last):
-    tiepoint.model.errors.FormatError: a.npz: is not a readable .npz (no end)
+    tiepoint.core.errors.FormatError: a.npz: is not a readable .npz (no end)
     """
     try:
         yield

@@ -10,10 +10,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..model.errors import FormatError
-from ..model.files import plain_file
+from ..core.errors import FormatError
+from ..core.regular_files import plain_file
 from .edge import edge, may_unpack
-from .npy_map import array_in
+from .npy import array_in
 
 _STEP = 1 << 18
 _MAGIC = b"\x93NUMPY"

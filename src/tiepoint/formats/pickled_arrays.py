@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model.errors import FormatError
+from ..core.errors import FormatError
 from .edge import reason_of
-from .restricted_pickle import Inert, parse_plain_pickle
-from .text_file import read_bytes, reading
+from .file_io import read_bytes, reading
+from .safe_pickle import Inert, parse_plain_pickle
 
 _MAGIC = b"\x93NUMPY"
 _ARRAY = {(f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")}

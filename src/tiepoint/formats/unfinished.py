@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..model.errors import FormatError
+from ..core.errors import FormatError
 from .whole_file import write_text
 
 MARK = "UNFINISHED.txt"

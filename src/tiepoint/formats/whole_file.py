@@ -14,8 +14,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..model.errors import InputError
-from ..model.processes import MARK, is_left, mark
+from ..core.errors import InputError
+from ..core.processes import MARK, is_left, mark
 
 _count = itertools.count()
 _LEFT = re.compile(rf"\..*\.tmp-{MARK}-\d+.*")

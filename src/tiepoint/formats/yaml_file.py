@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..model.errors import FormatError
-from ..model.files import read_plain
+from ..core.errors import FormatError
+from ..core.regular_files import read_plain
 
 MOST_BYTES = 1 << 18
 """Bytes of a file that is read."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..model.errors import InputError
+from ..core.errors import InputError
 from .homography import Floats, project
 
 

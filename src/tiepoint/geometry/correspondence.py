@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..model.errors import InputError, UnknownNameError
+from ..core.errors import InputError, UnknownNameError
 from .covisibility import Size, covisible
 from .homography import Floats, as_points, inverse
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.errors import InputError
 from ..formats.text.matrices import is_singular
-from ..model.errors import InputError
 
 Floats = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..model.compiled import cached_njit
-from ..model.errors import InputError
+from ..core.errors import InputError
+from ..core.numba_cache import cached_njit
 from .corners import corners
 from .covisibility import Size
 from .homography import as_homography, denominator, local_affine

@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..model.compiled import cached_njit
-from ..model.errors import InputError
-from .frames import as_frames
+from ..core.errors import InputError
+from ..core.numba_cache import cached_njit
+from .patch_sampling import as_frames
 
 _MAX_SAMPLES = 64
 

@@ -5,13 +5,13 @@ Nothing outside imports a module of this package. What a kernel does it does for
 that is stays inside.
 """
 
-from .grouped import group_rank_counts, group_rows
+from .group_ranks import group_rank_counts, group_rows
 from .nearest import FirstTwo, Nearest, first_two, first_two_aligned, nearest
-from .on_torch.device import bring, get_device, set_device
-from .pairs import fit_across, pair_distances, pair_distances_across, pair_distances_sq, value_table
-from .pooled import PooledCounts, rank_counts_across
-from .ranks import RankCounts, rank_counts
+from .pair_distances import fit_across, pair_distances, pair_distances_across, pair_distances_sq, value_table
+from .pooled_counts import PooledCounts, rank_counts_across
+from .rank_counts import RankCounts, rank_counts
 from .threads import Team, get_threads, one_blas_thread, set_threads
+from .torch_backend.device import bring, get_device, set_device
 
 __all__ = [
     "FirstTwo",

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..model.errors import InputError
-from .on_torch.device import served
-from .pairs import finish, pair_distances
+from ..core.errors import InputError
+from .pair_distances import finish, pair_distances
 from .threads import Team, one_blas_thread
 from .tiles import Scores, make_team
+from .torch_backend.device import served
 
 
 class Nearest(NamedTuple):
@@ -70,7 +70,7 @@ def nearest(
 
 
 def _torch_nearest(queries: Any, pool: Any, k: int, distance: str, left_out: Any) -> tuple[Any, Any]:
-    from .on_torch.scan import nearest
+    from .torch_backend.nearest_scan import nearest
 
     return nearest(queries, pool, k, distance, left_out)
 
@@ -83,7 +83,7 @@ def _compiled_nearest(queries: Any, pool: Any, k: int, distance: str, left_out: 
         filled = np.zeros(len(queries), np.int64)
 
         def visit(tile: Any) -> int:
-            from ._scan import select
+            from .numba_backend.nearest_scan import select
 
             return int(select(scores.dtype, scores.row_dtype)(*tile, value, row, filled))
 
@@ -154,7 +154,7 @@ def first_two_aligned(
 
 
 def _on_device(queries: Any, pools: Sequence[Any], distance: str, aligned: bool) -> list[tuple[Any, ...]]:
-    from .on_torch.scan import first_two
+    from .torch_backend.nearest_scan import first_two
 
     return first_two(queries, pools, distance, aligned)
 
@@ -169,7 +169,7 @@ def _compiled_first_two(queries: Any, pool: Any, distance: str) -> tuple[Any, ..
         copies = np.zeros(0, np.int64) if found is None else np.diff(found.start)
 
         def visit(tile: Any) -> int:
-            from ._scan import first_two as scan
+            from .numba_backend.nearest_scan import first_two as scan
 
             return int(scan(scores.dtype, scores.row_dtype)(*tile, copies, d1, d2, row, ties))
 
@@ -193,7 +193,7 @@ def _expand(
     scores: Scores, value: Any, row: Any, left_out: NDArray[np.int64] | None, k: int, rows: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """From the best distinct rows to the best pool positions, without the excluded one."""
-    from ._scan import expand
+    from .numba_backend.nearest_scan import expand
 
     if scores.distinct is None:
         positions, start = np.arange(rows), np.arange(rows + 1)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .band import FLOAT32_UNIT, FLOAT64_UNIT, band
-from .distinct import WORTH, Distinct, find_distinct, fingerprint_keys
-from .rows import as_float, check_shapes, prepare
+from .duplicate_rows import WORTH, Distinct, find_distinct, fingerprint_keys
+from .error_bound import FLOAT32_UNIT, FLOAT64_UNIT, band
+from .inputs import as_float, check_shapes, prepare
 from .threads import Team, equal_parts, get_threads, one_blas_thread, scratch
 
 # Speed depends on these, results never do.
@@ -56,7 +56,7 @@ class Frame:
 
     def project(self, rows: NDArray[Any], team: Team) -> tuple[Any, Any, Any]:
         """Filter rows (n, d), their halved squared norms, and the squared norms in float64."""
-        from ._survey import project
+        from .numba_backend.row_statistics import project
 
         out, step = np.empty(rows.shape, self.dtype), project(rows.dtype, self.dtype)
         half, square = np.empty(len(rows), self.dtype), np.empty(len(rows))
@@ -97,7 +97,7 @@ def make_frame(a: NDArray[Any], b: NDArray[Any], team: Team) -> Frame:
 
 
 def _largest(a: Any, b: Any, centre: Any, team: Team) -> tuple[float, bool]:
-    from ._survey import centred_squares
+    from .numba_backend.row_statistics import centred_squares
 
     largest, whole = 0.0, True
     for rows in (a, b):
@@ -142,7 +142,7 @@ class Scores:
         a, b = as_float(queries), as_float(pool)
         if a.dtype != np.float32 or b.dtype != np.float32:
             return False
-        from ._survey import enter
+        from .numba_backend.row_statistics import enter
 
         centre = np.empty((1, b.shape[1]))
         left, right = scratch("left", a.shape, np.float32), scratch("right", b.shape, np.float32)
@@ -240,7 +240,7 @@ class Scores:
         right, half, norm = part
         tile = scratch("tile", (stop - q, len(rows)), self.dtype)
         if self.kind != "l2":
-            from ._loops import minus_hamming, minus_l1
+            from .numba_backend.pair_distances import minus_hamming, minus_l1
 
             fill = (minus_hamming if self.kind == "hamming" else minus_l1)(right.dtype, self.dtype)
             fill(self.a[q:stop], right, tile)

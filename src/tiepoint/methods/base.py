@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from ..model.hashing import hash_json
-from ..model.units import Arrays, Item
+from ..core.hashing import hash_json
+from ..core.units import Arrays, Item
 
 
 class Hooks(Protocol):

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..model.errors import InputError
-from ..model.units import Arrays, Item
+from ..core.errors import InputError
+from ..core.units import Arrays, Item
 from . import normalise
 from . import transforms as plain
 from .base import Finish, Method
-from .checks import check_descriptors
+from .output_checks import check_descriptors
 from .resolve import REAL_VALUED
 from .spec import Stage, arguments
 

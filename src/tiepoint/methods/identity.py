@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from ..model.edges import distance_of
-from ..model.hashing import hash_array, hash_json
-from ..model.units import Item
+from ..core.edges import distance_of
+from ..core.hashing import hash_array, hash_json
+from ..core.units import Item
 from .base import nothing_of
-from .names import METHODS
-from .sources import library_versions, sources_of
+from .object_state import Content, Unkeyed
+from .registry import METHODS
+from .source_files import library_versions, sources_of
 from .spec import parameters_of
-from .state import Content, Unkeyed
 from .user_code import UserObject, is_ours
 
 LONGEST = 500
@@ -37,7 +37,7 @@ _TO_DO = "create it on first use, and keep only the path of its file or its sett
 def revision_of(thing: Any) -> int:
     """The declared revision of a built-in class or object: raised whenever its output changes.
 
-    >>> from tiepoint.methods.patches.canaries import Constant
+    >>> from tiepoint.methods.canaries import Constant
     >>> revision_of(Constant)
     1
     """

@@ -17,10 +17,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..model.errors import TiepointError
-from ..model.hashing import hash_json
+from ..core.errors import TiepointError
+from ..core.hashing import hash_json
 from .normalise import FITTERS
-from .sources import library_versions
+from .source_files import library_versions
 from .spec import Stage, parse_stage
 
 _OPENCV = "opencv-contrib-python-headless"

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.errors import InputError
-from ..model.files import plain_file
-from ..model.hashing import hash_array, hash_json
+from ..core.errors import InputError
+from ..core.hashing import hash_array, hash_json
+from ..core.regular_files import plain_file
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

@@ -10,22 +10,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..model.cores import check_threads
-from ..model.edges import DISTANCES, distance_of
-from ..model.errors import InputError, UnknownNameError
-from ..model.units import Arrays, Item
+from ..core.cores import check_threads
+from ..core.edges import DISTANCES, distance_of
+from ..core.errors import InputError, UnknownNameError
+from ..core.units import Arrays, Item
 from .base import Method
-from .checks import check_on_bad
 from .identity import config_of, item_part
-from .names import FAMILIES, METHODS
+from .output_checks import check_on_bad
+from .registry import FAMILIES, METHODS
 from .spec import FilesSpec, Spec, Stage, built, name_of, parameters_of, parse_spec
 from .user_code import as_network, is_ours, load_from_file
 
 BINDERS: dict[str, str] = {
-    "patches": "tiepoint.methods.patches.bind:bind_patches",
-    "keypoints": "tiepoint.methods.keypoints.bind:bind_keypoints",
-    "dense": "tiepoint.methods.dense.bind:bind_dense",
-    "pairs": "tiepoint.methods.pairs.bind:bind_pairs",
+    "patches": "tiepoint.methods.patches.adapter:bind_patches",
+    "keypoints": "tiepoint.methods.keypoints.adapter:bind_keypoints",
+    "dense": "tiepoint.methods.dense.adapter:bind_dense",
+    "pairs": "tiepoint.methods.pairs.adapter:bind_pairs",
 }
 """By family, what turns an object into `extract`: called with (thing, name=, distance=, on_bad=)."""
 
@@ -44,7 +44,7 @@ def check_device(device: str) -> None:
 
     >>> check_device("banana")
     Traceback (most recent call last):
-    tiepoint.model.errors.InputError: unknown device 'banana'; `device` is cpu, cuda, cuda:NUMBER or mps
+    tiepoint.core.errors.InputError: unknown device 'banana'; `device` is cpu, cuda, cuda:NUMBER or mps
     """
     if not _DEVICE.fullmatch(device):
         raise InputError(f"unknown device {device!r}; `device` is cpu, cuda, cuda:NUMBER or mps")
@@ -96,7 +96,7 @@ def resolve(
         method = _resolve_pairs(spec, parsed, device=device, on_bad=on_bad, fit=fit)
         return method if name is None else replace(method, name=name)
     if family == "keypoints" and (parsed is not None or isinstance(spec, tuple)):
-        from .keypoints.make import make_keypoint_thing, make_pair
+        from .keypoints.factory import make_keypoint_thing, make_pair
 
         thing, own = (
             make_pair(spec, device) if parsed is None else make_keypoint_thing(str(parsed.base), device)
@@ -118,8 +118,8 @@ def resolve(
 
 def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
     """A method on two images: a pair matcher, a flow, or a keypoint method with a matcher."""
+    from .pairs.factory import choose, family_of, split_matcher
     from .pairs.from_keypoints import with_matcher
-    from .pairs.make import choose, family_of, split_matcher
 
     device, on_bad = options["device"], options["on_bad"]
     if parsed is None:
@@ -185,7 +185,7 @@ def _with_distance(factory: Any, base: Stage, device: str) -> tuple[Any, str]:
 
 def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: str | None) -> Method:
     if family == "dense":
-        from .dense.bind import as_matcher
+        from .dense.adapter import as_matcher
 
         thing = as_matcher(thing)
     distance = distance_of(thing)

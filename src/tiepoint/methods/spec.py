@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..model.errors import InputError, UnknownNameError
-from ..model.files import is_there
+from ..core.errors import InputError, UnknownNameError
+from ..core.regular_files import is_there
 from .transforms import TRANSFORMS
 from .user_code import UserFactory, UserObject, is_ours
 
@@ -101,7 +101,7 @@ def parse_spec(text: str) -> Spec:
     'power'
     >>> parse_spec("sift+rootsfit")
     Traceback (most recent call last):
-    tiepoint.model.errors.UnknownNameError: unknown transform 'rootsfit'; did you mean 'rootsift'? ...
+    tiepoint.core.errors.UnknownNameError: unknown transform 'rootsfit'; did you mean 'rootsift'? ...
     """
     if isinstance(text, FilesSpec):
         return Spec(Stage("files", {}, str(text).removeprefix("files:")), False, ())

@@ -24,10 +24,10 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from ..model.errors import InputError, TiepointError, UnknownNameError, UserCodeError
-from ..model.files import is_file
-from ..model.hashing import hash_bytes
-from .sources import OWN, is_installed, package_root
+from ..core.errors import InputError, TiepointError, UnknownNameError, UserCodeError
+from ..core.hashing import hash_bytes
+from ..core.regular_files import is_file
+from .source_files import OWN, is_installed, package_root
 
 _OUR_FOLDER = Path(__file__).parents[1]
 _LINES = 3
@@ -105,7 +105,7 @@ def as_network(thing: Any, family: str, device: str) -> Any:
     if not is_module(thing) or any(callable(getattr(thing, edge, None)) for edge in (*edges, *pairs)):
         return thing
     where = (
-        "networks.torchscript:TorchPatches" if family == "patches" else "keypoints.torch_images:TorchImages"
+        "networks.torch_module:TorchPatches" if family == "patches" else "keypoints.torch_module:TorchImages"
     )
     module, _, name = where.partition(":")
     return getattr(importlib.import_module(f"{OWN}.methods.{module}"), name)(thing, device=device)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..model.errors import InputError
+from ..core.errors import InputError
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .scene_means import Lists, macro, macro_with_zeros, mean_of, union_with_zeros
+from .macro_means import Lists, macro, macro_with_zeros, mean_of, union_with_zeros
 
 NOT_MEASURED = -1.0
 _HISTOGRAM_RANKS = 10

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..model.errors import InputError
+from ..core.errors import InputError
 
 
 def homography_accuracy(errors_px: ArrayLike, tau_px: float) -> float:

@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..formats.csv_file import frame_csv, to_csv
+from ..core.errors import InputError, UnknownNameError
+from ..formats.csv_table import frame_csv, to_csv
 from ..formats.whole_file import whole_file
-from ..model.errors import InputError, UnknownNameError
 from ..run.result import Run
+from . import paper_tables
 from .compare.latex import latex_text
-from .compare.table import markdown_text, tellable
+from .compare.text_table import markdown_text, tellable
 from .figures.figure import anchor
+from .leaderboard import Cell, leaderboard
 from .runs.names import Called, distinct_names
 from .runs.sections import Section, sections
-from .tables import paper
-from .tables.leaderboard import Cell, leaderboard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +57,7 @@ def write(
         if form == "parquet":
             frame(runs).to_parquet(temporary, index=False)
         elif form == "html":
-            from .page.html import rendered
+            from .html_page import rendered
 
             pieces = rendered(runs, title=title, progress=progress)
             with temporary.open("w", encoding="utf-8", newline="\n") as f:
@@ -96,7 +96,7 @@ def text(
         warnings = sorted({str(w) for r in runs for w in r.manifest.warnings})
         return json.dumps({"scores": rows, "warnings": warnings}, indent=1) + "\n"
     if form == "html":
-        from .page.html import render
+        from .html_page import render
 
         return render(runs, title=title, progress=progress)
     if table == "scores":
@@ -107,14 +107,14 @@ def text(
 
 def _paper(runs: Sequence[Run], form: str, table: str | None, called: Called) -> str:
     """The tables of a paper in one of the three forms."""
-    made: list[paper.PaperTable] = []
+    made: list[paper_tables.PaperTable] = []
     if not runs:
         raise InputError("there are no finished runs to report; run a method on a task first")
     if table in (None, "combined"):
         # What a combined table of one task says is in the table of the task.
-        made += paper.combined_tables(runs, called, one=form == "csv", least=2 if table is None else 1)
+        made += paper_tables.combined_tables(runs, called, one=form == "csv", least=2 if table is None else 1)
     if table != "combined":
-        made += paper.task_tables(runs, called)
+        made += paper_tables.task_tables(runs, called)
     if not made:
         raise InputError("there are only canaries (constant, random, oracle), which tables leave out")
     if form == "csv":
@@ -127,14 +127,14 @@ def _paper(runs: Sequence[Run], form: str, table: str | None, called: Called) ->
 NEEDED = "% Needs \\usepackage{booktabs} and nothing else."
 
 
-def _combined_csv(table: paper.PaperTable) -> str:
+def _combined_csv(table: paper_tables.PaperTable) -> str:
     """A row a method; a column a task with the value as printed, and one with its mark."""
     heads = [x for h in table.heads for x in (h.whole, f"{h.whole} mark")]
     rows = [[name, *(x for c in cells for x in (c.text, c.mark))] for name, cells in table.rows]
     return to_csv(["method", *heads], rows)
 
 
-def _tasks_csv(tables: Sequence[paper.PaperTable]) -> str:
+def _tasks_csv(tables: Sequence[paper_tables.PaperTable]) -> str:
     """A row a cell, because the tables have different columns."""
     rows = [
         [table.name, name, head.whole, cell.text, cell.mark]
@@ -145,7 +145,7 @@ def _tasks_csv(tables: Sequence[paper.PaperTable]) -> str:
     return to_csv(["table", "method", "column", "value", "mark"], rows)
 
 
-def _paper_markdown(table: paper.PaperTable) -> str:
+def _paper_markdown(table: paper_tables.PaperTable) -> str:
     lines = [f"**{markdown_text(table.caption)}**", ""]
     heads = ["method", *(h.whole + (" ↓" if h.lower else "") for h in table.heads)]
     lines.append("| " + " | ".join(markdown_text(h) for h in heads) + " |")
@@ -155,14 +155,14 @@ def _paper_markdown(table: paper.PaperTable) -> str:
         for c in cells:
             value = markdown_text(c.text)
             value = f"**{value}**" if c.best else f"<u>{value}</u>" if c.second else value
-            shown.append(value + (paper.TIED if c.tied else ""))
+            shown.append(value + (paper_tables.TIED if c.tied else ""))
         lines.append("| " + " | ".join([markdown_text(name), *shown]) + " |")
     if any(table.chance):
         lines.append("| " + " | ".join(["chance", *table.chance]) + " |")
     return "\n".join([*lines, *(f"\n{markdown_text(n)}" for n in table.notes)]) + "\n"
 
 
-def _paper_latex(table: paper.PaperTable) -> str:
+def _paper_latex(table: paper_tables.PaperTable) -> str:
     """A float with caption and label; over both columns where it is wide."""
     place = "table*" if len(table.heads) > WIDE_COLUMNS else "table"
     lines = [rf"\begin{{{place}}}", r"\centering", rf"\caption{{{latex_text(table.caption)}}}"]
@@ -179,7 +179,7 @@ def _paper_latex(table: paper.PaperTable) -> str:
     return "\n".join([*lines, rf"\end{{{place}}}", ""])
 
 
-def _latex_heads(heads: Sequence[paper.Head]) -> list[str]:
+def _latex_heads(heads: Sequence[paper_tables.Head]) -> list[str]:
     """Up to three lines: what neighbours share with a rule below, names, units."""
     spans: list[tuple[str, int, int]] = []
     for i, head in enumerate(heads, start=2):
@@ -204,11 +204,11 @@ def _latex_heads(heads: Sequence[paper.Head]) -> list[str]:
     return lines
 
 
-def _paper_cell(cell: paper.Cell) -> str:
+def _paper_cell(cell: paper_tables.Cell) -> str:
     text = latex_text(cell.text)
     text = rf"\textbf{{{text}}}" if cell.best else rf"\underline{{{text}}}" if cell.second else text
     # The mark takes no room, so that digits stand below digits.
-    return text + (rf"\rlap{{{latex_text(paper.TIED)}}}" if cell.tied else "")
+    return text + (rf"\rlap{{{latex_text(paper_tables.TIED)}}}" if cell.tied else "")
 
 
 def frame(runs: Sequence[Run]) -> pd.DataFrame:

@@ -13,14 +13,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from ..core.cores import cores
+from ..core.errors import DamagedError, InputError, UnitError
+from ..core.hashing import hash_json
+from ..core.records import Records
+from ..core.units import Arrays, Features, Item, Unit
 from ..methods.base import Method
-from ..model.cores import cores
-from ..model.errors import DamagedError, InputError, UnitError
-from ..model.hashing import hash_json
-from ..model.records import Records
-from ..model.units import Arrays, Features, Item, Unit
-from ..store.features import FeatureCache
-from ..store.records import RecordStore
+from ..store.feature_cache import FeatureCache
+from ..store.record_files import RecordStore
 from ..tasks.base import OpenTask, Task
 
 RECORD_FORMAT = 1
@@ -273,9 +273,9 @@ class Recipe:
 
     def opened(self) -> OpenTask:
         """The task opened, as methods of its own family see it."""
-        from ..model.hashing import load_memo
-        from ..model.kept import FOLDER, keep_in
-        from ..store.atomic import atomic_file
+        from ..core.array_cache import FOLDER, keep_in
+        from ..core.hashing import load_memo
+        from ..store.atomic_files import atomic_file
         from ..tasks import TASKS
 
         load_memo(Path(self.root) / "hashes.json")
@@ -287,7 +287,7 @@ class Recipe:
         """The context, with the number of threads its share of the cores allows."""
         from ..methods.resolve import resolve
         from ..tasks import TASKS
-        from .fitting import Fitting
+        from .fit_transforms import Fitting
 
         limit_threads(self.threads)
         use_device(self.method_options)

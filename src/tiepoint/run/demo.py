@@ -7,20 +7,20 @@ import multiprocessing
 import os
 from pathlib import Path
 
-from ..datasets.cut.make import cut_patches
-from ..datasets.cut.sequence import CutOptions
-from ..datasets.demo.make import make_demo
+from ..core.errors import InputError, UnitError
+from ..datasets.demo.dataset import make_demo
 from ..datasets.demo.stereo import make_stereo
-from ..datasets.hpatches.strips import HPatchesDataset
+from ..datasets.hpatches.dataset import HPatchesDataset
 from ..datasets.hpatches.task_files_2016 import V1Sizes, write_v1_tasks
+from ..datasets.patch_cutting.dataset import cut_patches
+from ..datasets.patch_cutting.sequence import CutOptions
 from ..geometry.two_view.libraries import library
-from ..model.errors import InputError, UnitError
 from ..store.store import Store
 from .context import limit_threads
 from .engine import evaluate
-from .executors.pool import end_workers, follow_parent, interrupts_are_ours, safe_path
+from .executors.process_pool import end_workers, follow_parent, interrupts_are_ours, safe_path
 from .machine import cores
-from .prepare import Progress, Request, load_task, silent
+from .preparation import Progress, Request, load_task, silent
 from .result import Run
 
 PATCH_METHODS = (

@@ -12,41 +12,41 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.errors import StoreError, TiepointError, UnitError
+from ..core.hashing import hash_json
+from ..core.scores import Score
+from ..core.scratch import remove_left
+from ..core.units import Unit
 from ..kernels import bring, get_device
 from ..methods.base import Method
-from ..model.errors import StoreError, TiepointError, UnitError
-from ..model.hashing import hash_json
-from ..model.scores import Score
-from ..model.scratch import remove_left
-from ..model.units import Unit
-from ..store.atomic import remove_temporaries, temporary_folder
-from ..store.features import FeatureCache
-from ..store.live import announced
-from ..store.manifest import Manifest, MethodFacts
+from ..store.atomic_files import remove_temporaries, temporary_folder
+from ..store.feature_cache import FeatureCache
+from ..store.maintenance.journal import FOLDER as CHANGING
+from ..store.maintenance.journal import finish_changes
+from ..store.maintenance.usage import note_uses
 from ..store.older import take_over_features
 from ..store.run_id import run_id
-from ..store.runs import load_runs
+from ..store.run_queries import load_runs
+from ..store.status_files import announced
 from ..store.store import Store
-from ..store.stored_run import StoredRun
-from ..store.upkeep.changes import FOLDER as CHANGING
-from ..store.upkeep.changes import finish_changes
-from ..store.upkeep.uses import note_uses
+from ..store.stored_run import Manifest, MethodFacts
+from ..store.stored_run_part import StoredRun
 from . import machine
 from .context import SHOWN, Context, FeatureSummary, Recipe, Writers, use_device
-from .efficiency import efficiency, sizes
+from .costs import efficiency, sizes
 from .executors import Executor, InProcess, Job, names_of
-from .executors.pool import ProcessPool
-from .feeding import make_features, raise_input
+from .executors.process_pool import ProcessPool
+from .feature_pipeline import make_features, raise_input
 from .finish import finished, of_data
-from .fitting import Fitting
+from .fit_transforms import Fitting
 from .healing import discard_damaged, told_anew, whole_records
-from .prepare import Prepared, Progress, Request, load_task, method_key, prepare, silent
+from .preparation import Prepared, Progress, Request, load_task, method_key, prepare, silent
 from .result import Run, StoredRecords
 from .scoring import numberless, scores_under
 from .update import bring_up_to_date, outdated, protocols_of
 
 if TYPE_CHECKING:
-    from .matrix import Made, Matrix
+    from .cluster_runs import Made, Matrix
 
 __all__ = ["Request", "Shared", "evaluate", "evaluate_prepared", "load_task"]
 
@@ -100,7 +100,7 @@ class Shared(ExitStack):
             elif one.fit.log or _unfinished(one, store) is not None:
                 travel[id(one)] = one
         if travel:
-            from .matrix import open_matrix
+            from .cluster_runs import open_matrix
 
             device = str(next(iter(travel.values())).request.method_options.get("device", "cpu"))
             methods = [one.method for one in travel.values()]

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..model.hashing import hash_json
-from ..model.scores import Score
-from ..store.manifest import DatasetFacts, Manifest
+from ..core.hashing import hash_json
+from ..core.scores import Score
 from ..store.run_id import run_id
-from ..store.saving import save_run
 from ..store.store import Store
-from ..store.stored_run import StoredRun
+from ..store.stored_run import DatasetFacts, Manifest
+from ..store.stored_run_part import StoredRun
+from ..store.writers import save_run
 from ..tasks.base import OpenTask
 from . import machine
-from .prepare import load_task, plain_options
+from .preparation import load_task, plain_options
 from .scoring import SCORING, rows_of
 from .update import merged
 

@@ -9,19 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..formats.hbench.benchmark import result_folders
+from ..core.errors import InputError, joined
+from ..core.formatting import method_name
+from ..core.hashing import hash_file, hash_json
+from ..core.records import Records
+from ..core.units import Unit
+from ..formats.hpatches_v1.definitions import result_folders
 from ..methods.spec import FilesSpec
-from ..model.errors import InputError, joined
-from ..model.hashing import hash_file, hash_json
-from ..model.plain_names import method_name
-from ..model.records import Records
-from ..model.units import Unit
-from ..store.manifest import Manifest, MethodFacts
 from ..store.store import Store
+from ..store.stored_run import Manifest, MethodFacts
 from ..tasks.base import Task
 from .engine import evaluate
 from .finish import finished, of_data
-from .prepare import Progress, Request, checked_protocols, load_task, silent
+from .preparation import Progress, Request, checked_protocols, load_task, silent
 from .result import Run
 from .result_files import refuse_options_of_writing
 from .scoring import UnitRecords, scores_under

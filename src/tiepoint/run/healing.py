@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..model.errors import DamagedError
-from ..model.records import Records
-from ..store.atomic import put_away
-from ..store.records import RecordStore
+from ..core.errors import DamagedError
+from ..core.records import Records
+from ..store.atomic_files import put_away
+from ..store.record_files import RecordStore
 from .context import Context
 from .scoring import UnitRecords
 

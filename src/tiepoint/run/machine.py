@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from .._version import __version__
-from ..model.cores import cores
+from ..core.cores import cores
 
 __all__ = ["cores", "has_dashboard", "machine", "now", "versions", "visible_gpus"]
 

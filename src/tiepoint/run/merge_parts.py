@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..model.errors import InputError
-from ..model.hashing import hash_json
-from ..model.records import Records
-from ..store.manifest import MergedFacts
+from ..core.errors import InputError
+from ..core.hashing import hash_json
+from ..core.records import Records
+from ..store.stored_run import MergedFacts
 from .finish import finished
-from .prepare import load_task
+from .preparation import load_task
 from .result import Run, tables_of
 from .scoring import scores_under
 from .update import outdated, protocols_of

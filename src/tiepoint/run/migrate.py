@@ -9,10 +9,10 @@ from typing import Any
 
 from ..store import schema
 from ..store.older import is_older, made_again
-from ..store.runs import load_runs
+from ..store.run_queries import load_runs
 from ..store.store import Store
-from ..store.stored_run import StoredRun
-from .prepare import Progress, silent
+from ..store.stored_run_part import StoredRun
+from .preparation import Progress, silent
 from .update import bring_up_to_date, is_current
 
 

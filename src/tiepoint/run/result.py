@@ -10,15 +10,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model.errors import near_names
-from ..model.records import Records
-from ..model.scores import Score
-from ..store.manifest import Manifest
+from ..core.errors import near_names
+from ..core.records import Records
+from ..core.scores import Score
 from ..store.packed_values import Table
-from ..store.records import RecordStore
+from ..store.record_files import RecordStore
+from ..store.scene_values import ValueStore
 from ..store.store import Store
-from ..store.stored_run import StoredRun
-from ..store.values import ValueStore
+from ..store.stored_run import Manifest
+from ..store.stored_run_part import StoredRun
 from ..tasks import stored_task
 
 if TYPE_CHECKING:

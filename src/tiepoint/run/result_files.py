@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..model.errors import InputError
-from ..model.plain_names import path_part
+from ..core.errors import InputError
+from ..core.formatting import path_part
 from ..store.store import Store
 from ..tasks.base import Task
 from .engine import Shared, context_of
-from .prepare import Prepared
+from .preparation import Prepared
 from .result import Run
 
 FORMS = ("final", "document")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..model.amounts import number_of
+from ..core.amounts import number_of
 
 MOST_ROWS = 60
 SHOWN = ("method", "task", "protocol", "metric", "group", "value", "low", "high", "n")

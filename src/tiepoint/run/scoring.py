@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..model.records import Records
-from ..model.scores import Score
+from ..core.records import Records
+from ..core.scores import Score
 from ..tasks.base import Task
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .._version import __version__
-from ..model.errors import InputError, StoreError, UnknownNameError
-from ..model.scores import Score
-from ..store.saving import save_run
+from ..core.errors import InputError, StoreError, UnknownNameError
+from ..core.scores import Score
 from ..store.store import Store
-from ..store.stored_run import StoredRun
+from ..store.stored_run_part import StoredRun
+from ..store.writers import save_run
 from ..tasks.base import Task
-from .prepare import load_task
+from .preparation import load_task
 from .scoring import SCORING, UnitRecords, rows_of, scores_under
 
 

@@ -14,12 +14,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from ..model.errors import InputError, TiepointError
-from . import case, events, home, pictures, run_card, run_list, saved, scene, task, two
+from ..core.errors import InputError, TiepointError
+from . import pictures, saved
+from .auth import COOKIE, Door
 from .guard import Guard, form_token
-from .library import Library
-from .pages import page, static
-from .security import COOKIE, Door
+from .rendering import page, static
+from .run_index import Library
+from .views import case, events, home, method_pair, run, run_list, scene, task
 
 WRONG_S = 0.3
 """Seconds that a wrong token costs whoever tries it."""
@@ -49,12 +50,12 @@ def application(library: Library, door: Door | None = None) -> Starlette:
         Route("/runs", bound(run_list.runs)),
         Route("/task/{name:path}", bound(task.task)),
         Route("/figure/{kind}/{name:path}", bound(task.figure)),
-        Route("/two/{first}/{second}", bound(two.two)),
+        Route("/two/{first}/{second}", bound(method_pair.two)),
         Route("/scene/{runs}/{scene:path}", bound(scene.scene)),
         Route("/case/{runs}/{scene:path}", bound(case.case)),
         Route("/picture/{runs}/{scene:path}", bound(pictures.picture_answer)),
-        Route("/run/{id}", bound(run_card.card)),
-        Route("/run/{id}/{file}", bound(run_card.download)),
+        Route("/run/{id}", bound(run.card)),
+        Route("/run/{id}/{file}", bound(run.download)),
         Route("/events", events_),
         Route("/save", saved.endpoint),
         Route("/login", login, methods=["GET", "POST"]),
@@ -67,12 +68,12 @@ def application(library: Library, door: Door | None = None) -> Starlette:
 async def _failed(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     words = error.detail if isinstance(error, HTTPException) else "something went wrong"
-    return page(request, "problem.html", status, title=f"{status}", words=words)
+    return page(request, "error.html", status, title=f"{status}", words=words)
 
 
 async def _wrong(request: Request, error: Exception) -> Response:
     words = error.brief if isinstance(error, TiepointError) else str(error)
-    return page(request, "problem.html", 400, title="400", words=words)
+    return page(request, "error.html", 400, title="400", words=words)
 
 
 async def _login(door: Door, request: Request) -> Response:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from .security import COOKIE, HEADERS, Door
+from .auth import COOKIE, HEADERS, Door
 
 MOST_BODY = 4096
 """Bytes of a login form."""

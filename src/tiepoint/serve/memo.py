@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..model.hashing import hash_bytes, hash_json
+from ..core.hashing import hash_bytes, hash_json
 
 T = TypeVar("T")
 

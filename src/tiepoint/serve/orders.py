@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ..model.errors import StoreError, TiepointError
-from ..model.hashing import hash_json
-from ..report.atlas.orders import BY, By, CaseRow, cases_of, ordered, scenes_of
+from ..core.errors import StoreError, TiepointError
+from ..core.hashing import hash_json
+from ..report.case_order import BY, By, CaseRow, cases_of, ordered, scenes_of
 from ..report.runs.sections import Section
 from ..run.result import Run
-from ..store.atomic import atomic_file
+from ..store.atomic_files import atomic_file
 from ..tasks.cases import Cases, Floats, Keys
-from .library import Library
 from .memo import code
+from .run_index import Library
 
 LABELS = 1000
 """Cases whose words are kept with the order; those of the others are made from the records."""

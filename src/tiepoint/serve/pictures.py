@@ -14,15 +14,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..model.errors import TiepointError
-from ..model.hashing import hash_json
-from ..report.atlas.detail import CaseDetail, detail, picture
+from ..core.errors import TiepointError
+from ..core.hashing import hash_json
+from ..report.case_detail import CaseDetail, detail, picture
 from ..run.result import Run
-from ..store.atomic import atomic_file
-from . import asked
-from .library import Library
+from ..store.atomic_files import atomic_file
+from . import params
 from .memo import code
-from .pages import tagged
+from .rendering import tagged
+from .run_index import Library
 
 Image = NDArray[np.uint8]
 SHOWN, RIGHT = 5, 8
@@ -70,8 +70,8 @@ def parts(case: CaseDetail) -> dict[str, Callable[[], Image | None]]:
 
 def picture_answer(library: Library, request: Request) -> Response:
     """One picture of a case: ``key`` names the case, ``part`` the picture."""
-    runs = asked.runs_named(library, request, request.path_params["runs"])
-    scene, key, part = request.path_params["scene"], asked.text(request, "key"), asked.text(request, "part")
+    runs = params.runs_named(library, request, request.path_params["runs"])
+    scene, key, part = request.path_params["scene"], params.text(request, "key"), params.text(request, "part")
     facts = [[r.id, r.manifest.dataset.hash] for r in runs]
     name = hash_json(["picture", code(), facts, scene, key, part])
     path = None if library.cache is None else library.cache / "pictures" / name[:2] / name

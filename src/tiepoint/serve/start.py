@@ -12,13 +12,13 @@ from pathlib import Path
 
 import uvicorn
 
-from ..model.errors import InputError
+from ..core.errors import InputError
 from ..store.store import Store
 from .app import application
-from .comparisons import found
-from .library import Library
+from .auth import Door
+from .cached_results import found
 from .pictures import tidy
-from .security import Door
+from .run_index import Library
 
 PORT = 8765
 PREPARING_S = 3600.0
@@ -71,7 +71,7 @@ def _prepare(library: Library) -> None:
     """Make what the first visitors will look at, while they are on their way."""
     import matplotlib.figure  # noqa: F401  slow to import
 
-    from ..report.atlas.detail import warm_up
+    from ..report.case_detail import warm_up
 
     warm_up()
     for section in library.shelf().sections:

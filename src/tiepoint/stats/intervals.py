@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..model.errors import InputError
-from ..model.scores import PooledBins, SceneValues
+from ..core.errors import InputError
+from ..core.scores import PooledBins, SceneValues
 from .merged_scenes import merge_duplicates
 from .pooled import PooledMemo, pooled_influence, pooled_resampled, pooled_statistic
-from .resample import RESAMPLES, resample, strata_of
-from .sample import BOOTSTRAP_FROM, STUDENT_FROM, Sample, sample_of_scenes, seed_for
+from .resampling import RESAMPLES, resample, strata_of
+from .samples import BOOTSTRAP_FROM, STUDENT_FROM, Sample, sample_of_scenes, seed_for
 from .scene_score import scene_score
 
 

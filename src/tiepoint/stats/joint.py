@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .families import quantile_reached
-from .resample import exact_product, stratum_members
-from .signflip import FLIPS, wide_family
+from .multiplicity import quantile_reached
+from .resampling import exact_product, stratum_members
+from .sign_flip import FLIPS, wide_family
 from .student import standard_error
 
 Array = NDArray[np.float64]

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.errors import InputError
-from ..model.scores import PooledBins
+from ..core.errors import InputError
+from ..core.scores import PooledBins
 
 Array = NDArray[np.float64]
 _WHOLE = 1 << 24

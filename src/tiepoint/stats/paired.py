@@ -10,10 +10,10 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from .families import Family, benjamini_hochberg
 from .joint import agreeing, family_reach, wide_reach
-from .sample import Sample
-from .signflip import FLIPS, sign_flip_family, wide_family
+from .multiplicity import Family, benjamini_hochberg
+from .samples import Sample
+from .sign_flip import FLIPS, sign_flip_family, wide_family
 from .student import standard_error
 
 Array = NDArray[np.float64]

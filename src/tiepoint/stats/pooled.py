@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.errors import UnknownNameError
-from ..model.scores import PooledBins
-from .pair_stack import PairStack, SceneCounts
-from .resample import Resamples, strata_of, stratum_members
+from ..core.errors import UnknownNameError
+from ..core.scores import PooledBins
+from .pooled_pairs import PairStack, SceneCounts
+from .resampling import Resamples, strata_of, stratum_members
 
 Array = NDArray[np.float64]
 STATISTICS = ("ap", "auc", "fpr95")

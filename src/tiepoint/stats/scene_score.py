@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.errors import InputError
-from ..model.scores import SceneValues
-from .resample import Resamples, strata_of
+from ..core.errors import InputError
+from ..core.scores import SceneValues
+from .resampling import Resamples, strata_of
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .resample import stratum_members
+from .resampling import stratum_members
 
 Array = NDArray[np.float64]
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from ..core.errors import InputError, UnknownNameError
+from ..core.formatting import path_part
 from ..formats.keypoints.set_folder import (
     SETS,
     KeypointSet,
@@ -15,9 +17,7 @@ from ..formats.keypoints.set_folder import (
     sets_below,
     write_keypoint_set,
 )
-from ..model.errors import InputError, UnknownNameError
-from ..model.plain_names import path_part
-from .atomic import atomic_folder
+from .atomic_files import atomic_folder
 from .schema import keypoint_sets
 from .store import Store
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from ..model.errors import StoreError
+from ..core.errors import StoreError
 from . import schema
-from .atomic import atomic_file
+from .atomic_files import atomic_file
 from .rebuild import follow_files, renew
 from .run_files import read_run, run_file
 from .run_rows import load_rows

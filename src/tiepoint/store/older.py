@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..core.hashing import hash_json
+from ..core.units import Item
 from ..methods.base import Method
 from ..methods.legacy_keys import Outdated, migrated, new_config, old_keys
-from ..methods.sources import library_versions
-from ..model.hashing import hash_json
-from ..model.units import Item
-from .features import FeatureCache
+from ..methods.source_files import library_versions
+from .feature_cache import FeatureCache
 from .run_id import run_id
-from .stored_run import StoredRun
+from .stored_run_part import StoredRun
 
 Config = Mapping[str, Any]
 

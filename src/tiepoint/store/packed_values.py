@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model.hashing import hash_array, hash_json
-from ..model.scores import PooledBins, SceneValues
+from ..core.hashing import hash_array, hash_json
+from ..core.scores import PooledBins, SceneValues
 
 Table = SceneValues | PooledBins
 """What the interval of a score, and its tests, are made from."""

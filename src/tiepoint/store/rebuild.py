@@ -12,19 +12,19 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from ..core.errors import InputError, StoreError
+from ..core.hashing import hash_json
 from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
-from ..model.errors import InputError, StoreError
-from ..model.hashing import hash_json
-from .atomic import temporary_folder
-from .database import DATABASE, is_damage, make_sqlite_engine
+from .atomic_files import temporary_folder
+from .locking import DATABASE, is_damage, make_sqlite_engine
 from .older import combined, is_older, renewed
 from .run_files import finite, read_run, run_file, write_run_file
 from .run_id import method_id
-from .runs import load_runs
-from .saving import insert_run, refused, upsert
+from .run_queries import load_runs
 from .schema import VERSION, datasets, keypoint_sets, methods, runs, scores, statements, upgrade, versions
 from .store import Store
-from .stored_run import SCORE_COLUMNS, StoredRun
+from .stored_run_part import SCORE_COLUMNS, StoredRun
+from .writers import insert_run, refused, upsert
 
 Step = Callable[[str], None]
 

@@ -7,13 +7,13 @@ import math
 from pathlib import Path
 from typing import Any
 
-from ..model.checksums import sealed, unsealed
-from ..model.errors import StoreError
-from ..model.files import content_of
-from .atomic import atomic_file
-from .manifest import Manifest
+from ..core.checksums import sealed, unsealed
+from ..core.errors import StoreError
+from ..core.regular_files import content_of
+from .atomic_files import atomic_file
 from .store import Store
-from .stored_run import SCORE_COLUMNS, StoredRun
+from .stored_run import Manifest
+from .stored_run_part import SCORE_COLUMNS, StoredRun
 
 
 def finite(value: Any) -> Any:

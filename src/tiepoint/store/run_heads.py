@@ -10,9 +10,9 @@ from functools import cached_property
 
 import sqlalchemy as sa
 
-from .manifest import Manifest
 from .schema import methods, runs
 from .store import Store
+from .stored_run import Manifest
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from ..model.hashing import hash_json
-from .manifest import Manifest
+from ..core.hashing import hash_json
+from .stored_run import Manifest
 
 
 def run_id(manifest: Manifest) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..model.errors import StoreError
-from .manifest import Manifest
+from ..core.errors import StoreError
 from .schema import columns_in, keypoint_sets, methods, runs, scores
-from .stored_run import SCORE_COLUMNS, StoredRun
+from .stored_run import Manifest
+from .stored_run_part import SCORE_COLUMNS, StoredRun
 
 
 def load_rows(

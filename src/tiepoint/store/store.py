@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Literal
 
 import sqlalchemy as sa
 
-from ..model import hashing, kept
-from ..model.errors import StoreError
-from ..model.plain_names import storable
-from ..model.scratch import scratch_folder
-from . import live, schema
-from .atomic import atomic_file, unwritable
-from .connect.urls import DATABASE, is_url, read_url, split_url, without_secret
-from .database import (
+from ..core import array_cache, hashing
+from ..core.errors import StoreError
+from ..core.formatting import storable
+from ..core.scratch import scratch_folder
+from . import schema, status_files
+from .atomic_files import atomic_file, unwritable
+from .feature_cache import FeatureCache
+from .locking import (
     begin,
     begin_reading,
     commit,
@@ -33,9 +33,9 @@ from .database import (
     make_engine,
     make_sqlite_engine,
 )
-from .features import FeatureCache
-from .records import RecordStore
-from .values import ValueStore
+from .record_files import RecordStore
+from .scene_values import ValueStore
+from .urls import DATABASE, is_url, read_url, split_url, without_secret
 
 if TYPE_CHECKING:
     from .migrate import Migration
@@ -159,7 +159,7 @@ class Store:
                 except BaseException:
                     self._done.clear()
                     raise
-                live.announce(self.root)
+                status_files.announce(self.root)
 
     @property
     def made(self) -> bool:
@@ -217,7 +217,7 @@ class Store:
     def _remember(self) -> None:
         """Let what earlier processes hashed, drew and parsed be found, and kept if this is written."""
         hashing.load_memo(self.root / "hashes.json")
-        kept.keep_in(self.root / kept.FOLDER, atomic_file if self.mode == "write" else None)
+        array_cache.keep_in(self.root / array_cache.FOLDER, atomic_file if self.mode == "write" else None)
 
     def _readable(self, database: Path) -> Store:
         """The store, or where the database cannot be read in place, a copy of it.
@@ -324,8 +324,8 @@ class Store:
         """Let the database go and, unless the store is only read, remember the hashes of files."""
         if self.mode == "write" and self.made:
             self.remember_hashes()
-        if kept.kept_in() == self.root / kept.FOLDER:
-            kept.keep_in(None)
+        if array_cache.kept_in() == self.root / array_cache.FOLDER:
+            array_cache.keep_in(None)
         self.engine.dispose()
         if self._copy is not None:
             self._copy.cleanup()

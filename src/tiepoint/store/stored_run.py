@@ -1,49 +1,199 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run as it is kept: plain values, with its manifest and the columns of its scores."""
+"""The manifest: what a run says about itself. One model for every way a run comes into being."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .manifest import Manifest
+from pydantic import BaseModel, ConfigDict, Field
 
-STATUSES = ("done", "failed")
+from ..core.errors import StoreError
+from ..core.hashing import hash_json
 
-SCORE_COLUMNS = ("protocol", "metric", "group", "value", "n", "low", "high", "interval", "chance", "note")
+
+class _Facts(BaseModel):
+    """A part of a manifest; a field that it does not know is a mistake of the code that makes it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-@dataclass(frozen=True)
-class StoredRun:
-    """One method on one task, as it is kept. `status` is one of `STATUSES`; `error` says why a run failed.
+class MethodFacts(_Facts):
+    """The method: `config` is all that determines its output, `meta` what else is worth knowing.
 
-    `manifest` holds everything else: method and dataset with their hashes, options, units with the keys
-    of their records, versions, machine, times, warnings.
+    `spec` is how it was asked for, None where that was no text. `name_given` says that the user chose the
+    name. `fitted` has an entry for every fitted transform.
     """
 
-    id: str
+    name: str
+    family: str
+    spec: str | None = None
+    distance: str | None = None
+    config: dict[str, Any] = Field(default_factory=dict)
+    name_given: bool = False
+    fitted: tuple[dict[str, Any], ...] = ()
+    meta: dict[str, Any] = Field(default_factory=dict)
+
+
+class DatasetFacts(_Facts):
+    """The dataset, by the hash of its content. `imported` marks finished numbers of another tool."""
+
+    hash: str
+    name: str
+    path: str = ""
+    items: int | None = None
+    imported: bool = False
+
+
+class MergedFacts(_Facts):
+    """Hashes of the lists and of the datasets that a merged run was put together from."""
+
+    lists: tuple[str, ...]
+    data: tuple[str, ...]
+
+
+class StoredUnits(Mapping[str, dict[str, str]]):
+    """Keys of records by unit and comparison as JSON, read when looked at: most readers of runs never do.
+
+    >>> units = StoredUnits('{"a": {"exact": "0"}}')
+    >>> len(units), dict(units) == units, units["a"]
+    (1, True, {'exact': '0'})
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def _read(self) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = json.loads(self._text)
+        return found
+
+    def __getitem__(self, unit: str) -> dict[str, str]:
+        return self._read()[unit]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def items(self) -> Any:
+        """Units with their keys, read once."""
+        return self._read().items()
+
+    def values(self) -> Any:
+        """Keys of all units, read once."""
+        return self._read().values()
+
+
+class Manifest(_Facts):
+    """How the numbers of a run were made.
+
+    `options` are the task's as they were given; `split` is the one in use, None where the task has none or
+    it is not known. `lists` hashes the task's lists and ground truth. `units` has the keys of the records by
+    unit and comparison, `values` those of the scene values by protocol. `scoring` is the number of the rules
+    that made the scores, `rules` that of the rules of comparing by protocol, where it is not 1. `content`
+    hashes the features or numbers themselves, where nothing else identifies them.
+    """
+
     task: str
-    status: str
-    manifest: Manifest
-    scores: Sequence[Mapping[str, Any]] = ()
-    error: str | None = None
-    created_at: str = ""
-    time_s: float | None = None
-    keypoint_set: Mapping[str, Any] | None = field(default=None)
-
-    def __post_init__(self) -> None:
-        if self.status == "error":  # as older versions wrote it
-            object.__setattr__(self, "status", "failed")
-        if self.status not in STATUSES:
-            raise ValueError(f"a run is {' or '.join(STATUSES)}, not {self.status!r}")
-
-    @property
-    def method(self) -> str:
-        """Name of the method."""
-        return self.manifest.method.name
+    method: MethodFacts
+    dataset: DatasetFacts
+    options: dict[str, Any] = Field(default_factory=dict)
+    split: str | None = None
+    scoring: int | None = None
+    rules: dict[str, int] = Field(default_factory=dict)
+    protocols: tuple[str, ...] = ()
+    lists: str = ""
+    units: dict[str, dict[str, str]] = Field(default_factory=dict)
+    values: dict[str, str] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+    machine: dict[str, Any] = Field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    efficiency: dict[str, Any] = Field(default_factory=dict)
+    merged: MergedFacts | None = None
+    content: str | None = None
 
     @property
-    def dataset(self) -> str:
-        """Name of the dataset."""
-        return self.manifest.dataset.name
+    def imported(self) -> bool:
+        """Whether the run holds finished numbers of another tool."""
+        return self.dataset.imported
+
+    def plain(self) -> dict[str, Any]:
+        """The manifest as plain values, the form it is stored in."""
+        if isinstance(self.units, StoredUnits):
+            return self.model_copy(update={"units": dict(self.units.items())}).model_dump()
+        return self.model_dump()
+
+    @classmethod
+    def from_text(cls, text: str) -> Manifest:
+        """A stored manifest from its JSON; see `read`. One that is damaged is a `StoreError`."""
+        try:
+            return cls._from_text(text)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+            reason = str(e).partition("\n")[0]
+            raise StoreError(
+                f"the database of the store is damaged, a manifest in it cannot be read ({reason}); "
+                "`store check` makes the database again from the files of the runs"
+            ) from e
+
+    @classmethod
+    def _from_text(cls, text: str) -> Manifest:
+        found = json.loads(text)
+        units = found.get("units")
+        if (
+            not units or "content" not in found
+        ):  # without it a manifest of an older version looks at its units
+            return cls.read(found)
+        made = cls.read(found | {"units": {}})
+        return made.model_copy(update={"units": StoredUnits(json.dumps(units))})
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Manifest:
+        """A stored manifest; what older versions did not write, or wrote elsewhere, is filled in here.
+
+        >>> old = {"task": "t", "method": {"name": "a", "family": "dense", "rooted": True, "config": {}},
+        ...        "dataset": {"hash": "0", "name": "d", "path": None}, "warnings": ["w"]}
+        >>> made = Manifest.read(old)
+        >>> made.method.meta, made.dataset.path, made.warnings, made.scoring
+        ({'rooted': True}, '', ('w',), None)
+        """
+        plain = {k: v for k, v in found.items() if k in cls.model_fields and v is not None}
+        method = {k: v for k, v in plain["method"].items() if k in MethodFacts.model_fields}
+        other = {k: v for k, v in plain["method"].items() if k not in MethodFacts.model_fields}
+        method["meta"] = {**other, **method.get("meta", {})}
+        dataset = {k: v for k, v in plain["dataset"].items() if k in DatasetFacts.model_fields}
+        dataset["path"] = dataset.get("path") or ""
+        plain |= {"method": method, "dataset": dataset}
+        if "split" not in found:
+            plain["split"] = _split_of_older(plain)
+        if dataset.get("imported") and "content" not in found:
+            plain["content"] = _content_of_older(plain)
+        return cls.model_validate(plain)
+
+
+_HAD_SPLITS = ("hpatches/verification", "hpatches/matching", "hpatches/retrieval")
+_ALL_USED = "sequences are used; name a split with --split"
+"""How the warning ended that runs on all sequences of a dataset used to carry."""
+
+
+def _split_of_older(plain: Mapping[str, Any]) -> str | None:
+    """The split of a run stored before manifests had it: asked for, or told by a warning, else `full`."""
+    named = plain.get("options", {}).get("split")
+    if plain["dataset"].get("imported"):
+        return None if named in (None, "not known") else str(named)
+    if named is not None or plain["task"] not in _HAD_SPLITS or "merged" in plain:
+        return None if named is None else str(named)
+    return "all" if any(str(w).endswith(_ALL_USED) for w in plain.get("warnings", ())) else "full"
+
+
+def _content_of_older(plain: Mapping[str, Any]) -> str | None:
+    """What identifies imported numbers: the key of their records, or their place in a database."""
+    for by_comparison in plain.get("units", {}).values():
+        for key in by_comparison.values():
+            return str(key)
+    config = plain["method"].get("config", {})
+    source = config.get("imported", {})
+    return hash_json(["workbench", source.get("sha256"), config.get("experiment_id")])

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..model.errors import InputError
-from ..model.registry import Entry, Registry
+from ..core.errors import InputError
+from ..core.plugins import Entry, Registry
 
 if TYPE_CHECKING:
     from .base import Task
@@ -44,18 +44,18 @@ for _family, _room, _names in (
     for _name in _names:
         TASKS.add(
             f"{_room.replace('_', '-')}/{_name}",
-            f"tiepoint.tasks.{_room}.{_name}:TASK",
+            f"tiepoint.tasks.{_room}.{_name}.task:TASK",
             family=_family,
         )
-TASKS.add("tss", "tiepoint.tasks.dense.tss:TASK", family="dense")
+TASKS.add("tss", "tiepoint.tasks.tss.task:TASK", family="dense")
 for _name, _target in (
-    ("pose/relative", "relative:TASK"),
-    ("wxbs/fundamental", "wxbs:FUNDAMENTAL"),
-    ("wxbs/points", "wxbs:POINTS"),
-    ("evd/homography", "evd:TASK"),
-    ("semantic/pck", "semantic:TASK"),
+    ("pose/relative", "pose.task:TASK"),
+    ("wxbs/fundamental", "wxbs.task:FUNDAMENTAL"),
+    ("wxbs/points", "wxbs.task:POINTS"),
+    ("evd/homography", "evd.task:TASK"),
+    ("semantic/pck", "semantic.task:TASK"),
 ):
-    TASKS.add(_name, f"tiepoint.tasks.pairs.{_target}", family="pairs")
+    TASKS.add(_name, f"tiepoint.tasks.{_target}", family="pairs")
 
 
 def stored_task(name: str) -> Task:

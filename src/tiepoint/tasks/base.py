@@ -8,12 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from ..model.curves import SceneCurves
-from ..model.errors import InputError, UnknownNameError
-from ..model.hashing import hash_json
-from ..model.records import Records
-from ..model.scores import Score
-from ..model.units import Arrays, Features, Item, Unit
+from ..core.curves import SceneCurves
+from ..core.errors import InputError, UnknownNameError
+from ..core.hashing import hash_json
+from ..core.records import Records
+from ..core.scores import Score
+from ..core.units import Arrays, Features, Item, Unit
 from .cases import Answered, Cases, DenseCase
 from .info import Column, MetricInfo, TaskInfo
 from .matched import MatchedPair

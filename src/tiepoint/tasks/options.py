@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
-from ..model.errors import InputError, Together, UnknownNameError
+from ..core.errors import InputError, Together, UnknownNameError
 
 _ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -25,7 +25,7 @@ class TaskOptions(BaseModel):
     Mine(tau_px=5.0, policy='all')
     >>> Mine.read("my/task", {"tau": 5, "policy": "nerest"})
     Traceback (most recent call last):
-    tiepoint.model.errors.ProblemsError: wrong input: 2 problems
+    tiepoint.core.errors.ProblemsError: wrong input: 2 problems
       - unknown option of my/task 'tau'; did you mean 'tau_px'? Known: tau_px, policy
       - unknown value of policy 'nerest'; did you mean 'nearest'? Known: nearest, all
     """

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.curves import SceneCurves
+from ..core.records import Records
+from ..core.scores import SceneValues, Score, group_name
 from ..metrics.ranking.recall_grid import precision_at_recall
-from ..model.curves import SceneCurves
-from ..model.records import Records
-from ..model.scores import SceneValues, Score, group_name
 
 Floats = NDArray[np.float64]
 KIND_NAMES = {"v": "viewpoint", "i": "illumination"}

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tiepoint.cli.data.progress import Lines as TransferLines
-from tiepoint.cli.data.progress import transfers
+from tiepoint.cli.commands.progress import Lines as TransferLines
+from tiepoint.cli.commands.progress import transfers
 from tiepoint.cli.shell import level
 from tiepoint.cli.shell.progress import Lines, bars_on_a_terminal, progress_bars
 

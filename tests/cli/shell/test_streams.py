@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tiepoint.cli.asking import sure
 from tiepoint.cli.common import as_text
 from tiepoint.cli.main import run as command
 from tiepoint.cli.shell.streams import OutputError, Tolerant, clean
-from tiepoint.cli.store.asking import sure
-from tiepoint.model.errors import InputError
+from tiepoint.core.errors import InputError
 from tiepoint.store.run_heads import load_heads
 from tiepoint.store.store import Store
 

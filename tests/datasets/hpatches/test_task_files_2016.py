@@ -6,17 +6,17 @@ import filecmp
 import numpy as np
 import pytest
 
-from tiepoint.datasets.hpatches.draws_2016 import PatchSpace, draw_pairs
-from tiepoint.datasets.hpatches.strips import HPatchesDataset
+from tiepoint.core.errors import InputError, ProblemsError
+from tiepoint.datasets.hpatches.dataset import HPatchesDataset
+from tiepoint.datasets.hpatches.sampling_2016 import PatchSpace, draw_pairs
 from tiepoint.datasets.hpatches.task_files_2016 import V1Sizes, contrasty, write_v1_tasks
-from tiepoint.formats.hbench import benchmark as benchmarks
-from tiepoint.formats.hbench.benchmark import find_benchmarks
-from tiepoint.formats.hbench.classification_labels import load_classification
-from tiepoint.formats.hbench.matching_labels import matching_truth
-from tiepoint.formats.hbench.pairs import read_pairs, same_patch
-from tiepoint.formats.hbench.retrieval_labels import retrieval_truth
 from tiepoint.formats.hpatches.patch_strip import write_strip
-from tiepoint.model.errors import InputError, ProblemsError
+from tiepoint.formats.hpatches_v1 import definitions as benchmarks
+from tiepoint.formats.hpatches_v1.classification import load_classification
+from tiepoint.formats.hpatches_v1.definitions import find_benchmarks
+from tiepoint.formats.hpatches_v1.matching import matching_truth
+from tiepoint.formats.hpatches_v1.pairs import read_pairs, same_patch
+from tiepoint.formats.hpatches_v1.retrieval import retrieval_truth
 
 V1_IMAGES = ["ref", *(f"{z}{k}" for z in "eh" for k in range(1, 6))]
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.datasets.hpatches.clean_lists import draw_clean, list_facts
-from tiepoint.datasets.hpatches.draws_2017 import draw_retrieval_lists, draw_verification
+from tiepoint.datasets.hpatches.dataset import HPatchesDataset
 from tiepoint.datasets.hpatches.legacy_stream import LegacyStream
 from tiepoint.datasets.hpatches.release_2017 import (
     git_blob_sha1,
@@ -22,18 +23,17 @@ from tiepoint.datasets.hpatches.release_2017 import (
     official_splits,
     open_lengths,
 )
+from tiepoint.datasets.hpatches.sampling_2017 import draw_retrieval_lists, draw_verification
 from tiepoint.datasets.hpatches.splits import scene_groups
-from tiepoint.datasets.hpatches.strips import HPatchesDataset
 from tiepoint.datasets.hpatches.task_files_2017 import write_v2_tasks
 from tiepoint.formats.hpatches.patch_strip import write_strip
-from tiepoint.formats.hpatches.splits import Split, read_splits
 from tiepoint.formats.hpatches.task_csv import (
     pairs_csv_chunks,
     patches_csv_chunks,
     read_pairs_csv,
     read_patches_csv,
 )
-from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
+from tiepoint.formats.hpatches.task_lists import Split, read_splits
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 TASKS = DATA / "hpatches_tasks"
@@ -304,7 +304,7 @@ def test_equal_strips_are_one_scene(tmp_path):
 
 
 def test_the_lists_of_one_scene_are_another_definition(tmp_path):
-    from tiepoint.tasks.hpatches.verification import TASK
+    from tiepoint.tasks.hpatches.verification.task import TASK
 
     def definition(names, **options):
         path = tmp_path / "l.json"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tiepoint.core.errors import InputError
+from tiepoint.core.keypoints import Keypoints
 from tiepoint.datasets.keypoint_sets.files import export_keypoints
 from tiepoint.formats.keypoints.set_folder import KeypointSet
-from tiepoint.model.errors import InputError
-from tiepoint.model.keypoints import Keypoints
 
 POINT = Keypoints.at([[1.0, 2.0]])
 

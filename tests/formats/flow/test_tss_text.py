@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.formats.flow.tss_results import PairResult, read_pair_result, write_pair_result
+from tiepoint.core.errors import FormatError
+from tiepoint.formats.flow.tss import PairResult, read_pair_result, write_pair_result
 from tiepoint.formats.flow.tss_text import (
     ScoreRow,
     corr_pixels,
@@ -20,7 +21,6 @@ from tiepoint.formats.flow.tss_text import (
     write_scores,
 )
 from tiepoint.formats.keypoints.pf_willow import read_pf_keypoints
-from tiepoint.model.errors import FormatError
 
 
 def row(seg: float = 0.25, flip: int = 1) -> ScoreRow:

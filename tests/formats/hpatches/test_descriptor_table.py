@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tiepoint.formats.hpatches.bad_rows import find_bad_rows
+from tiepoint.core.errors import FormatError, InputError
 from tiepoint.formats.hpatches.descriptor_size import count_rows
 from tiepoint.formats.hpatches.descriptor_table import (
     find_descriptor_file,
@@ -17,8 +17,8 @@ from tiepoint.formats.hpatches.descriptor_table import (
     read_descriptors,
     write_descriptors,
 )
-from tiepoint.formats.npy_map import file_of
-from tiepoint.model.errors import FormatError, InputError
+from tiepoint.formats.npy import file_of
+from tiepoint.methods.bad_rows import find_bad_rows
 
 VALUES = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float32)
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tiepoint.core.errors import FormatError, InputError
 from tiepoint.formats.hpatches import patch_strip
 from tiepoint.formats.hpatches.patch_strip import StripHeader, read_strip, read_strip_header, write_strip
-from tiepoint.model.errors import FormatError, InputError
 
 PATCHES = np.random.default_rng(0).integers(0, 256, (7, 13, 13)).astype(np.uint8)
 

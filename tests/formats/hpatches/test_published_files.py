@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from tiepoint.formats.hbench import benchmark
-from tiepoint.formats.hbench.benchmark import find_benchmarks
-from tiepoint.formats.hbench.classification_labels import (
+from tiepoint.core.errors import FormatError
+from tiepoint.formats.file_io import write_bytes
+from tiepoint.formats.hpatches.patch_strip import read_strip
+from tiepoint.formats.hpatches.task_csv import patches_csv_chunks, read_patches_csv
+from tiepoint.formats.hpatches.task_lists import read_splits, write_splits
+from tiepoint.formats.hpatches_v1 import definitions
+from tiepoint.formats.hpatches_v1.classification import (
     load_classification,
     read_classification_labels,
     write_classification_labels,
 )
-from tiepoint.formats.hbench.matching_labels import matching_truth, write_matching_labels
-from tiepoint.formats.hbench.pairs import read_pairs, same_patch, write_pairs
-from tiepoint.formats.hbench.retrieval_labels import retrieval_truth, write_retrieval_labels
-from tiepoint.formats.hpatches.patch_strip import read_strip
-from tiepoint.formats.hpatches.splits import read_splits, write_splits
-from tiepoint.formats.hpatches.task_csv import patches_csv_chunks, read_patches_csv
-from tiepoint.formats.text_file import write_bytes
-from tiepoint.model.errors import FormatError
+from tiepoint.formats.hpatches_v1.definitions import find_benchmarks
+from tiepoint.formats.hpatches_v1.matching import matching_truth, write_matching_labels
+from tiepoint.formats.hpatches_v1.pairs import read_pairs, same_patch, write_pairs
+from tiepoint.formats.hpatches_v1.retrieval import retrieval_truth, write_retrieval_labels
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 V1, V2 = DATA / "hpatches_v1", DATA / "hpatches_tasks"
@@ -56,13 +56,13 @@ def test_classification_example_and_labels(tmp_path):
     assert full[:200_000].all()
     assert not full[200_000:].any()
     with pytest.raises(FormatError, match="is not in"):
-        benchmark.read_classification(V1 / "classification" / "train_diffseq_easy.benchmark")
+        definitions.read_classification(V1 / "classification" / "train_diffseq_easy.benchmark")
 
 
 def test_matching(tmp_path):
     for path in find_benchmarks(V1, "matching"):
-        b = benchmark.read_matching(path)
-        benchmark.write_matching(tmp_path / "x", b.pairs)
+        b = definitions.read_matching(path)
+        definitions.write_matching(tmp_path / "x", b.pairs)
         assert same(tmp_path / "x", path)
         if path.with_suffix(".labels").is_file():
             lines = path.with_suffix(".labels").read_bytes().splitlines()
@@ -74,8 +74,8 @@ def test_matching(tmp_path):
 
 def test_retrieval(tmp_path):
     for path in find_benchmarks(V1, "retrieval"):
-        b = benchmark.read_retrieval(path)
-        benchmark.write_retrieval(tmp_path / "x", b)
+        b = definitions.read_retrieval(path)
+        definitions.write_retrieval(tmp_path / "x", b)
         assert same(tmp_path / "x", path)
         if path.with_suffix(".labels").is_file():
             truth = retrieval_truth(b, path.with_suffix(".labels"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import FormatError
+from tiepoint.formats.file_io import write_bytes
 from tiepoint.formats.hpatches.task_csv import (
     PairTable,
     RefPatches,
@@ -12,8 +14,6 @@ from tiepoint.formats.hpatches.task_csv import (
     read_pairs_csv,
     read_patches_csv,
 )
-from tiepoint.formats.text_file import write_bytes
-from tiepoint.model.errors import FormatError
 
 SEQUENCES = ("i_a", "v_long_name", "v_b")
 

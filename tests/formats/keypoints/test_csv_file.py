@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tiepoint.core.errors import FormatError
+from tiepoint.core.keypoints import Keypoints
 from tiepoint.formats.keypoints.csv_file import HEADER, read_keypoint_csv, write_keypoint_csv
-from tiepoint.model.errors import FormatError
-from tiepoint.model.keypoints import Keypoints
 
 number = st.floats(-1e6, 1e6, allow_nan=False)
 angle = st.one_of(st.just(float("nan")), st.floats(0, 360))

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import FormatError
 from tiepoint.formats.keypoints.pf_willow import read_mat5_matrix, read_pf_keypoints
-from tiepoint.model.errors import FormatError
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 

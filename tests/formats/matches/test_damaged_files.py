@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import FormatError, InputError
+from tiepoint.core.hashing import hash_file
+from tiepoint.core.keypoints import Keypoints
+from tiepoint.formats import hdf5
 from tiepoint.formats.keypoints.features import read_hdf5_features
 from tiepoint.formats.keypoints.set_folder import KeypointSet, read_keypoint_set, write_keypoint_set
-from tiepoint.formats.matches import hdf5
 from tiepoint.formats.matches.glue_factory import GlueFactoryFiles
 from tiepoint.formats.matches.hloc import feature_groups
 from tiepoint.formats.matches.table import MatchTables, columns_of, read_table
 from tiepoint.methods.networks.onnx_file import weight_hashes
-from tiepoint.model.errors import FormatError, InputError
-from tiepoint.model.hashing import hash_file
-from tiepoint.model.keypoints import Keypoints
 
 POINTS = np.arange(8.0).reshape(4, 2)
 

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tiepoint.core.errors import FormatError
 from tiepoint.formats.keypoints.features import read_features
 from tiepoint.formats.matches.answers import AnswerFiles
 from tiepoint.formats.matches.glue_factory import GlueFactoryFiles
 from tiepoint.formats.matches.hloc import HlocFiles, feature_groups
 from tiepoint.formats.matches.source import Indexed
 from tiepoint.formats.matches.table import MatchTables, columns_of, read_table
-from tiepoint.model.errors import FormatError
 
 HEAD = "pair,x0,y0,x1,y1\n"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import FormatError, InputError
 from tiepoint.formats.text.matrices import read_homography, write_frames, write_homography
-from tiepoint.model.errors import FormatError, InputError
 
 EXPECTED = [[0.5, -1.5e-4, 2.0], [0.0, 1.0, -3.0], [1e-6, 0.0, 1.0]]
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tiepoint.geometry.flow.interpolation import resize_u8
 from tiepoint.geometry.flow.matlab import imresize
+from tiepoint.geometry.flow.reference_resize import resize_u8
 from tiepoint.geometry.flow.resize import resize_flow_pair, resize_mask
-from tiepoint.tasks.dense.tss_compare import RULES
+from tiepoint.tasks.tss.compare import RULES
 
 F = np.float32
 sides = st.integers(1, 9)

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from tiepoint.geometry.flow.consistency import consistency_masks
 from tiepoint.geometry.flow.matlab import interp2_cubic
 from tiepoint.geometry.flow.warp import transfer, unflip, warp_image
-from tiepoint.tasks.dense.tss_compare import RULES
+from tiepoint.tasks.tss.compare import RULES
 
 F = np.float32
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from pose_golden import assert_close, golden, matches, needs_golden, numbers, same_versions
-from tiepoint.geometry.two_view import angles, resizes, scaling
-from tiepoint.geometry.two_view.angles import pose_errors
+from tiepoint.geometry.two_view import pose_errors as angles
+from tiepoint.geometry.two_view import resizes, scaling
 from tiepoint.geometry.two_view.canonical import canonical_order
-from tiepoint.geometry.two_view.epipolar import mean_distances, squared_distances
-from tiepoint.geometry.two_view.estimators import Estimator, estimate, estimator_versions, shuffles
-from tiepoint.geometry.two_view.matrices import essential, normalised
+from tiepoint.geometry.two_view.epipolar import essential, normalised
+from tiepoint.geometry.two_view.epipolar_part import mean_distances, squared_distances
+from tiepoint.geometry.two_view.pose_errors import pose_errors
+from tiepoint.geometry.two_view.pose_estimation import Estimator, estimate, estimator_versions, shuffles
 
 pytest.importorskip("cv2")
 pytest.importorskip("poselib")

@@ -9,17 +9,17 @@ import pytest
 from PIL import Image
 
 from pose_golden import DATA, assert_close, golden, matches, needs_golden, same_versions
-from tiepoint.geometry.two_view.estimators import shuffles
-from tiepoint.geometry.two_view.homographies import (
-    HomographyEstimator,
-    estimate_homography,
-    homography_versions,
-)
 from tiepoint.geometry.two_view.homography_errors import (
     corner_distance,
     scaled_homography,
     transfer_distances,
 )
+from tiepoint.geometry.two_view.linear_estimation import (
+    HomographyEstimator,
+    estimate_homography,
+    homography_versions,
+)
+from tiepoint.geometry.two_view.pose_estimation import shuffles
 from tiepoint.geometry.two_view.resizes import short_side, unchanged
 from tiepoint.geometry.two_view.scaling import Resize
 from tiepoint.metrics.error_curves import auc_rounded, auc_trapezoid

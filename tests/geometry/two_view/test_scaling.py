@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pose_golden import assert_close, golden, needs_golden
+from tiepoint.core.errors import InputError
 from tiepoint.geometry.two_view import resizes, scaling
-from tiepoint.model.errors import InputError
 
 K = np.array([[500.0, 0, 320], [0, 510, 240], [0, 0, 1]])
 T = np.array([[0.96, 0, 0.28, 1], [0, 1, 0, 0.1], [-0.28, 0, 0.96, 0.2], [0, 0, 0, 1]])

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from tiepoint.formats.flow.tss_results import PairResult, write_pair_result
-from tiepoint.methods.dense.bind import bind_dense
-from tiepoint.methods.dense.sparse import interpolated_flow, mutual_matches
-from tiepoint.methods.names import METHODS
+from tiepoint.core.errors import InputError
+from tiepoint.core.units import Item
+from tiepoint.formats.flow.tss import PairResult, write_pair_result
+from tiepoint.methods.dense.adapter import bind_dense
+from tiepoint.methods.dense.sparse_to_dense import interpolated_flow, mutual_matches
+from tiepoint.methods.registry import METHODS
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError
-from tiepoint.model.units import Item
 
 ITEM = Item("S/p", "content")
 SHIFT = (6, -4)
@@ -80,7 +80,7 @@ def test_every_method_finds_a_shift(name: str, pair) -> None:
 
 def test_images_of_different_size_are_matched_by_area() -> None:
     pytest.importorskip("cv2")
-    from tiepoint.geometry.flow.interpolation import resize_u8
+    from tiepoint.geometry.flow.reference_resize import resize_u8
 
     first = texture(90, 120)
     second = resize_u8(first, 120, 160)

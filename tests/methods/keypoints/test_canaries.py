@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.formats.image.read import write_image
+from tiepoint.formats.image.reader import write_image
 
 
 @pytest.fixture(scope="module")

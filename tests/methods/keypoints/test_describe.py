@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from tiepoint.formats.image.read import to_grey
-from tiepoint.methods.keypoints.describe.patches import patches_at
-from tiepoint.methods.keypoints.make import DETECTORS, plan_part
-from tiepoint.model.keypoints import Keypoints
+from tiepoint.core.keypoints import Keypoints
+from tiepoint.formats.image.reader import to_grey
+from tiepoint.methods.keypoints.descriptors import patches_at
+from tiepoint.methods.keypoints.factory import DETECTORS, plan_part
 
 pytest.importorskip("cv2")
 NAMES = (

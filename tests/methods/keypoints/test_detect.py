@@ -4,11 +4,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.methods.keypoints.detect.order import limited, strongest_first
-from tiepoint.methods.keypoints.detect.plain import Grid, Random
-from tiepoint.methods.keypoints.make import DETECTORS, plan_part
-from tiepoint.model.errors import InputError
-from tiepoint.model.keypoints import Keypoints
+from tiepoint.core.errors import InputError
+from tiepoint.core.keypoints import Keypoints
+from tiepoint.methods.keypoints.detectors import limited, strongest_first
+from tiepoint.methods.keypoints.factory import DETECTORS, plan_part
+from tiepoint.methods.keypoints.plain import Grid, Random
 
 NAMES = ("sift", "orb", "akaze", "kaze", "brisk", "fast", "agast", "gftt", "mser", "harris", "surf", "random")
 
@@ -111,7 +111,7 @@ def test_harris_scale_follows_the_image(zoom):
 
 def test_sift_is_opencvs_own(colour):
     cv2 = pytest.importorskip("cv2")
-    from tiepoint.formats.image.read import to_grey
+    from tiepoint.formats.image.reader import to_grey
 
     own = Keypoints.from_cv(cv2.SIFT_create().detect(to_grey(colour), None))
     found = detect("sift?max_features=none", colour)

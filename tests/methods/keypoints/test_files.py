@@ -4,13 +4,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import FormatError, InputError, ProblemsError
+from tiepoint.core.keypoints import Keypoints
+from tiepoint.core.units import Item
 from tiepoint.formats.keypoints.csv_file import write_keypoint_csv
 from tiepoint.formats.keypoints.features import read_features
-from tiepoint.methods.keypoints.detect.files import find_file
+from tiepoint.methods.keypoints.files_part import find_file
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import FormatError, InputError, ProblemsError
-from tiepoint.model.keypoints import Keypoints
-from tiepoint.model.units import Item
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (120, 160, 3)).astype(np.uint8)
 ITEM = Item("v_a/1", "content")

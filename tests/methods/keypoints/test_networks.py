@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.methods.keypoints.make import DETECTORS, plan_part
-from tiepoint.model.errors import InputError
-from tiepoint.model.keypoints import Keypoints
+from tiepoint.core.errors import InputError
+from tiepoint.core.keypoints import Keypoints
+from tiepoint.methods.keypoints.factory import DETECTORS, plan_part
 
 DEFAULT = Path(__file__).parents[4] / "shared" / "data"
 WEIGHTS = Path(os.environ.get("TIEPOINT_TEST_DATA", DEFAULT)) / "weights"

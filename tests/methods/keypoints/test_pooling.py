@@ -4,12 +4,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError, UnknownNameError
+from tiepoint.core.keypoints import Keypoints
+from tiepoint.core.units import Item
 from tiepoint.methods.keypoints.fusion import Fusion, FusionOfPairs
 from tiepoint.methods.keypoints.pooling import DomainSizePooling, scale_weights
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError, UnknownNameError
-from tiepoint.model.keypoints import Keypoints
-from tiepoint.model.units import Item
 
 PLACES = Keypoints.at([[10, 10], [20, 10], [30, 10]], size_px=[4.0, 5.0, 6.0])
 IMAGE = np.zeros((50, 50, 3), np.uint8)

@@ -4,12 +4,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError, UnitError, UnknownNameError
+from tiepoint.core.units import Item
 from tiepoint.methods.keypoints.spec import fused_parts, located, sides_used, split_detector
 from tiepoint.methods.keypoints.spelling import canonical
 from tiepoint.methods.resolve import resolve
 from tiepoint.methods.spec import parse_stage
-from tiepoint.model.errors import InputError, UnitError, UnknownNameError
-from tiepoint.model.units import Item
 
 ITEM = Item("v_a/1", "content")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError
+from tiepoint.core.units import Item
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError
-from tiepoint.model.units import Item
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 

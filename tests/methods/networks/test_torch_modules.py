@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError, UserCodeError
+from tiepoint.core.units import Item
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError, UserCodeError
-from tiepoint.model.units import Item
 
 torch = pytest.importorskip("torch")
 ITEM = Item("v_x/ref", "c", 9)
@@ -230,7 +230,7 @@ def test_pairs_flows_and_keypoints_with_a_matcher(net, tmp_path):
 
 
 def test_geometry_tells_matchers_from_keypoints(net):
-    from tiepoint.methods.pairs.make import family_of_geometry
+    from tiepoint.methods.pairs.factory import family_of_geometry
 
     texts = ("Pairs", "Flow", "Points", "Own", "Net@sift")
     expected = ["pairs", "pairs", "keypoints", "keypoints", "keypoints"]

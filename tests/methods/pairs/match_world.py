@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import h5py
 import numpy as np
 
-from tiepoint.formats.matches.own import write_matches
-from tiepoint.model.units import ImageFacts, Item
+from tiepoint.core.units import ImageFacts, Item
+from tiepoint.formats.matches.native import write_matches
 
 SIZE = (1296, 968)
 NAMES = [("s0/a.jpg", "s0/b.jpg"), ("s0/a.jpg", "s1/a.jpg"), ("s1/a.jpg", "s0/b.jpg")]

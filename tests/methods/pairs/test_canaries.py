@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from tiepoint.datasets.pairs.pair import ImagePair
-from tiepoint.formats.image.read import write_image
+from tiepoint.core.errors import InputError
+from tiepoint.core.units import Item
+from tiepoint.datasets.image_pairs.pair import ImagePair
+from tiepoint.formats.image.reader import write_image
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError
-from tiepoint.model.units import Item
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (2, 60, 80, 3)).astype(np.uint8)
 ITEM = Item("a--b", "content", truth="t")

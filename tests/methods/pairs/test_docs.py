@@ -10,8 +10,8 @@ import match_world as w
 import numpy as np
 import pytest
 
+from tiepoint.core.units import ImageFacts, Item
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.units import ImageFacts, Item
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "match-files.md").read_text()

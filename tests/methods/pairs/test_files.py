@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tiepoint.formats.matches.own import write_matches
+from tiepoint.core.errors import InputError, ProblemsError
+from tiepoint.core.units import ImageFacts, Item
+from tiepoint.formats.matches.native import write_matches
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError, ProblemsError
-from tiepoint.model.units import ImageFacts, Item
 
 
 def method(folder, query=""):

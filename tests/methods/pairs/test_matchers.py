@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tiepoint.core.errors import InputError, ProblemsError
+from tiepoint.core.units import ImageFacts, Item
 from tiepoint.methods.pairs.from_keypoints import MEMO, Memo
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError, ProblemsError
-from tiepoint.model.units import ImageFacts, Item
 
 RNG = np.random.default_rng(4)
 IMAGES = RNG.integers(0, 256, (3, 60, 80, 3)).astype(np.uint8)

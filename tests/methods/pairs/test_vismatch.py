@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError
+from tiepoint.core.units import Item
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError
-from tiepoint.model.units import Item
 
 STAND_IN = """
 import numpy as np

@@ -4,10 +4,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError, ProblemsError
+from tiepoint.core.units import Item
 from tiepoint.methods.patches.files import write_descriptors
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError, ProblemsError
-from tiepoint.model.units import Item
 
 ITEMS = [Item(f"v_x/{im}", f"c{im}", 6) for im in ("ref", "e1")]
 

@@ -6,10 +6,10 @@ import pytest
 
 cv2 = pytest.importorskip("cv2")
 
+from tiepoint.core.errors import InputError  # noqa: E402
+from tiepoint.core.units import Item  # noqa: E402
 from tiepoint.methods.patches.opencv import OneKeypoint, RootSift, Sift, opencv  # noqa: E402
 from tiepoint.methods.resolve import resolve  # noqa: E402
-from tiepoint.model.errors import InputError  # noqa: E402
-from tiepoint.model.units import Item  # noqa: E402
 
 METHODS = {
     "sift": ("l2", 128, np.uint8),

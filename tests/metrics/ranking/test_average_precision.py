@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
+from tiepoint.core.errors import InputError
 from tiepoint.metrics import average_precision, average_precision_of_lists, chance_average_precision
-from tiepoint.model.errors import InputError
 
 sys.path.insert(0, str(Path(__file__).parent))
 from ranking_oracle import ap_of_order, mean_over_orders, stable_labels

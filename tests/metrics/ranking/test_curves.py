@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tiepoint.core.errors import InputError
 from tiepoint.metrics import average_precision, precision_recall_curve, roc_auc, roc_curve
-from tiepoint.model.errors import InputError
 
 RULES = ("expected", "group", "optimistic", "pessimistic", "file")
 

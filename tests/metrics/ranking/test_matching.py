@@ -2,9 +2,9 @@
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError
 from tiepoint.metrics import average_precision, expected_validity, ratio_dissimilarity
 from tiepoint.metrics.ranking.matching import chance_matching_average_precision
-from tiepoint.model.errors import InputError
 
 
 def test_validity_of_ties_and_failures():

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tiepoint.core.errors import InputError
 from tiepoint.metrics import chance_average_precision, reciprocal_rank
 from tiepoint.metrics.ranking.ranks import rank_bounds
-from tiepoint.model.errors import InputError
 
 counts = st.tuples(st.integers(0, 30), st.integers(0, 100))
 

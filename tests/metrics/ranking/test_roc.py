@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 from sklearn.metrics import roc_auc_score
 
+from tiepoint.core.errors import InputError
 from tiepoint.metrics import fpr_at_recall, roc_auc
 from tiepoint.metrics.ranking.roc import needed_positives
-from tiepoint.model.errors import InputError
 
 sys.path.insert(0, str(Path(__file__).parent))
 from ranking_oracle import auc_of_order, fpr_of_order, mean_over_orders, stable_labels

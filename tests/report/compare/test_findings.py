@@ -8,15 +8,15 @@ import re
 import numpy as np
 import pytest
 
-from tiepoint.model.scores import PooledBins, SceneValues
+from tiepoint.core.scores import PooledBins, SceneValues
+from tiepoint.report.compare.comparison import Comparison, MethodRow
 from tiepoint.report.compare.findings import find
 from tiepoint.report.compare.kinds import pooled_kinds
 from tiepoint.report.compare.methods import compare
-from tiepoint.report.compare.result import Comparison, MethodRow
 from tiepoint.report.compare.runs import compare_runs
-from tiepoint.report.compare.words import finding, p_value, sentences
+from tiepoint.report.compare.sentences import finding, p_value, sentences
+from tiepoint.report.leaderboard import leaderboard
 from tiepoint.report.runs.sections import sections
-from tiepoint.report.tables.leaderboard import leaderboard
 from tiepoint.run.result import Run
 
 KINDS = ("i",) * 5 + ("v",) * 5

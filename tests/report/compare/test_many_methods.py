@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.model.errors import InputError
-from tiepoint.model.scores import PooledBins, SceneValues
+from tiepoint.core.errors import InputError
+from tiepoint.core.scores import PooledBins, SceneValues
 from tiepoint.report.compare import methods as comparing
 from tiepoint.report.compare.methods import compare
 

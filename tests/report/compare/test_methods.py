@@ -10,8 +10,8 @@ import sys
 import numpy as np
 import pytest
 
-from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
-from tiepoint.model.scores import PooledBins, SceneValues
+from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
+from tiepoint.core.scores import PooledBins, SceneValues
 from tiepoint.report.compare.methods import compare
 from tiepoint.stats.intervals import scene_interval
 
@@ -194,7 +194,7 @@ def test_order_of_methods_and_scenes_does_not_change_a_bit() -> None:
 def test_threads_do_not_change_a_bit() -> None:
     code = (
         "import numpy as np\n"
-        "from tiepoint.model.scores import SceneValues\n"
+        "from tiepoint.core.scores import SceneValues\n"
         "from tiepoint.report.compare.methods import compare\n"
         "x = np.random.default_rng(0).random((8, 6, 60))\n"
         "w = np.random.default_rng(1).integers(1, 9, (6, 60)).astype(float)\n"

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiepoint.model.scores import SceneValues
+from tiepoint.core.scores import SceneValues
+from tiepoint.report.compare.comparison import Comparison
 from tiepoint.report.compare.methods import compare
-from tiepoint.report.compare.result import Comparison
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 FILE = DATA / "hpatches_reference_results" / "matching_ap.json"

@@ -16,13 +16,13 @@ import pytest
 
 import tiepoint as tp
 from tiepoint.cli.main import run as command
-from tiepoint.model.errors import InputError, UnknownNameError
+from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report.compare.runs import _called as called
-from tiepoint.report.runs.select import runs_of
+from tiepoint.report.runs.selection import runs_of
 from tiepoint.run.engine import load_task
-from tiepoint.store.runs import load_runs
-from tiepoint.store.saving import save_run
+from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
+from tiepoint.store.writers import save_run
 
 TASK = "hpatches-v1/matching"
 CANARIES = {"constant", "oracle"}

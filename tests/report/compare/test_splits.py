@@ -12,14 +12,14 @@ from published_world import make_patches, make_results
 
 import tiepoint as tp
 from tiepoint.cli.main import run as command
-from tiepoint.model.errors import InputError, UnknownNameError
+from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report.export import text
 from tiepoint.report.runs.names import distinct_names
-from tiepoint.report.runs.select import runs_of
+from tiepoint.report.runs.selection import runs_of
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.run.importers import import_files
-from tiepoint.store.manifest import Manifest
 from tiepoint.store.store import Store
+from tiepoint.store.stored_run import Manifest
 
 MATCHING, VERIFICATION = "hpatches/matching", "hpatches/verification"
 

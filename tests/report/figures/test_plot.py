@@ -14,7 +14,7 @@ from PIL import Image
 from report_world import HOSTILE
 
 from tiepoint.cli.main import run as command
-from tiepoint.model.errors import InputError, UnknownNameError
+from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.figures.figure import Figure
 from tiepoint.report.figures.plot import KINDS, OF_COMPARISONS, figures_of, plot

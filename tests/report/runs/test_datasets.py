@@ -15,13 +15,13 @@ from PIL import Image
 from report_world import make_patches
 
 from tiepoint.cli.main import run as command
-from tiepoint.model.errors import InputError
+from tiepoint.core.errors import InputError
 from tiepoint.report.compare.runs import compare_runs
-from tiepoint.report.page.gallery import gallery
+from tiepoint.report.gallery import gallery
+from tiepoint.report.paper_tables import combined_tables
 from tiepoint.report.runs.names import Called
 from tiepoint.report.runs.sections import sections
-from tiepoint.report.runs.select import of_protocol, runs_of
-from tiepoint.report.tables.paper import combined_tables
+from tiepoint.report.runs.selection import of_protocol, runs_of
 from tiepoint.store.store import Store
 
 TASK = "hpatches-v1/matching"

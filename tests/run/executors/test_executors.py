@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from tiepoint.core.errors import InputError
 from tiepoint.kernels import get_threads, set_threads
-from tiepoint.model.errors import InputError
 from tiepoint.run import engine
 from tiepoint.run.context import Context, Recipe
 from tiepoint.run.engine import Request, Shared, evaluate
 from tiepoint.run.executors import Done, Executor, InProcess, Job, Outcome
-from tiepoint.run.executors.pool import ProcessPool
+from tiepoint.run.executors.process_pool import ProcessPool
 from tiepoint.store.store import Store
 
 MINE = """

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.model.errors import FormatError, InputError
+from tiepoint.core.errors import FormatError, InputError
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.run.importers import import_files
-from tiepoint.store.runs import load_runs
+from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))

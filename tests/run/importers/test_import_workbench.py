@@ -9,14 +9,14 @@ import sqlalchemy as sa
 
 import tiepoint as tp
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.model.errors import FormatError, InputError
+from tiepoint.core.errors import FormatError, InputError
 from tiepoint.run import finish
 from tiepoint.run.importers import import_files
-from tiepoint.run.importers.workbench import is_workbench
-from tiepoint.run.importers.workbench_scores import parse_metadata
+from tiepoint.run.importers.workbench.importer import is_workbench
+from tiepoint.run.importers.workbench.scores import parse_metadata
 from tiepoint.run.update import bring_up_to_date
 from tiepoint.store.keypoint_sets import load_keypoint_set
-from tiepoint.store.runs import load_runs
+from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 
 EXPERIMENTS = """create table experiments (id integer primary key, descriptor_type text, dataset_name text,

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from tiepoint.cli.main import run
-from tiepoint.datasets.check import check_dataset
-from tiepoint.datasets.pairs.read import read_pairs
+from tiepoint.core.errors import InputError, StoreError
+from tiepoint.datasets.image_pairs.reader import read_pairs
+from tiepoint.datasets.validation.dataset import check_dataset
 from tiepoint.methods.networks.batches import checked_file
-from tiepoint.model.errors import InputError, StoreError
 from tiepoint.run.importers import expanded, import_files
-from tiepoint.store import saving
+from tiepoint.store import writers
 from tiepoint.store.rebuild import rebuild
 from tiepoint.store.run_files import write_run_file
-from tiepoint.store.runs import load_runs
-from tiepoint.store.saving import save_run
+from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
+from tiepoint.store.writers import save_run
 
 HEADER = "descriptor_type,dataset_name,true_map_micro,total_queries_processed,keypoint_set_name,max_features"
 HEADER += ",tolerance_px"
@@ -73,7 +73,7 @@ def test_the_file_of_a_run_is_written_after_the_database_took_it(
         def full(*_: object) -> None:
             raise StoreError("the disk is full")
 
-        monkeypatch.setattr(saving, "write_run_file", full)
+        monkeypatch.setattr(writers, "write_run_file", full)
         with pytest.raises(StoreError, match="full"):
             save_run(store, replace(stored, id="new"))
         assert [r.id for r in load_runs(store)] == [made.id]

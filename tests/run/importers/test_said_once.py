@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tiepoint.model.errors import FormatError
+from tiepoint.core.errors import FormatError
 from tiepoint.run.importers import import_files
 from tiepoint.run.importers.hpatches_matlab import read
 from tiepoint.run.importers.hpatches_python import read_json
-from tiepoint.run.importers.workbench import read_workbench
-from tiepoint.store.runs import load_runs
+from tiepoint.run.importers.workbench.importer import read_workbench
+from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 
 VERIFICATION = "descriptor,split,negs,geom_noise,method,pr_auc,pr_ap,roc_auc\n"

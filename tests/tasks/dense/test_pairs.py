@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
+from tiepoint.core.units import Features
 from tiepoint.datasets.dense_pairs import BrokenPair, find_pairs
-from tiepoint.formats.flow.by_suffix import write_flow
-from tiepoint.formats.flow.tss_results import PairResult
-from tiepoint.formats.image.read import write_image
+from tiepoint.formats.flow.reader import write_flow
+from tiepoint.formats.flow.tss import PairResult
+from tiepoint.formats.image.reader import write_image
 from tiepoint.methods.resolve import resolve
-from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
-from tiepoint.model.units import Features
 from tiepoint.tasks import TASKS
 
 RNG = np.random.default_rng(0)

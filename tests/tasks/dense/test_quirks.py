@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tiepoint.core.errors import InputError
+from tiepoint.core.units import Features
 from tiepoint.datasets.demo.dense import make_dense
 from tiepoint.datasets.tss import PairTruth
-from tiepoint.formats.flow.tss_results import PairResult
-from tiepoint.model.errors import InputError
-from tiepoint.model.units import Features
-from tiepoint.tasks.dense import tss_compare
-from tiepoint.tasks.dense.tss import TASK
-from tiepoint.tasks.dense.tss_compare import RULES, AccuracyRule, compare_pair
+from tiepoint.formats.flow.tss import PairResult
+from tiepoint.tasks.tss import compare
+from tiepoint.tasks.tss.compare import RULES, AccuracyRule, compare_pair
+from tiepoint.tasks.tss.task import TASK
 
 SIDE = 100
 
@@ -42,7 +42,7 @@ def scores(
 def without(monkeypatch: pytest.MonkeyPatch, quirk: str) -> None:
     """Switch one quirk of the tool off."""
     changed = replace(RULES["tss-cpp"], **{quirk: False})
-    monkeypatch.setattr(tss_compare, "RULES", RULES | {"tss-cpp": changed})
+    monkeypatch.setattr(compare, "RULES", RULES | {"tss-cpp": changed})
 
 
 def test_products_with_factors_of_float64(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ from tss_world import score_results
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.geometry.flow.resize import resize_flow_pair
-from tiepoint.tasks.dense.tss import TASK
-from tiepoint.tasks.dense.tss_compare import RULES
+from tiepoint.tasks.tss.compare import RULES
+from tiepoint.tasks.tss.task import TASK
 
 F = np.float32
 UNKNOWN = F(1e10)

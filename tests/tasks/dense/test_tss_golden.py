@@ -15,10 +15,10 @@ from tss_world import score_results
 
 from tiepoint.datasets.tss import TssDataset, TssPair
 from tiepoint.formats.flow.flo import write_flo
-from tiepoint.formats.flow.tss_results import PairResult, read_pair_result
-from tiepoint.tasks.dense.task import TssOptions
-from tiepoint.tasks.dense.tss_opened import compare_result
-from tiepoint.tasks.dense.tss_results import score_rows, write_scores_csv
+from tiepoint.formats.flow.tss import PairResult, read_pair_result
+from tiepoint.tasks.dense.options import TssOptions
+from tiepoint.tasks.tss.data import compare_result
+from tiepoint.tasks.tss.results import score_rows, write_scores_csv
 
 REPO = Path(__file__).parents[3]
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", REPO.parent / "shared" / "data"))
@@ -242,7 +242,7 @@ def test_no_score_needs_opencv(tmp_path: Path) -> None:
         "import sys; sys.modules['cv2'] = None\n"
         f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
         "from tss_world import score_results\n"
-        "from tiepoint.tasks.dense.tss_results import write_scores_csv\n"
+        "from tiepoint.tasks.tss.results import write_scores_csv\n"
         "for protocol in ('tss-cpp', 'tss-matlab', 'exact'):\n"
         "    records, _ = score_results(sys.argv[1], sys.argv[2], protocol, {'missing': 'zero'})\n"
         "    write_scores_csv(records, sys.argv[3] + '/' + protocol, protocol=protocol)\n"

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from tiepoint.core.errors import InputError
+from tiepoint.core.hashing import hash_file
+from tiepoint.core.records import Records
+from tiepoint.core.scores import Score
+from tiepoint.core.units import Features, Item, Unit
 from tiepoint.kernels import first_two
-from tiepoint.model.errors import InputError
-from tiepoint.model.hashing import hash_file
-from tiepoint.model.records import Records
-from tiepoint.model.scores import Score
-from tiepoint.model.units import Features, Item, Unit
 from tiepoint.tasks.base import MetricInfo, OpenTask, Task, TaskInfo
 from tiepoint.tasks.options import Names, TaskOptions
 from tiepoint.tasks.scene_means import Sums, by_scene, macro

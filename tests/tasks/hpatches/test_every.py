@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hpatches_world import features_of, lists_of, make_descriptors, make_world, run_task, value
 
-from tiepoint.model.errors import InputError
-from tiepoint.tasks.hpatches.retrieval import TASK as RETRIEVAL
+from tiepoint.core.errors import InputError
+from tiepoint.tasks.hpatches.retrieval.task import TASK as RETRIEVAL
 
 NOISES = {"easy": "e", "hard": "h", "tough": "t"}
 

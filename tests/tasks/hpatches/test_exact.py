@@ -17,13 +17,13 @@ from hpatches_world import (
     value,
 )
 
-from tiepoint.model.records import Records
-from tiepoint.tasks.hpatches import retrieval_compare as v2_pools
-from tiepoint.tasks.hpatches.matching import TASK as MATCHING
-from tiepoint.tasks.hpatches.matching_scores import image_values
+from tiepoint.core.records import Records
+from tiepoint.tasks.hpatches.matching.score import image_values
+from tiepoint.tasks.hpatches.matching.task import TASK as MATCHING
 from tiepoint.tasks.hpatches.protocols import V2Rules
-from tiepoint.tasks.hpatches.retrieval import TASK as RETRIEVAL
-from tiepoint.tasks.hpatches.verification import TASK as VERIFICATION
+from tiepoint.tasks.hpatches.retrieval import compare as v2_pools
+from tiepoint.tasks.hpatches.retrieval.task import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches.verification.task import TASK as VERIFICATION
 
 TASKS = (VERIFICATION, MATCHING, RETRIEVAL)
 
@@ -204,7 +204,7 @@ def test_misses_name_the_query_the_right_and_the_given_answer(world):
 def test_misses_of_the_2016_task(tmp_path):
     import hpatches_v1_world
 
-    from tiepoint.tasks.hpatches_v1.matching import TASK
+    from tiepoint.tasks.hpatches_v1.matching.task import TASK
 
     old = hpatches_v1_world.make_world(tmp_path)
     descriptors = hpatches_v1_world.make_descriptors(old, "noisy")

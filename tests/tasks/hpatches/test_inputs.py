@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from hpatches_world import IMAGES, LENGTHS, SPLITS, features_of, make_descriptors, make_world, run_task
 
-from tiepoint.cli.data.tasks import _found
+from tiepoint.cli.commands.tasks import _found
 from tiepoint.compat.hpatches_eval import _split
+from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_splits
 from tiepoint.formats.hpatches.patch_strip import write_strip
-from tiepoint.model.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.run.engine import Request, evaluate
 from tiepoint.store.store import Store
-from tiepoint.tasks.hpatches.matching import TASK as MATCHING
-from tiepoint.tasks.hpatches.retrieval import TASK as RETRIEVAL
-from tiepoint.tasks.hpatches.verification import TASK as VERIFICATION
+from tiepoint.tasks.hpatches.matching.task import TASK as MATCHING
+from tiepoint.tasks.hpatches.retrieval.task import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches.verification.task import TASK as VERIFICATION
 
 TASKS = (VERIFICATION, MATCHING, RETRIEVAL)
 
@@ -237,8 +237,8 @@ def test_lists_are_drawn_for_a_dataset_of_ones_own(tmp_path):
 
 def test_block_size_and_threads_change_no_bit(world, monkeypatch):
     from tiepoint.kernels import set_threads
-    from tiepoint.tasks.hpatches import opened as v2_opened
-    from tiepoint.tasks.hpatches import verification_compare as v2_verification_compare
+    from tiepoint.tasks.hpatches import data as v2_opened
+    from tiepoint.tasks.hpatches.verification import compare as v2_verification_compare
 
     features = features_of(make_descriptors("noisy"))
 

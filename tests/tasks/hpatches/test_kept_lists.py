@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from hpatches_world import features_of, make_descriptors, make_world
 
-from tiepoint.datasets.hpatches import draws_2017
+from tiepoint.core.array_cache import keep_in, kept, kept_in
+from tiepoint.core.errors import ProblemsError
+from tiepoint.datasets.hpatches import sampling_2017
 from tiepoint.formats.hpatches.patch_strip import write_strip
-from tiepoint.model.errors import ProblemsError
-from tiepoint.model.kept import keep_in, kept, kept_in
-from tiepoint.store.atomic import atomic_file
+from tiepoint.store.atomic_files import atomic_file
 from tiepoint.store.store import Store
-from tiepoint.tasks.hpatches import lists as lists_module
-from tiepoint.tasks.hpatches.retrieval import TASK as RETRIEVAL
-from tiepoint.tasks.hpatches.verification import TASK as VERIFICATION
+from tiepoint.tasks.hpatches import pair_lists as lists_module
+from tiepoint.tasks.hpatches.retrieval.task import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches.verification.task import TASK as VERIFICATION
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_drawn_retrieval_lists_follow_the_pixels(tmp_path, folder, monkeypatch):
             write_strip(tmp_path / "d" / s / f"{m}.png", rng.integers(0, 256, (12, 65, 65)).astype(np.uint8))
     first = columns_of(RETRIEVAL.open(tmp_path / "d", {}).content.lists)
     drawn = []
-    draw = draws_2017.draw_retrieval_lists
+    draw = sampling_2017.draw_retrieval_lists
     task_files = "tiepoint.datasets.hpatches.task_files_2017.draw_retrieval_lists"
     monkeypatch.setattr(task_files, lambda *a, **k: drawn.append(1) or draw(*a, **k))
     assert columns_of(RETRIEVAL.open(tmp_path / "d", {}).content.lists) == first

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from hpatches_world import features_of, make_descriptors, make_world, run_task, value
 
-from tiepoint.model.errors import UnknownNameError
-from tiepoint.tasks.hpatches import matching_scores as v2_matching_scores
-from tiepoint.tasks.hpatches import retrieval_compare as v2_pools
-from tiepoint.tasks.hpatches import retrieval_scores as v2_retrieval_scores
-from tiepoint.tasks.hpatches import verification_scores as v2_verification_scores
-from tiepoint.tasks.hpatches.matching import TASK as MATCHING
+from tiepoint.core.errors import UnknownNameError
+from tiepoint.tasks.hpatches.matching import score as v2_matching_scores
+from tiepoint.tasks.hpatches.matching.task import TASK as MATCHING
 from tiepoint.tasks.hpatches.protocols import V2Rules, convention_steps, rules_of
-from tiepoint.tasks.hpatches.retrieval import TASK as RETRIEVAL
-from tiepoint.tasks.hpatches.verification import TASK as VERIFICATION
+from tiepoint.tasks.hpatches.retrieval import compare as v2_pools
+from tiepoint.tasks.hpatches.retrieval import score as v2_retrieval_scores
+from tiepoint.tasks.hpatches.retrieval.task import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches.verification import score as v2_verification_scores
+from tiepoint.tasks.hpatches.verification.task import TASK as VERIFICATION
 
 SCORERS = {
     VERIFICATION: v2_verification_scores.score,

@@ -16,12 +16,12 @@ from hpatches_world import (
 )
 
 import tiepoint as tp
-from tiepoint.tasks.hpatches import retrieval_compare as v2_pools
-from tiepoint.tasks.hpatches.matching import TASK as MATCHING
+from tiepoint.tasks.hpatches.matching.task import TASK as MATCHING
 from tiepoint.tasks.hpatches.protocols import V2Rules, rules_of
-from tiepoint.tasks.hpatches.retrieval import TASK as RETRIEVAL
-from tiepoint.tasks.hpatches.verification import TASK as VERIFICATION
-from tiepoint.tasks.hpatches.verification_scores import as_ranked
+from tiepoint.tasks.hpatches.retrieval import compare as v2_pools
+from tiepoint.tasks.hpatches.retrieval.task import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches.verification.score import as_ranked
+from tiepoint.tasks.hpatches.verification.task import TASK as VERIFICATION
 
 CASES = [
     ("random", "l2"),

@@ -6,8 +6,8 @@ import pytest
 from hpatches_v1_world import features_of, make_descriptors, make_world, run_task, value
 
 from tiepoint.stats.scene_score import scene_score
-from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
-from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING
+from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION
+from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ from tiepoint.metrics.ranking.matching import chance_matching_average_precision
 from tiepoint.stats.pooled import pooled_statistic
 from tiepoint.stats.scene_score import scene_score
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
-from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING
-from tiepoint.tasks.hpatches_v1.retrieval import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION
+from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING
+from tiepoint.tasks.hpatches_v1.retrieval.task import TASK as RETRIEVAL
 
 ALL = (CLASSIFICATION, MATCHING, RETRIEVAL)
 KINDS = ("random", "noisy", "integer", "ties", "constant")
@@ -191,7 +191,7 @@ def test_failed_descriptors_are_misses(world):
     pool = opened.definitions["bench"].content
     failed = np.isin(pool.query, pool.starts[:-1])
     from tiepoint.tasks.hpatches_v1.protocols import rules_of
-    from tiepoint.tasks.hpatches_v1.retrieval_scores import query_values
+    from tiepoint.tasks.hpatches_v1.retrieval.score import query_values
 
     got = query_values(records[0], "map_patch", rules_of("exact"))
     assert got == pytest.approx(np.where(failed, 0.0, 1.0))

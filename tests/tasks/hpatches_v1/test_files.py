@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from hpatches_v1_world import features_of, make_descriptors, make_world, open_task, run_task, value
 
-from tiepoint.formats.hbench.classification_results import missing_results, read_classification_results
-from tiepoint.model.errors import FormatError, InputError, UnknownNameError
-from tiepoint.model.records import Records
-from tiepoint.model.scores import caution_of
-from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
-from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING
+from tiepoint.core.errors import FormatError, InputError, UnknownNameError
+from tiepoint.core.records import Records
+from tiepoint.core.scores import caution_of
+from tiepoint.formats.hpatches_v1.classification_results import missing_results, read_classification_results
+from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION
+from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING
 from tiepoint.tasks.hpatches_v1.result_files import write_neighbours
-from tiepoint.tasks.hpatches_v1.retrieval import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches_v1.retrieval.task import TASK as RETRIEVAL
 
 ALL = (CLASSIFICATION, MATCHING, RETRIEVAL)
 

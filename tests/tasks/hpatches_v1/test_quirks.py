@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from hpatches_v1_world import World, features_of, make_descriptors, make_world, run_task, value
 
-from tiepoint.model.errors import UnknownNameError
-from tiepoint.tasks.hpatches_v1 import classification_scores as v1_classification_scores
-from tiepoint.tasks.hpatches_v1 import matching_scores as v1_matching_scores
-from tiepoint.tasks.hpatches_v1 import retrieval_scores as v1_retrieval_scores
-from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
-from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING
+from tiepoint.core.errors import UnknownNameError
+from tiepoint.tasks.hpatches_v1.classification import score as v1_classification_scores
+from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION
+from tiepoint.tasks.hpatches_v1.matching import score as v1_matching_scores
+from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING
 from tiepoint.tasks.hpatches_v1.protocols import (
     HbenchQuirks,
     convention_steps,
@@ -21,7 +20,8 @@ from tiepoint.tasks.hpatches_v1.protocols import (
     six_decimals,
     six_digits,
 )
-from tiepoint.tasks.hpatches_v1.retrieval import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches_v1.retrieval import score as v1_retrieval_scores
+from tiepoint.tasks.hpatches_v1.retrieval.task import TASK as RETRIEVAL
 
 SCORERS = {
     CLASSIFICATION: v1_classification_scores.score,

@@ -5,9 +5,9 @@ import hpatches_v1_restatement as tool
 import pytest
 from hpatches_v1_world import features_of, make_descriptors, make_world, run_task, value
 
-from tiepoint.tasks.hpatches_v1.classification import TASK as CLASSIFICATION
-from tiepoint.tasks.hpatches_v1.matching import TASK as MATCHING
-from tiepoint.tasks.hpatches_v1.retrieval import TASK as RETRIEVAL
+from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION
+from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING
+from tiepoint.tasks.hpatches_v1.retrieval.task import TASK as RETRIEVAL
 
 KINDS = ("random", "noisy", "integer", "ties", "constant")
 

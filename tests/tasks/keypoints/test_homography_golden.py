@@ -11,14 +11,14 @@ import pytest
 
 from pose_golden import DATA, assert_close, golden, matches, needs_golden, same_versions
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.formats.matches.own import write_matches
+from tiepoint.core.units import Features
+from tiepoint.formats.matches.native import write_matches
 from tiepoint.geometry.two_view.libraries import library_versions
-from tiepoint.model.units import Features
-from tiepoint.store.runs import load_runs
+from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
-from tiepoint.tasks.keypoints.geometry import TASK
-from tiepoint.tasks.keypoints.homography.protocols import PROTOCOLS
-from tiepoint.tasks.keypoints.homography.scores import row_errors
+from tiepoint.tasks.keypoints.geometry.protocols import PROTOCOLS
+from tiepoint.tasks.keypoints.geometry.scores import row_errors
+from tiepoint.tasks.keypoints.geometry.task import TASK
 
 pytest.importorskip("cv2")
 pytest.importorskip("poselib")

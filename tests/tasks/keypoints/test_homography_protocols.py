@@ -10,17 +10,17 @@ import pytest
 from keypoint_world import make_features, make_scenes
 
 import tiepoint as tp
-from tiepoint.formats.matches.own import write_matches
+from tiepoint.core.errors import InputError
+from tiepoint.core.hashing import hash_json
+from tiepoint.core.records import Records
+from tiepoint.core.units import Features
+from tiepoint.formats.matches.native import write_matches
 from tiepoint.geometry.homography import project
-from tiepoint.methods.pairs.make import family_of_geometry
-from tiepoint.model.errors import InputError
-from tiepoint.model.hashing import hash_json
-from tiepoint.model.records import Records
-from tiepoint.model.units import Features
-from tiepoint.tasks.keypoints.geometry import TASK
-from tiepoint.tasks.keypoints.homography.frames import PixelFrame, parse_frame
-from tiepoint.tasks.keypoints.homography.protocols import PROTOCOLS, Scoring, protocol_under
-from tiepoint.tasks.keypoints.homography.scores import row_errors
+from tiepoint.methods.pairs.factory import family_of_geometry
+from tiepoint.tasks.keypoints.geometry.frames import PixelFrame, parse_frame
+from tiepoint.tasks.keypoints.geometry.protocols import PROTOCOLS, Scoring, protocol_under
+from tiepoint.tasks.keypoints.geometry.scores import row_errors
+from tiepoint.tasks.keypoints.geometry.task import TASK
 
 pytest.importorskip("cv2")
 pytest.importorskip("poselib")

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tiepoint.cli.main import run as tiepoint
-from tiepoint.formats.image.read import write_image
-from tiepoint.model.errors import InputError
-from tiepoint.tasks.keypoints.geometry import GeometryOptions
-from tiepoint.tasks.keypoints.images import ImagesOptions
+from tiepoint.core.errors import InputError
+from tiepoint.formats.image.reader import write_image
+from tiepoint.tasks.keypoints.data import ImageFeatures
+from tiepoint.tasks.keypoints.geometry.task import GeometryOptions
+from tiepoint.tasks.keypoints.images.task import ImagesOptions
 from tiepoint.tasks.keypoints.matchers import user_matches
-from tiepoint.tasks.keypoints.opened import ImageFeatures
 
 CODE = """import numpy as np
 class Nearest:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from keypoint_world import GIVEN, run_task
 
-from tiepoint.model.keypoints import Keypoints
-from tiepoint.model.units import Features
-from tiepoint.tasks.keypoints.geometry import TASK as GEOMETRY
-from tiepoint.tasks.keypoints.ranking import TASK as RANKING
+from tiepoint.core.keypoints import Keypoints
+from tiepoint.core.units import Features
+from tiepoint.tasks.keypoints.geometry.task import TASK as GEOMETRY
+from tiepoint.tasks.keypoints.ranking.task import TASK as RANKING
 
 cv2 = pytest.importorskip("cv2")
 DATA = Path(os.environ.get("TIEPOINT_TEST_DATA", Path(__file__).parents[4] / "shared" / "data")) / "sequences"

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tiepoint.datasets.pairs.pair import ImagePair
-from tiepoint.geometry.two_view.epipolar import pixel_distances
-from tiepoint.model.units import Features
+from tiepoint.core.units import Features
+from tiepoint.datasets.image_pairs.pair import ImagePair
+from tiepoint.geometry.two_view.epipolar_part import pixel_distances
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.pairs.matched import carried_pair, matched_pair
 

@@ -12,12 +12,12 @@ from relative_world import SIZE, areas, motion, pair, records, seen, value, writ
 from scipy.spatial.transform import Rotation
 
 import tiepoint as tp
+from tiepoint.core.errors import InputError
 from tiepoint.geometry.two_view import libraries
-from tiepoint.geometry.two_view.angles import ACOS, STABLE, nearest_rotation, pose_errors
-from tiepoint.model.errors import InputError
-from tiepoint.tasks.pairs.opened import PairMatches
-from tiepoint.tasks.pairs.relative import TASK
-from tiepoint.tasks.pairs.relative_scores import random_pose_auc
+from tiepoint.geometry.two_view.pose_errors import ACOS, STABLE, nearest_rotation, pose_errors
+from tiepoint.tasks.pairs.data import PairMatches
+from tiepoint.tasks.pose.score import random_pose_auc
+from tiepoint.tasks.pose.task import TASK
 
 pytest.importorskip("cv2")
 pytest.importorskip("poselib")

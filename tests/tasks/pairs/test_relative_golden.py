@@ -10,7 +10,7 @@ import pytest
 from relative_world import golden_world, write_world
 
 from pose_golden import golden, needs_golden
-from tiepoint.tasks.pairs.relative import TASK
+from tiepoint.tasks.pose.task import TASK
 
 pytest.importorskip("cv2")
 pytest.importorskip("poselib")

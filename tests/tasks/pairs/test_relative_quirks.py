@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from relative_world import motion, pair, records, seen, value
 
-from tiepoint.geometry.two_view.angles import ACOS, ACOS_FLOAT32, ACOS_TRUTH_FLOAT32
-from tiepoint.model.records import Records
-from tiepoint.tasks.pairs.relative import TASK
-from tiepoint.tasks.pairs.relative_compare import pose_records
-from tiepoint.tasks.pairs.relative_errors import AREAS, Poses, counted_rows, row_errors
-from tiepoint.tasks.pairs.relative_protocols import PROTOCOLS, PoseProtocol, Scoring
-from tiepoint.tasks.pairs.relative_scores import headline_rows
+from tiepoint.core.records import Records
+from tiepoint.geometry.two_view.pose_errors import ACOS, ACOS_FLOAT32, ACOS_TRUTH_FLOAT32
+from tiepoint.tasks.pose.compare import pose_records
+from tiepoint.tasks.pose.protocols import PROTOCOLS, PoseProtocol, Scoring
+from tiepoint.tasks.pose.relative_errors import AREAS, Poses, counted_rows, row_errors
+from tiepoint.tasks.pose.score import headline_rows
+from tiepoint.tasks.pose.task import TASK
 
 pytest.importorskip("cv2")
 pytest.importorskip("poselib")

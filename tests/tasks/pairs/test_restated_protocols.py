@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from pose_golden import golden, matches, needs_golden
-from tiepoint.datasets.pairs.pair import ImagePair
-from tiepoint.model.records import Records
-from tiepoint.tasks.pairs.opened import PairMatches
-from tiepoint.tasks.pairs.relative_compare import pose_records
-from tiepoint.tasks.pairs.relative_protocols import PROTOCOLS
-from tiepoint.tasks.pairs.relative_scores import scores_of
+from tiepoint.core.records import Records
+from tiepoint.datasets.image_pairs.pair import ImagePair
+from tiepoint.tasks.pairs.data import PairMatches
+from tiepoint.tasks.pose.compare import pose_records
+from tiepoint.tasks.pose.protocols import PROTOCOLS
+from tiepoint.tasks.pose.score import scores_of
 
 cv2 = pytest.importorskip("cv2")
 poselib = pytest.importorskip("poselib")

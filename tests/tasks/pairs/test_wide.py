@@ -15,15 +15,15 @@ from PIL import Image
 
 import tiepoint as tp
 from pose_golden import DATA, assert_close, golden, matches, needs_golden, same_versions
-from tiepoint.formats.matches.own import write_matches
+from tiepoint.core.errors import InputError
+from tiepoint.formats.matches.native import write_matches
 from tiepoint.geometry.two_view.fundamentals import estimate_fundamental
-from tiepoint.geometry.two_view.homographies import estimate_homography
 from tiepoint.geometry.two_view.libraries import library_versions
+from tiepoint.geometry.two_view.linear_estimation import estimate_homography
 from tiepoint.geometry.two_view.plane_errors import visible_error, visible_error_float32
-from tiepoint.model.errors import InputError
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.pairs.evd import EXAMPLE, THRESHOLDS_PX
-from tiepoint.tasks.pairs.wxbs import README
+from tiepoint.tasks.evd.task import EXAMPLE, THRESHOLDS_PX
+from tiepoint.tasks.wxbs.task import README
 
 pytest.importorskip("poselib", reason="PoseLib estimates F and H under `exact` (tiepoint[pose])")
 TOOL = "wxbs-benchmark"

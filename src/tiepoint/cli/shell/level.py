@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 
-from ...model.errors import InputError
+from ...core.errors import InputError
 
 _state = {"level": 0}
 _since = {"start": 0.0}

@@ -50,8 +50,8 @@ def tasks() -> Iterator[str]:
 
 def methods(task: str | None = None) -> Iterator[str]:
     """Names of methods; those of the family of a task, if it is known."""
-    from ...methods.names import METHODS
-    from ...model.registry import PLUGGED
+    from ...core.plugins import PLUGGED
+    from ...methods.registry import METHODS
     from ...tasks import TASKS
 
     family = TASKS.entry(task).family if task and task in TASKS else None
@@ -66,7 +66,7 @@ def datasets() -> Iterator[str]:
     from importlib.resources import files
 
     with contextlib.suppress(ImportError, OSError, ValueError, KeyError, TypeError):
-        place = files("tiepoint.datasets.get").joinpath("sources.json")
+        place = files("tiepoint.datasets.download").joinpath("sources.json")
         listed = json.loads(place.read_text(encoding="utf-8"))["sources"]
         yield from sorted(listed if isinstance(listed, dict) else (one["name"] for one in listed))
 

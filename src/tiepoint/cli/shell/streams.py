@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TextIO, cast
 
-from ...model.errors import TiepointError
-from ...model.plain_names import shown
+from ...core.errors import TiepointError
+from ...core.formatting import shown
 
 _PLAIN = {
     "–": "-", "—": "-", "−": "-", "…": "...", "×": "x", "±": "+-", "·": ".", "→": "->", "≤": "<=", "≥": ">=",

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.hashing import named_generator
 from ...formats.flow.flo import write_flo
-from ...formats.image.read import write_image
+from ...formats.image.reader import write_image
 from ...geometry.covisibility import Size, centre
 from ...geometry.homography import compose, inverse, project
 from ...geometry.render import render
-from ...model.hashing import named_generator
 from .photos import linear_photo, to_srgb
 from .views import Camera, expose, front_view, moved_view, relight
 

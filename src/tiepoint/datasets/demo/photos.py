@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.image.read import read_image
-from ...model.errors import InputError, UnknownNameError
+from ...core.errors import InputError, UnknownNameError
+from ...formats.image.reader import read_image
 
 PHOTOS = {
     "astronaut": "astronaut.png",

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.image.read import write_image
+from ...formats.image.reader import write_image
 from ...geometry.covisibility import Size, centre
 from ...geometry.render import render
-from ..pairs.pair import ImagePair
-from ..pairs.write import write_pairs
+from ..image_pairs.pair import ImagePair
+from ..image_pairs.write import write_pairs
 from .photos import linear_photo, to_srgb
 
 Matrix = NDArray[np.float64]

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.hbench.pairs import PairList
+from ...core.hashing import hash_json, named_generator
 from ...formats.hpatches.task_csv import PairTable
-from ...model.hashing import hash_json, named_generator
-from .draws_2016 import PatchSpace, draw_pairs, scene_numbers
-from .draws_2017 import OFFICIAL_ROWS, Verification
+from ...formats.hpatches_v1.pairs import PairList
+from .sampling_2016 import PatchSpace, draw_pairs, scene_numbers
+from .sampling_2017 import OFFICIAL_ROWS, Verification
 
 
 def draw_clean(

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from ...core.errors import FormatError
+from ...core.scores import kind_of
 from ...formats.hpatches.patch_strip import StripHeader, read_strip_header
-from ...model.errors import FormatError
-from ...model.scores import kind_of
 
 NOISES = {"easy": "e", "hard": "h", "tough": "t"}
 """Noise levels and the letter of their images."""

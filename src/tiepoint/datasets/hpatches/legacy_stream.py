@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import InputError
+from ...core.errors import InputError
 
 Ints = NDArray[np.int64]
 
@@ -29,7 +29,7 @@ class LegacyStream:
 
     def integers(self, n: Ints) -> Ints:
         """``randint(n[i])`` for every i, n[i] of at least 1."""
-        from . import _mt19937 as kernel
+        from . import _mt19937_loops as kernel
 
         values = np.empty(len(n), np.int64)
         self._pos = kernel.bounded(self._state, self._words, self._pos, np.asarray(n, np.int64) - 1, values)
@@ -37,7 +37,7 @@ class LegacyStream:
 
     def first_two(self, n: Ints) -> tuple[Ints, Ints]:
         """``permutation(n[i])[:2]`` for every i, n[i] of at least 2, as two columns."""
-        from . import _mt19937 as kernel
+        from . import _mt19937_loops as kernel
 
         sizes = np.asarray(n, np.int64)
         if sizes.size and sizes.min() < 2:

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.amounts import number_of
+from ...core.cores import cores
+from ...core.errors import InputError
+from ...core.hashing import hash_bytes, hash_file, hash_json
+from ...formats.file_io import read_bytes
 from ...formats.hpatches.patch_pack import SUFFIX, PackedStrip, PatchPack, open_pack, write_pack
 from ...formats.hpatches.patch_strip import decode_strip
-from ...formats.text_file import read_bytes
-from ...model.amounts import number_of
-from ...model.cores import cores
-from ...model.errors import InputError
-from ...model.hashing import hash_bytes, hash_file, hash_json
 
 PACK = f"patches{SUFFIX}"
 """Name of the pack in the folder of its dataset."""
@@ -60,7 +60,7 @@ def pack_dataset(
     Raises:
         InputError: No strips, or strips with problems, which are all named; a name that ends otherwise.
     """
-    from .strips import HPatchesDataset
+    from .dataset import HPatchesDataset
 
     root = Path(data).expanduser()
     if not root.is_dir():

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ...formats.hpatches.splits import Split
+from ...formats.hpatches.task_lists import Split
 
 _SAME_SCENES = (("i_objects", "i_table"),)
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...formats.hpatches.splits import Split, read_splits
-from ...model.errors import InputError, UnknownNameError
+from ...core.errors import InputError, UnknownNameError
+from ...formats.hpatches.task_lists import Split, read_splits
+from .dataset import HPatchesDataset
 from .release_2017 import official_splits, open_lengths, same_scenes
-from .strips import HPatchesDataset
 
 WHOLE = "all"
 """Name of the split of every sequence of a dataset."""

@@ -15,18 +15,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.hbench import benchmark as benchmarks
-from ...formats.hbench.classification_labels import write_classification_labels
-from ...formats.hbench.matching_labels import matching_truth, write_matching_labels
-from ...formats.hbench.pairs import write_pairs
-from ...formats.hbench.retrieval_labels import retrieval_truth, write_retrieval_labels
-from ...formats.text_file import read_lines
-from ...model.amounts import number_of
-from ...model.errors import InputError, ProblemsError
-from ...model.hashing import hash_json, named_generator
-from .draws_2016 import PatchSpace, draw_pairs, draw_retrieval
+from ...core.amounts import number_of
+from ...core.errors import InputError, ProblemsError
+from ...core.hashing import hash_json, named_generator
+from ...formats.file_io import read_lines
+from ...formats.hpatches_v1 import definitions as benchmarks
+from ...formats.hpatches_v1.classification import write_classification_labels
+from ...formats.hpatches_v1.matching import matching_truth, write_matching_labels
+from ...formats.hpatches_v1.pairs import write_pairs
+from ...formats.hpatches_v1.retrieval import retrieval_truth, write_retrieval_labels
+from .dataset import HPatchesDataset
 from .layout import NOISES
-from .strips import HPatchesDataset
+from .sampling_2016 import PatchSpace, draw_pairs, draw_retrieval
 
 V1_NOISES = ("easy", "hard")
 MATCHING_NAMES = {"i": "illum", "v": "viewpoint", "other": "other"}

@@ -17,16 +17,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.hpatches.splits import Split, write_splits
+from ...core.amounts import number_of
+from ...core.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from ...formats.file_io import write_bytes
 from ...formats.hpatches.task_csv import RefPatches, pairs_csv_chunks, patches_csv_chunks, read_patches_csv
-from ...formats.text_file import write_bytes
-from ...model.amounts import number_of
-from ...model.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from ...formats.hpatches.task_lists import Split, write_splits
 from .clean_lists import draw_clean, list_facts
-from .draws_2017 import OFFICIAL_IMAGES, OFFICIAL_ROWS, Verification, draw_retrieval_lists, draw_verification
+from .dataset import HPatchesDataset
 from .release_2017 import git_blob_sha1, official_sha1, official_splits
+from .sampling_2017 import (
+    OFFICIAL_IMAGES,
+    OFFICIAL_ROWS,
+    Verification,
+    draw_retrieval_lists,
+    draw_verification,
+)
 from .splits import WHOLE, known_splits, left_out, named_split, scene_groups, shares_release, split_problems
-from .strips import HPatchesDataset
 from .task_files_2016 import contrasty
 
 LISTS = ("official", "clean")

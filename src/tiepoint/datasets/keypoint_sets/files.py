@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from ...core.errors import InputError, ProblemsError, UnknownNameError
+from ...core.formatting import path_below
 from ...formats.keypoints.csv_file import read_keypoint_csv, write_keypoint_csv
 from ...formats.keypoints.set_folder import KeypointSet
 from ...formats.unfinished import in_the_making, refuse_unfinished
 from ...geometry.covisibility import in_view
-from ...methods.keypoints.detect.files import find_file
-from ...model.errors import InputError, ProblemsError, UnknownNameError
-from ...model.plain_names import path_below
-from ..sequences import ImageSequences
+from ...methods.keypoints.files_part import find_file
+from ..image_sequences import ImageSequences
 
 NAMES = ("number", "workbench")
 

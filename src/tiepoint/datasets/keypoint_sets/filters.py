@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.errors import InputError, UnknownNameError
+from ...core.hashing import named_generator
+from ...core.keypoints import Keypoints
 from ...formats.keypoints.set_folder import KeypointSet
 from ...geometry.correspondence import nearest_of, points_within
-from ...model.errors import InputError, UnknownNameError
-from ...model.hashing import named_generator
-from ...model.keypoints import Keypoints
 
 SCOPES = ("image", "set")
 ORDERS = ("response", "size", "random")

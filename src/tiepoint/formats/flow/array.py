@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import FormatError, InputError
-from ..npy_map import map_npy
+from ...core.errors import FormatError, InputError
+from ..file_io import reading
+from ..npy import map_npy
 from ..npz import read_npz
-from ..text_file import reading
 from ..whole_file import whole_file
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import FormatError, InputError
-from ...model.workspace import Workspace, aligned_empty
-from ..text_file import reading
-from ..what_it_is import instead
+from ...core.buffers import Workspace, aligned_empty
+from ...core.errors import FormatError, InputError
+from ..file_io import reading
+from ..sniff import instead
 from ..whole_file import whole_file
 
 MAGIC = b"PIEH"
@@ -95,7 +95,7 @@ def write_flo(path: str | Path, flow: NDArray[np.floating]) -> None:
 
     >>> write_flo("x.flo", np.zeros((2, 2)))
     Traceback (most recent call last):
-    tiepoint.model.errors.InputError: a flow must have shape (height, width, 2), found (2, 2)
+    tiepoint.core.errors.InputError: a flow must have shape (height, width, 2), found (2, 2)
     """
     values = np.asarray(flow)
     if values.ndim != 3 or values.shape[2] != 2 or 0 in values.shape:

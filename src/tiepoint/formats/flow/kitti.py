@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import InputError
+from ...core.errors import InputError
 from ..image.limits import BAND
-from ..image.png_rgb16 import read_png_rgb16, write_png_rgb16
 from .flo import UNKNOWN
+from .png_rgb16 import read_png_rgb16, write_png_rgb16
 
 _ZERO = 2**15
 _STEPS = 64

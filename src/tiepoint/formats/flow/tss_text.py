@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import FormatError
-from ..text_file import reading
+from ...core.errors import FormatError
+from ..file_io import reading
 from ..whole_file import write_text
 
 THRESHOLDS = tuple(range(1, 51))

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...model.errors import FormatError
-from ..text.number_table import find_delimiter
-from ..text_file import map_bytes
-from .descriptor_array import read_array
+from ...core.errors import FormatError
+from ..file_io import map_bytes
+from ..text.numbers import find_delimiter
+from .descriptors import read_array
 
 
 def count_rows(path: str | Path) -> int:
@@ -16,7 +16,7 @@ def count_rows(path: str | Path) -> int:
     p = Path(path)
     if p.suffix in (".npy", ".npz"):
         return len(read_array(p).values)
-    from ..text import _number_kernel as kernel
+    from ..text import _number_loops as kernel
 
     return int(kernel.count_rows(map_bytes(p))[0])
 

@@ -20,12 +20,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ...model.errors import FormatError, InputError
-from ...model.hashing import hash_json
-from ..npy_map import map_npy
-from ..text.number_table import parse_table
-from ..text_file import map_bytes, write_bytes
-from .descriptor_array import DescriptorTable, npy_chunks, read_array
+from ...core.errors import FormatError, InputError
+from ...core.hashing import hash_json
+from ..file_io import map_bytes, write_bytes
+from ..npy import map_npy
+from ..text.numbers import parse_table
+from .descriptors import DescriptorTable, npy_chunks, read_array
 
 SUFFIXES = (".csv", ".npy", ".npz")
 _PARSED = 1

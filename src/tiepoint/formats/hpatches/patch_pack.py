@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.checksums import sum_of
-from ...model.errors import FormatError
-from ..text_file import reading, write_bytes
+from ...core.checksums import sum_of
+from ...core.errors import FormatError
+from ..file_io import reading, write_bytes
 
 SUFFIX = ".tiepack"
 FIRST, LAST = b"tiepoint pack 1\n", b"pack tiepoint 1\n"

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import FormatError, InputError
+from ...core.errors import FormatError, InputError
+from ..file_io import read_bytes, reading, write_bytes
 from ..image.png import allow_large_images, decode_plain
 from ..image.png_header import COLOURS, GREY8, SIGNATURE, png_header
-from ..text_file import read_bytes, reading, write_bytes
-from ..what_it_is import instead
+from ..sniff import instead
 
 _END = b"IEND\xaeB`\x82"
 _MAX_PIXELS = 170_000_000

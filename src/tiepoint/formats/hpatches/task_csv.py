@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import FormatError
-from ..text.field_scan import scan_fields, split_first_line
-from ..text_file import read_bytes
+from ...core.errors import FormatError
+from ..file_io import read_bytes
+from ..text.identifiers import scan_fields, split_first_line
 
 PAIRS_HEADER = "s1,t1,idx1,s2,t2,idx2"
 PATCHES_HEADER = "s,idx"
@@ -132,7 +132,7 @@ def patches_csv_chunks(patches: RefPatches) -> Iterator[bytes]:
 def _chunks(
     header: str, pattern: str, sequences: Sequence[str], columns: Sequence[NDArray[np.int32]]
 ) -> Iterator[bytes]:
-    from ..text import _field_kernel as kernel
+    from ..text import _identifier_loops as kernel
 
     yield (header + "\n").encode()
     names = [name.encode() for name in sequences]

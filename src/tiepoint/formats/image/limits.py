@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...model.errors import FormatError
+from ...core.errors import FormatError
 
 PIXELS = 64_000_000
 """Pixels any file may announce, of up to three bytes each."""
@@ -27,7 +27,7 @@ def check_pixels(path: str | Path, size: tuple[int, int], file_bytes: int, pixel
     >>> check_pixels("a.png", (10_000, 10_000), 9_000_000)
     >>> check_pixels("a", (10_000, 10_000), 300_000)
     Traceback (most recent call last):
-    tiepoint.model.errors.FormatError: a: has 10000 x 10000 pixels in 300000 bytes, at most 66400000 are read
+    tiepoint.core.errors.FormatError: a: has 10000 x 10000 pixels in 300000 bytes, at most 66400000 are read
     """
     width, height = size
     most = min(MOST_PIXELS, (PIXELS + PIXELS_A_BYTE * file_bytes) * 3 // max(3, pixel_bytes))

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import FormatError, InputError
-from ...model.workspace import Workspace
-from ..text_file import reading
+from ...core.buffers import Workspace
+from ...core.errors import FormatError, InputError
+from ..file_io import reading
 from ..whole_file import whole_file
 from .limits import BAND
 from .luma import luma8, luma16

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import FormatError
-from ...model.workspace import thread_workspace
+from ...core.buffers import thread_workspace
+from ...core.errors import FormatError
 from .png_header import COLOURS, SIGNATURE, PngKind, png_header
 
 _STEP = 1 << 17
@@ -52,7 +52,7 @@ def decode_plain(
             path, f"this {wanted} PNG is interlaced, which cannot be read; save it without interlacing"
         )
     height, row_bytes = header.height, kind.pixel_bytes * header.width
-    from ._png_filters import gather_data, undo_filters
+    from ._png_loops import gather_data, undo_filters
 
     packed = thread_workspace().take("packed", (len(data),), np.uint8)
     count = gather_data(data, packed)

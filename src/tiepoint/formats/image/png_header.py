@@ -7,8 +7,8 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-from ...model.errors import FormatError
-from ..what_it_is import named
+from ...core.errors import FormatError
+from ..sniff import named
 from .limits import check_pixels
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"

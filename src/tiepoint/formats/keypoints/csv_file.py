@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ...model.errors import FormatError
-from ...model.keypoints import COLUMNS, Keypoints
-from ..text_file import read_lines, write_bytes
+from ...core.errors import FormatError
+from ...core.keypoints import COLUMNS, Keypoints
+from ..file_io import read_lines, write_bytes
 
 HEADER = ",".join(COLUMNS)
 _WHOLE = (5, 6)

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import FormatError, InputError
-from ...model.keypoints import COLUMNS, Keypoints
-from ..matches import hdf5
+from ...core.errors import FormatError, InputError
+from ...core.keypoints import COLUMNS, Keypoints
+from .. import hdf5
 from ..matches.table import columns_of, read_table
 from ..npz import read_npz
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import FormatError
-from ..text_file import reading
-from ..what_it_is import named
+from ...core.errors import FormatError
+from ..file_io import reading
+from ..sniff import named
 
 MAX_BYTES = 1 << 20
 _NAME = "pts_coord"

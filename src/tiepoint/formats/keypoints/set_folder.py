@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.checksums import sealed, unsealed
-from ...model.errors import FormatError, InputError, UnknownNameError
-from ...model.files import read_plain
-from ...model.hashing import hash_array, hash_json
-from ...model.keypoints import COLUMNS, Keypoints
-from ...model.plain_names import storable
-from ..npy_map import array_in
-from ..text_file import read_bytes
+from ...core.checksums import sealed, unsealed
+from ...core.errors import FormatError, InputError, UnknownNameError
+from ...core.formatting import storable
+from ...core.hashing import hash_array, hash_json
+from ...core.keypoints import COLUMNS, Keypoints
+from ...core.regular_files import read_plain
+from ..file_io import read_bytes
+from ..npy import array_in
 
 HEADER, TABLE, PAIRS = "set.json", "keypoints.npy", "pairs.npy"
 VERSION = 1

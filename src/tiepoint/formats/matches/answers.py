@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...model.errors import FormatError
-from ...model.units import Arrays
-from ..json_file import read_json
+from ...core.errors import FormatError
+from ...core.units import Arrays
+from ..json_yaml import read_json
 from .naming import flat, once
 
 

@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...model.units import Arrays
-from . import hdf5
+from ...core.units import Arrays
+from .. import hdf5
 from .naming import flat, once, pair_text
 from .source import Indexed, float16_remarks
 

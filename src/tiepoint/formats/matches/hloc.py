@@ -15,9 +15,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...model.errors import FormatError
-from ...model.units import Arrays
-from . import hdf5
+from ...core.errors import FormatError
+from ...core.units import Arrays
+from .. import hdf5
 from .naming import find_image, flat, once, pair_text, without_ending
 from .source import Indexed, float16_remarks
 

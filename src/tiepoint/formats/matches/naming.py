@@ -12,8 +12,8 @@ from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
-from ...model.errors import FormatError
-from ..image.read import SUFFIXES
+from ...core.errors import FormatError
+from ..image.reader import SUFFIXES
 
 T = TypeVar("T")
 TWO = "|"
@@ -52,7 +52,7 @@ def once(places: Iterable[tuple[str, T]], path: Path, shown: Callable[[T], str] 
 
     >>> once([("a-b", 1), ("a-b", 2)], Path("m.h5"))
     Traceback (most recent call last):
-    tiepoint.model.errors.FormatError: m.h5: has a-b twice, as 1 and as 2; keep one of them
+    tiepoint.core.errors.FormatError: m.h5: has a-b twice, as 1 and as 2; keep one of them
     """
     found: dict[str, T] = {}
     for name, place in places:

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import FormatError
-from ...model.units import Arrays
+from ...core.errors import FormatError
+from ...core.units import Arrays
 
 FLOAT16_EXACT_PX = 1024
 """From here on a float16 holds whole pixels only."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from ...model.errors import FormatError
-from ...model.units import Arrays
+from ...core.errors import FormatError
+from ...core.units import Arrays
 from ..npz import read_npz
 from .source import Indexed, float16_remarks
 

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...model.errors import FormatError
-from ...model.files import plain_file
-from ...model.units import Arrays
-from ..csv_file import csv_rows, named_columns
+from ...core.errors import FormatError
+from ...core.regular_files import plain_file
+from ...core.units import Arrays
+from ..csv_table import csv_rows, named_columns
 from ..edge import may_unpack, reason_of
-from ..text_file import check_lines
+from ..file_io import check_lines
 from .naming import flat, once, pair_text
 
 SUFFIXES = (".csv", ".parquet")

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...model.errors import FormatError, InputError
-from ...model.files import read_plain
+from ...core.errors import FormatError, InputError
+from ...core.regular_files import read_plain
 from ..whole_file import write_text
 
 _MOST_BYTES = 1 << 20

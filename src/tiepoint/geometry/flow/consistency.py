@@ -40,14 +40,14 @@ def consistency_masks(
 
 
 def _bilinear(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
-    from ._remap import sample_flow
+    from ._remap_loops import sample_flow
 
     closed = flow + sample_flow(loop_ready(back), loop_ready(flow))
     return np.hypot(closed[..., 0], closed[..., 1]) < rule.closed(back.shape[:2])
 
 
 def _opencv(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
-    from ._remap import remap_float
+    from ._remap_loops import remap_float
 
     source = np.ascontiguousarray(flow, np.float32)
     found = remap_float(np.ascontiguousarray(back, np.float32), source, UNKNOWN)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .interpolation import Array
+from .reference_resize import Array
 
 
 def imresize(image: NDArray[Any], height: int, width: int) -> NDArray[np.float64]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .interpolation import resize_u8, taps
 from .matlab import imresize
+from .reference_resize import resize_u8, taps
 from .rules import LIMIT, SOUND, UNKNOWN, FlowRule, known, loop_ready
 
 Size = tuple[int, int]
@@ -65,7 +65,7 @@ def _size(flow: Flow) -> Size:
 
 
 def _bilinear(flow: Flow, size: Size, old_other: Size, other: Size, rule: FlowRule) -> Flow:
-    from ._bilinear import resize_flow
+    from ._bilinear_loops import resize_flow
 
     values, plan = resize_plan(flow, size, old_other, other, rule)
     return resize_flow(values, *plan)
@@ -148,7 +148,7 @@ def _binary(chosen: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 
 def _coverage(mask: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
-    from ._bilinear import coverage_mask
+    from ._bilinear_loops import coverage_mask
 
     xs, fx = taps(mask.shape[1], size[1], dtype=np.float64)
     ys, fy = taps(mask.shape[0], size[0], dtype=np.float64)

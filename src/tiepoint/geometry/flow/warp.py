@@ -25,7 +25,7 @@ def warp_image(
     >>> warp_image(np.array([[10, 20]], np.uint8), np.full((1, 2, 2), [0.5, 0.0]), outside=(0,)).tolist()
     [[15, 10]]
     """
-    from ._remap import remap_bytes
+    from ._remap_loops import remap_bytes
 
     stack = np.ascontiguousarray(image.reshape(*image.shape[:2], -1))
     border = np.array(outside[: stack.shape[2]], np.int64)

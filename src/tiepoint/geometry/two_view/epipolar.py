@@ -1,97 +1,72 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Distances of matches to the epipolar lines of a relative pose or a fundamental matrix.
-
-u0, u1 are normalised points (`normalised`), x0, x1 pixels, all (n, 2); the matrix maps points of view 0 to
-lines of view 1: r = u1^T E u0, l = E u0 the line in view 1, m = E^T u1 the line in view 0.
-"""
+"""Normalised points, and the essential and fundamental matrices of a relative pose."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ...model.errors import InputError
-from .matrices import Floats, as_points, fundamental
+from ...core.errors import InputError
+
+Floats = NDArray[np.floating]
 
 
-def squared_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike) -> Floats:
-    """r^2 (1/(l1^2+l2^2) + 1/(m1^2+m2^2)), (n,): squared and summed; the scale of t cancels.
+def normalised(x: ArrayLike, K: ArrayLike, dtype: DTypeLike = np.float64, *, skew: bool = False) -> Floats:
+    """Pixels (n, 2) to the plane at distance 1: (x - c)/f per axis, all in `dtype`, which the result has.
 
-    In the precision of the points. Trap: the usual threshold 5e-4 is about
-    9 px in an image 640 px wide; `mean_distances` under the same number is a test 30 times stricter.
+    With `skew` the upper left 2x2 block of K is inverted, so that K[0, 1] is respected; else it is ignored.
 
-    >>> from tiepoint.geometry.two_view.matrices import essential
-    >>> E = essential(np.hstack([np.eye(3), [[1], [0], [0]]]))
-    >>> squared_distances([[0.0, 0.0]], [[0.3, 0.1]], E).round(12).tolist()
-    [0.02]
+    >>> normalised([[420.0, 240.0]], [[500, 0, 320], [0, 500, 240], [0, 0, 1]]).tolist()
+    [[0.2, 0.0]]
     """
-    r, l, m = _lines(u0, u1, E)
-    with np.errstate(all="ignore"):
-        return np.asarray(r**2 * (1 / l + 1 / m))
+    p, k = as_points(x).astype(dtype), intrinsics(K).astype(dtype)
+    shifted = p - k[:2, 2]
+    if skew:
+        return np.asarray(shifted @ np.linalg.inv(k[:2, :2]).T)
+    return np.asarray(shifted / np.array([k[0, 0], k[1, 1]], dtype))
 
 
-def mean_distances(u0: ArrayLike, u1: ArrayLike, E: ArrayLike, floor: float = 1e-6) -> Floats:
-    """|r| (1/sqrt(l1^2+l2^2) + 1/sqrt(m1^2+m2^2))/2, (n,); each sum of squares at least `floor`.
+def intrinsics(K: ArrayLike) -> NDArray[np.float64]:
+    """K as float64 (3, 3), checked: finite and invertible, else `InputError`."""
+    k = np.asarray(K, np.float64)
+    if k.shape != (3, 3):
+        raise InputError(f"K has shape (3, 3), found {k.shape}")
+    if not np.isfinite(k).all() or abs(np.linalg.det(k)) < 1e-12:
+        raise InputError("K must be finite and invertible; look at its focal lengths")
+    return k
 
-    With the floor the scale of t matters near an epipole.
 
-    >>> from tiepoint.geometry.two_view.matrices import essential
-    >>> E = essential(np.hstack([np.eye(3), [[1], [0], [0]]]))
-    >>> mean_distances([[0.0, 0.0]], [[0.3, 0.1]], E).round(12).tolist()
-    [0.1]
+def cross(t: ArrayLike) -> NDArray[np.float64]:
+    """The matrix [t]x of the vector product, [t]x v = t x v.
+
+    >>> cross([1, 2, 3]).tolist()
+    [[0.0, -3.0, 2.0], [3.0, 0.0, -1.0], [-2.0, 1.0, 0.0]]
     """
-    r, l, m = _lines(u0, u1, E)
-    l, m = np.maximum(l, l.dtype.type(floor)), np.maximum(m, m.dtype.type(floor))
-    return np.asarray(np.abs(r) * (1 / np.sqrt(l) + 1 / np.sqrt(m)) / 2)
+    x, y, z = np.asarray(t, np.float64).ravel()
+    return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]], np.float64)
 
 
-def pixel_distances(x0: ArrayLike, x1: ArrayLike, K0: ArrayLike, K1: ArrayLike, T: ArrayLike) -> Floats:
-    """Mean of the two distances, in pixels of each image, of matches to their true epipolar lines, (n,).
+def essential(T: ArrayLike) -> NDArray[np.float64]:
+    """E = [t]x R of T_0to1, (3, 4) or (4, 4); u1^T E u0 = 0 for true matches.
 
-    >>> K = np.diag([100.0, 100.0, 1.0])
-    >>> pixel_distances([[0, 0]], [[30, 10]], K, K, np.hstack([np.eye(3), [[1], [0], [0]]])).round(9).tolist()
-    [10.0]
+    >>> essential(np.hstack([np.eye(3), [[1], [0], [0]]])).tolist()
+    [[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]
     """
-    return line_distances(x0, x1, fundamental(K0, K1, T))
+    T = np.asarray(T, np.float64)
+    return np.asarray(cross(T[:3, 3]) @ T[:3, :3])
 
 
-def line_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
-    """`pixel_distances` by F: |r| (1/sqrt(l1^2+l2^2) + 1/sqrt(m1^2+m2^2))/2 in pixels, (n,).
-
-    Infinite where a line has l1 = l2 = 0.
-
-    >>> line_distances([[0, 0]], [[30, 10]], [[0, 0, 0], [0, 0, -1], [0, 1, 0]]).tolist()
-    [10.0]
-    """
-    r, l, m = _lines(x0, x1, F)
-    with np.errstate(all="ignore"):
-        return _at_infinity(np.abs(r) * (1 / np.sqrt(l) + 1 / np.sqrt(m)) / 2, l, m)
+def fundamental(K0: ArrayLike, K1: ArrayLike, T: ArrayLike) -> NDArray[np.float64]:
+    """F = K1^-T E K0^-1 of T_0to1, for pixels: x1^T F x0 = 0."""
+    return np.asarray(np.linalg.inv(intrinsics(K1)).T @ essential(T) @ np.linalg.inv(intrinsics(K0)))
 
 
-def symmetric_distances(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> Floats:
-    """sqrt(r^2 (1/(l1^2+l2^2) + 1/(m1^2+m2^2))) in pixels, (n,); inf where a line has l1 = l2 = 0.
-
-    The root of the sum of both squared distances.
-
-    >>> symmetric_distances([[0, 0]], [[30, 10]], [[0, 0, 0], [0, 0, -1], [0, 1, 0]]).round(9).tolist()
-    [14.142135624]
-    """
-    r, l, m = _lines(x0, x1, F)
-    with np.errstate(all="ignore"):
-        return _at_infinity(np.sqrt(r**2 * (1 / l + 1 / m)), l, m)
-
-
-def _lines(x0: ArrayLike, x1: ArrayLike, F: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """r, l1^2 + l2^2 and m1^2 + m2^2 of every match, in the precision of the points."""
-    a, b = as_points(x0), as_points(x1)
-    if len(a) != len(b):
-        raise InputError(f"matches are pairs of points, found {len(a)} and {len(b)}")
-    f = np.asarray(F).astype(a.dtype)
-    ones = np.ones((len(a), 1), a.dtype)
-    a, b = np.hstack([a, ones]), np.hstack([b, ones])
-    l, m = a @ f.T, b @ f
-    return (b * l).sum(axis=1), (l[:, :2] ** 2).sum(axis=1), (m[:, :2] ** 2).sum(axis=1)
-
-
-def _at_infinity(d: Floats, l: Floats, m: Floats) -> Floats:
-    return np.asarray(np.where((l == 0) | (m == 0), np.inf, d))
+def as_points(x: ArrayLike) -> Floats:
+    """Points (n, 2) in single precision where they are, else in double; anything else is an `InputError`."""
+    p = np.asarray(x)
+    p = p if p.dtype == np.float32 else p.astype(np.float64)
+    if p.size == 0:
+        return np.empty((0, 2), p.dtype)
+    if p.ndim != 2 or p.shape[1] != 2:
+        raise InputError(f"points have shape (n, 2), found {p.shape}")
+    return np.asarray(p)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .epipolar import normalised
 from .estimator import Estimate, Estimator, Floats, none, pose, recover
 from .libraries import library
-from .matrices import normalised
 
 
 def opencv_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int) -> Estimate:

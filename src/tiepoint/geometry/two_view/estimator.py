@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...model.errors import InputError
+from ...core.errors import InputError
 from .libraries import library
 
 Floats = NDArray[np.float64]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...model.errors import InputError
+from ...core.errors import InputError
+from .epipolar import normalised
 from .estimator import SEEDED, Estimate, Estimator, Floats, matched, none, pose, recover
 from .libraries import library
-from .matrices import normalised
 from .poselib_options import ransac_options
 
 FEWEST = 8

@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from ...model.errors import InputError
+from ...core.errors import InputError
 
 POSELIB_SERIES = "2.0."
 _MISSING = {

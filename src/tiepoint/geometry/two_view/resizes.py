@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ...model.errors import InputError
+from ...core.errors import InputError
 from .scaling import Resize, Size
 
 

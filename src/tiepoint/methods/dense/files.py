@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...formats.flow.tss_results import read_pair_result
-from ...model.errors import InputError
-from ...model.files import is_folder
-from ...model.hashing import hash_file, hash_json
-from ...model.units import Arrays, Item
+from ...core.errors import InputError
+from ...core.hashing import hash_file, hash_json
+from ...core.regular_files import is_folder
+from ...core.units import Arrays, Item
+from ...formats.flow.tss import read_pair_result
 
 NO_FOLDER = "no results folder"
 SHOWN = 3

@@ -10,11 +10,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.image.read import to_grey
-from ...geometry.flow.interpolation import resize_u8
+from ...core.errors import InputError
+from ...formats.image.reader import to_grey
+from ...geometry.flow.reference_resize import resize_u8
 from ...geometry.flow.rules import UNKNOWN
 from ...geometry.flow.warp import homography_flow, lands_inside
-from ...model.errors import InputError
 
 Image = NDArray[np.uint8]
 Flow = NDArray[np.float32]

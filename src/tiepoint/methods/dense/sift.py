@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.image.read import to_grey
+from ...core.errors import InputError
+from ...formats.image.reader import to_grey
 from ...geometry.flow.consistency import consistency_masks
 from ...geometry.flow.matlab import imresize
 from ...geometry.flow.resize import resize_flow_pair
-from ...model.errors import InputError
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float32]
@@ -90,7 +90,7 @@ class DenseSift:
     def _search(
         self, first: Floats, second: Floats, flow: NDArray[np.float64], ry: int, rx: int
     ) -> NDArray[np.float64]:
-        from ._sift_search import propagate, window_cost
+        from ._sift_loops import propagate, window_cost
 
         start = np.rint(_median(flow, 3)).astype(np.int64)
         cost = window_cost(first, second, start, ry, rx, 0.7)

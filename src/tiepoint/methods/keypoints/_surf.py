@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ...model.compiled import cached_njit
+from ...core.numba_cache import cached_njit
 
 
 @cached_njit(nogil=True, inline="always")

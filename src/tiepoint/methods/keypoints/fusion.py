@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.edges import distance_of
-from ...model.errors import InputError, UnknownNameError
-from ...model.keypoints import Keypoints
-from ...model.units import Item
+from ...core.edges import distance_of
+from ...core.errors import InputError, UnknownNameError
+from ...core.keypoints import Keypoints
+from ...core.units import Item
 from ..transforms import l2_normalised
-from .bind import detected
+from .adapter import detected
 from .pooling import AGGREGATIONS, aggregated, numbers, plugged
 
 Image = NDArray[np.uint8]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.edges import distance_of
-from ...model.errors import InputError, UnknownNameError
-from ...model.keypoints import Keypoints
+from ...core.edges import distance_of
+from ...core.errors import InputError, UnknownNameError
+from ...core.keypoints import Keypoints
 from ..transforms import l2_normalised, rootsift
 from ..user_code import load_from_file
 

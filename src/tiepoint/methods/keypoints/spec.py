@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...core.errors import InputError
 from ...formats.keypoints.set_folder import sets_below
-from ...model.errors import InputError
 from ..spec import FilesSpec
 
 HOME: Mapping[str, str] = {

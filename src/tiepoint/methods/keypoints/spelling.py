@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ...model.registry import PLUGGED
-from ..names import METHODS
+from ...core.plugins import PLUGGED
+from ..registry import METHODS
 
 ALIASES: Mapping[str, str] = {
     "dspsift": "dsp:sift",

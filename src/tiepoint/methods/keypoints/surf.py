@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.image.read import to_grey
-from ...model.keypoints import Keypoints
+from ...core.keypoints import Keypoints
+from ...formats.image.reader import to_grey
 from ..transforms import l2_normalised
 from . import _surf
-from .detect.order import Capped
+from .detectors import Capped
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]

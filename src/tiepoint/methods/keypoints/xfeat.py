@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import InputError
-from ...model.keypoints import Keypoints
+from ...core.errors import InputError
+from ...core.keypoints import Keypoints
 from ..networks.batches import checked_file
 from ..networks.onnx import session
 from ..networks.onnx_file import weight_hashes
 from ..transforms import l2_normalised
-from .detect.order import MAX_FEATURES, limited
+from .detectors import MAX_FEATURES, limited
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]

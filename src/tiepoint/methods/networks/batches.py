@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.what_it_is import instead
-from ...model.edges import DISTANCES
-from ...model.errors import InputError
-from ...model.files import is_file, is_there, plain_file
-from ..patches.intensity import resized, z_scored
+from ...core.edges import DISTANCES
+from ...core.errors import InputError
+from ...core.regular_files import is_file, is_there, plain_file
+from ...formats.sniff import instead
+from ..patches.builtin import resized, z_scored
 
 Array = NDArray[Any]
 INTENSITIES: dict[str, Callable[[Array], Array]] = {

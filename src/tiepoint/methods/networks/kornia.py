@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...model.errors import UnknownNameError
-from ...model.hashing import hash_file
+from ...core.errors import UnknownNameError
+from ...core.hashing import hash_file
 from .batches import checked_file
-from .runner import NetworkRunner, torch_device
-from .torchscript import load_weights, state_dict
+from .torch_module import load_weights, state_dict
+from .torch_runner import NetworkRunner, torch_device
 
 Array = NDArray[Any]
 NETWORKS = ("HardNet", "HardNet8", "HyNet", "SOSNet", "TFeat")

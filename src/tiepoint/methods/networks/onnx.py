@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from ...model.errors import InputError, UnknownNameError
+from ...core.errors import InputError, UnknownNameError
 from .batches import BATCH, batches, checked_distance, checked_file, checked_intensity, flat
 from .onnx_file import weight_hashes
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...model.files import read_plain
-from ...model.hashing import hash_file
+from ...core.hashing import hash_file
+from ...core.regular_files import read_plain
 
 MOST_BYTES = 2 << 30
 """Bytes of a model; protobuf has no longer messages."""

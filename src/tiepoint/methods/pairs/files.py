@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.matches.layout import KNOWN, recognise, words_about
+from ...core.errors import InputError, ProblemsError
+from ...core.hashing import hash_file, hash_json
+from ...core.regular_files import is_folder
+from ...core.units import Arrays, Item
+from ...formats.matches.detect_layout import KNOWN, recognise, words_about
 from ...formats.matches.naming import Wanted, find
 from ...formats.matches.source import Source
 from ...geometry.two_view.resizes import superglue_size
-from ...model.errors import InputError, ProblemsError
-from ...model.files import is_folder
-from ...model.hashing import hash_file, hash_json
-from ...model.units import Arrays, Item
-from ..keypoints.detect.features import holds_features
+from ..keypoints.files import holds_features
 
 _RESIZE = re.compile(r"(?P<w>\d+)(?:[x,](?P<h>\d+))?")
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.errors import InputError
 from ...geometry.covisibility import in_view
-from ...model.errors import InputError
-from ..checks import array_of
+from ..output_checks import array_of
 
 FORMS = (
     "expected (points0 (n, 2), points1 (n, 2)[, confidence (n,)]) "
@@ -46,7 +46,7 @@ def form_of(made: Any, kind: str | None, where: str) -> tuple[str, Parts]:
     ('dense', 'pairs')
     >>> form_of(np.zeros(3), None, "here")
     Traceback (most recent call last):
-    tiepoint.model.errors.InputError: here: found float64 (3,); expected (points0 (n, 2), points1 (n, 2)[, \
+    tiepoint.core.errors.InputError: here: found float64 (3,); expected (points0 (n, 2), points1 (n, 2)[, \
 confidence (n,)]) or a flow (height, width, 2)[, mask[, confidence]]
     """
     if made is None:

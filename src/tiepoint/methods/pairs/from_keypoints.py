@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ...formats.image.read import SUFFIXES
-from ...model.errors import InputError
-from ...model.hashing import hash_array
-from ...model.units import Arrays, ImageFacts, Item
+from ...core.errors import InputError
+from ...core.hashing import hash_array
+from ...core.units import Arrays, ImageFacts, Item
+from ...formats.image.reader import SUFFIXES
 from ..base import Method, method_key
 from .matchers import ImageKeypoints, Matcher
 

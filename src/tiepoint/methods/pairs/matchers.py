@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.draws import permutation
+from ...core.errors import InputError, UnknownNameError
+from ...core.units import Arrays
 from ...kernels import pair_distances
-from ...model.draws import permutation
-from ...model.errors import InputError, UnknownNameError
-from ...model.units import Arrays
 from ..identity import config_of
 from ..user_code import UserObject, load_from_file
 from .neighbours import Matches, nearest_both_ways, within_ratio

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import InputError, UnknownNameError
+from ...core.errors import InputError, UnknownNameError
 
 Image = NDArray[np.uint8]
 

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.hpatches.descriptor_array import DescriptorTable
+from ...core.edges import DISTANCES
+from ...core.errors import FormatError, InputError, ProblemsError, joined
+from ...core.formatting import path_below
+from ...core.hashing import hash_file
+from ...core.regular_files import is_folder
+from ...core.units import Arrays, Item
 from ...formats.hpatches.descriptor_size import table_shape
 from ...formats.hpatches.descriptor_table import SUFFIXES, find_descriptor_file, read_descriptors
 from ...formats.hpatches.descriptor_table import write_descriptors as write_table
-from ...model.edges import DISTANCES
-from ...model.errors import FormatError, InputError, ProblemsError, joined
-from ...model.files import is_folder
-from ...model.hashing import hash_file
-from ...model.plain_names import path_below
-from ...model.units import Arrays, Item
+from ...formats.hpatches.descriptors import DescriptorTable
 from ..base import Method
 
 Array = NDArray[Any]

@@ -17,7 +17,7 @@ import cv2 as _cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import InputError
+from ...core.errors import InputError
 from ..transforms import rootsift
 
 Array = NDArray[Any]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...model.errors import InputError
-from .blocks import blocks_of_lists, check_list, check_ties
+from ...core.errors import InputError
 from .normaliser import Normaliser, normalised
+from .ties import blocks_of_lists, check_list, check_ties
 
 
 def average_precision(

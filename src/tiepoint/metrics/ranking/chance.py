@@ -9,9 +9,9 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import InputError
-from .blocks import Blocks
+from ...core.errors import InputError
 from .normaliser import Normaliser, normalised
+from .ties import Blocks
 
 _TAIL = 1e-15
 _NODES = 400

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...model.errors import InputError
-from .blocks import Floats, blocks_of_lists, check_list, check_ties
+from ...core.errors import InputError
 from .expected_ties import expected_precision_sums, group_precision_sums
 from .roc import class_counts
+from .ties import Floats, blocks_of_lists, check_list, check_ties
 
 
 @dataclass(frozen=True)

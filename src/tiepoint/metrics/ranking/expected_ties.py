@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .blocks import Blocks, Floats
 from .harmonic import harmonic_difference
+from .ties import Blocks, Floats
 
 _EXPAND = 64
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .blocks import Blocks, Floats
-from .counts import _targets, blocks_from_counts
+from .from_counts import _targets, blocks_from_counts
 from .harmonic import harmonic_difference
+from .ties import Blocks, Floats
 
 
 class FirstBlocks(NamedTuple):

@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...model.errors import InputError
-from .blocks import Floats
+from ...core.errors import InputError
 from .chance import chance_average_precision
 from .normaliser import Normaliser
+from .ties import Floats
 
 
 def expected_validity(lt: ArrayLike, ties: ArrayLike, *, retrieved: ArrayLike | None = None) -> Floats:

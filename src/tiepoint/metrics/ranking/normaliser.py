@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.errors import InputError
-from .blocks import Blocks, Floats
+from ...core.errors import InputError
 from .expected_ties import expected_precision_sums, group_precision_sums, places_left
+from .ties import Blocks, Floats
 
 Normaliser = str | int | NDArray[Any]
 

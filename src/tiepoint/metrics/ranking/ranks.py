@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...model.errors import InputError
-from .blocks import Floats, check_ties
+from ...core.errors import InputError
 from .harmonic import harmonic_difference
+from .ties import Floats, check_ties
 
 
 def rank_bounds(

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .blocks import Floats, blocks_of_lists, check_list, check_ties
 from .curves import Curve
 from .expected_ties import expected_precision_sums, group_precision_sums
+from .ties import Floats, blocks_of_lists, check_list, check_ties
 
 
 def precision_at_recall(

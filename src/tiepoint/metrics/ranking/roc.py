@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...model.errors import InputError
-from .blocks import Floats, check_list, check_ties
+from ...core.errors import InputError
+from .ties import Floats, check_list, check_ties
 
 
 def class_counts(distances: Floats, relevant: Floats, *, ties: str) -> tuple[Floats, Floats]:

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...model.amounts import number_of
-from ...model.errors import InputError
+from ...core.amounts import number_of
+from ...core.errors import InputError
 from ..runs.names import some
 from ..runs.sections import CANARIES, Section, is_canary
-from .result import Comparison, MethodRow, PairRow
+from .comparison import Comparison, MethodRow, PairRow
 from .rows import PairRows
 from .runs import compare_runs
-from .words import joint, number, p_value, these_scenes, turning
+from .sentences import joint, number, p_value, these_scenes, turning
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...model.scores import PooledBins
+from ...core.scores import PooledBins
 from ...stats.pooled import lists_of, pooled_statistic
 from ...stats.scene_score import SceneScore
 

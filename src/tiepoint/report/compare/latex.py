@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from .result import Comparison
-from .table import cells, header, plain
-from .words import legend, title
+from .comparison import Comparison
+from .sentences import legend, title
+from .text_table import cells, header, plain
 
 _LATEX = {
     "\\": r"\textbackslash{}",

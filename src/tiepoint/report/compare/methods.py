@@ -9,18 +9,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from ...model.errors import InputError, UnknownNameError
-from ...model.scores import PooledBins, SceneValues
+from ...core.errors import InputError, UnknownNameError
+from ...core.scores import PooledBins, SceneValues
 from ...stats.duplicates import duplicate_scenes, identical_methods
 from ...stats.merged_scenes import merge_scenes
 from ...stats.paired import MANY, against, all_pairs, paired, paired_widely
-from ...stats.resample import RESAMPLES, seed_of
-from ...stats.sample import Sample, sample_of_pooled, sample_of_scenes
+from ...stats.resampling import RESAMPLES, seed_of
+from ...stats.samples import Sample, sample_of_pooled, sample_of_scenes
 from ...stats.scene_score import scene_score
-from ...stats.signflip import FLIPS
-from .comparable import REMEDY, align_pooled, align_scenes, check_metadata
+from ...stats.sign_flip import FLIPS
+from .comparability import REMEDY, align_pooled, align_scenes, check_metadata
+from .comparison import Comparison
 from .kinds import ByKind, pooled_kinds, scene_kinds
-from .result import Comparison
 from .rows import PairRows, counted_ranks, letters_and_ranks, method_rows
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ...stats.groups import letter_groups, rank_intervals
 from ...stats.paired import Paired, Widely
-from ...stats.sample import Sample
-from .result import MethodRow, PairRow
+from ...stats.samples import Sample
+from .comparison import MethodRow, PairRow
 
 Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
 

@@ -7,18 +7,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...model.errors import InputError, UnknownNameError
-from ...model.hashing import hash_json
+from ...core.errors import InputError, UnknownNameError
+from ...core.hashing import hash_json
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import Task
+from ..runs.lazy_records import tables_of
 from ..runs.names import data_names, distinct_names, options_of, some
 from ..runs.sections import Row, is_canary, is_single
-from ..runs.select import split_words
-from ..runs.stored import tables_of
-from .comparable import REMEDY, SCENES, VALUES, WEIGHTS, check_metadata, settle
+from ..runs.selection import split_words
+from .comparability import REMEDY, SCENES, VALUES, WEIGHTS, check_metadata, settle
+from .comparison import Comparison, MethodRow
 from .methods import compare
-from .result import Comparison, MethodRow
 
 ALLOWED = ("dataset", "lists", "split", SCENES, VALUES, WEIGHTS, "all")
 """What may differ between runs that are compared."""

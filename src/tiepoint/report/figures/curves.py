@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...model.scores import PooledBins
+from ...core.scores import PooledBins
 from ...run.result import Run
-from ...stats.bands import pooled_band, scene_band
+from ...stats.curve_bands import pooled_band, scene_band
 from ...tasks.titles import group_title
 from ..runs.sections import Section
 from .figure import Figure

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...formats.csv_file import to_csv
-from ...model.amounts import number_of
-from ...model.scores import SceneValues
+from ...core.amounts import number_of
+from ...core.scores import SceneValues
+from ...formats.csv_table import to_csv
 from ...run.result import Run
 from ..runs.sections import Section
 from .figure import Figure, axis_label, only_best, short, shown

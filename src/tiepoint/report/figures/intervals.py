@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...formats.csv_file import to_csv
-from ...model.amounts import number_of
-from ...model.errors import InputError
+from ...core.amounts import number_of
+from ...core.errors import InputError
+from ...formats.csv_table import to_csv
 from ...stats.groups import join_letters
-from ..compare.result import Comparison
-from ..compare.words import scene_words, title
+from ..compare.comparison import Comparison
+from ..compare.sentences import scene_words, title
+from ..leaderboard import chance_of
 from ..runs.names import Called
 from ..runs.sections import Section, drawable
-from ..tables.leaderboard import chance_of
 from .figure import Figure, axis_label, only_best, short, shown
 from .svg import INK, PALETTE, Drawing, text_width
 

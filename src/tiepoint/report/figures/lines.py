@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.csv_file import to_csv
+from ...formats.csv_table import to_csv
 from ..runs.sections import Section
 from .figure import Figure, only_best, short, shown
 from .svg import INK, Drawing, look, text_width

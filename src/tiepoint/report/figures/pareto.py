@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ...formats.csv_file import to_csv
+from ...formats.csv_table import to_csv
 from ..runs.card import agrees, told_apart
 from ..runs.names import some
 from ..runs.sections import Section, drawable

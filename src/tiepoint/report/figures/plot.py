@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...model.errors import InputError, UnknownNameError, near_names
+from ...core.errors import InputError, UnknownNameError, near_names
 from ...run.result import Run
-from ..compare.result import Comparison
+from ..compare.comparison import Comparison
 from ..runs.names import Called, parse_names, read_names, some
 from ..runs.sections import Section, sections
 from .curves import curve_figures

@@ -12,8 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ...formats.text_file import write_bytes
-from ...model.errors import InputError, UnknownNameError
+from ...core.errors import InputError, UnknownNameError
+from ...formats.file_io import write_bytes
 
 INK = "#010203"
 """Stands for the page's text colour; replaced by ``currentColor`` in the SVG."""

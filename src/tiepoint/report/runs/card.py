@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...model.amounts import number_of
+from ...core.amounts import number_of
 from ...run.result import Run
 
 FEWEST_REPEATS = 3

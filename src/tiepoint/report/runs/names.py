@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...model.errors import InputError, UnknownNameError
-from ...store.manifest import Manifest
+from ...core.errors import InputError, UnknownNameError
+from ...store.stored_run import Manifest
 from ...tasks import stored_task
 from ...tasks.titles import group_title, short_title
 

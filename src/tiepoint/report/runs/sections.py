@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from ...model.records import Records
+from ...core.records import Records
 from ...run.result import Run, Tables
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
+from .lazy_records import records_of, tables_of
 from .names import Called, data_names, distinct_names
-from .stored import records_of, tables_of
 
 CANARIES = frozenset({"constant", "random", "oracle"})
 """Methods that are there to show chance and the ceiling."""

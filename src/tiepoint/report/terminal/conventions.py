@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...model.errors import InputError
-from ...run.explain import further_records
-from ...run.prepare import Progress, silent
+from ...core.errors import InputError
+from ...run.preparation import Progress, silent
+from ...run.recompare import further_records
 from ...run.result import Run
 from ...store.store import Store
 from ...tasks import stored_task
 from ...tasks.base import StepTable, Task
-from ..runs.stored import no_records, records_of
-from ..tables.leaderboard import heading, value_text
+from ..leaderboard import heading, value_text
+from ..runs.lazy_records import no_records, records_of
 
 Row = dict[str, Any]
 
@@ -161,7 +161,7 @@ def convention_tables(found: Conventions) -> list[Any]:
     """Tables for the terminal: the scores a column a protocol, then the steps of each metric."""
     from rich.text import Text
 
-    from .fit import Table
+    from .rich_table import Table
 
     name, task = found.task, stored_task(found.task)
     tables = []

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...model.records import Records
+from ...core.records import Records
 from ...run.result import Run
 from ...tasks import stored_task
-from ..runs.stored import records_of
+from ..runs.lazy_records import records_of
 
 BAR = 40
 EDGES = (1, 2, 3, 4, 5, 10, 20, 50, 100, 1000)
@@ -36,7 +36,7 @@ def histogram_table(run: Run, protocol: str) -> Any:
     """Rank histogram of a ranking run, as bars; None without ranks."""
     from rich.text import Text
 
-    from .fit import Table
+    from .rich_table import Table
 
     rows = rank_histogram(run, protocol)
     if not rows:

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...model.scores import caution_of
+from ...core.scores import caution_of
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
+from ..leaderboard import cautions_of, heading, spelled_out, with_better
 from ..runs.names import distinct_names
 from ..runs.sections import is_single
-from ..tables.leaderboard import cautions_of, heading, spelled_out, with_better
 from .tss_tables import subset_table
 
 
@@ -45,7 +45,7 @@ def score_tables(runs: Sequence[Run]) -> list[Any]:
     """
     from rich.text import Text
 
-    from .fit import Table
+    from .rich_table import Table
 
     tables: list[Any] = []
     for name in dict.fromkeys(r.task for r in runs):

@@ -24,7 +24,7 @@ def subset_table(runs: Sequence[Run], names: Mapping[str, str], protocol: str) -
     """
     from rich.text import Text
 
-    from .fit import Table
+    from .rich_table import Table
 
     title = (
         f"tss, protocol {protocol}, percent: T5 and T10 are flow accuracy within 5 and 10 % of the target's "
@@ -61,7 +61,7 @@ def pair_tables(runs: Sequence[Run]) -> list[Any]:
     """One table a run and protocol: T5 and IoU of both directions of every pair."""
     from rich.text import Text
 
-    from .fit import Table
+    from .rich_table import Table
 
     tables = []
     for run, name in zip(runs, distinct_names(runs), strict=True):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from ...core.errors import InputError, TiepointError, UserCodeError
 from ...methods.user_code import last_lines
-from ...model.errors import InputError, TiepointError, UserCodeError
 from ..context import Context, Recipe
 
 SHOWN = 5

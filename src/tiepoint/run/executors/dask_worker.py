@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..._version import __version__
-from ...methods.sources import library_versions
-from ...model import hashing
-from ...model.errors import InputError
-from ...store.atomic import atomic_file, remove_temporaries
+from ...core import hashing
+from ...core.errors import InputError
+from ...methods.source_files import library_versions
+from ...store.atomic_files import atomic_file, remove_temporaries
 from ..context import Context, Recipe
 from . import Done, Failure, Job
 

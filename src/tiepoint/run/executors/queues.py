@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...model.errors import InputError, UnknownNameError
+from ...core.errors import InputError, UnknownNameError
 from ..machine import has_dashboard
-from .cluster_file import QUEUES, ClusterFile
-from .pool import SAFE_PATH
+from .cluster_spec import QUEUES, ClusterFile
+from .process_pool import SAFE_PATH
 
 GONE_S = 20.0
 """A job is over when its workers are away for so long; one that was killed comes back sooner."""

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from ...core.errors import InputError, UnknownNameError
 from ...formats.yaml_file import read_mapping
-from ...model.errors import InputError, UnknownNameError
 
 _NEVER = "had no effect in DescriptorWorkbench and has none here; remove it"
 DEAD_KEYS = {
@@ -242,7 +242,7 @@ def parse_experiment(found: dict[str, Any], where: str) -> Experiment:
 
     >>> parse_experiment({"experiment": {"name": "a"}, "datset": {}}, "a.yaml")
     Traceback (most recent call last):
-    tiepoint.model.errors.UnknownNameError: unknown key of a.yaml 'datset'; did you mean 'dataset' ...
+    tiepoint.core.errors.UnknownNameError: unknown key of a.yaml 'datset'; did you mean 'dataset' ...
     """
     _known(found, Experiment, "", where)
     try:

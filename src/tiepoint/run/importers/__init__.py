@@ -7,17 +7,17 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ...formats.what_it_is import instead
-from ...model.errors import FormatError, InputError, TiepointError
-from ...model.files import is_there, plain_file
-from ...model.hashing import hash_file
-from ...model.plain_names import method_name
+from ...core.errors import FormatError, InputError, TiepointError
+from ...core.formatting import method_name
+from ...core.hashing import hash_file
+from ...core.regular_files import is_there, plain_file
+from ...formats.sniff import instead
+from ...store.maintenance.edit_runs import remove_runs
 from ...store.run_heads import load_heads, names_of
 from ...store.store import Store
-from ...store.upkeep.remove import remove_runs
 from ..result import Run
-from .result import Imported, save
-from .workbench import DATABASE_SUFFIXES, is_workbench, read_workbench, save_workbench
+from .imported_result import Imported, save
+from .workbench.importer import DATABASE_SUFFIXES, is_workbench, read_workbench, save_workbench
 
 __all__ = ["Imported", "import_files"]
 

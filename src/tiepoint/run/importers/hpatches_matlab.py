@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ...formats.csv_file import csv_rows, named_columns, undefused
-from ...formats.text_file import read_lines
-from ...model.errors import FormatError, InputError
-from ...model.records import Records
-from .result import NEGATIVES, NOISES, OFFICIAL_PAIRS, Imported, not_a_fraction, records_of
+from ...core.errors import FormatError, InputError
+from ...core.records import Records
+from ...formats.csv_table import csv_rows, named_columns, undefused
+from ...formats.file_io import read_lines
+from .imported_result import NEGATIVES, NOISES, OFFICIAL_PAIRS, Imported, not_a_fraction, records_of
 
 PROTOCOL = "hpatches-matlab"
 _DIGITS = 9

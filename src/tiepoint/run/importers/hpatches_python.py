@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats import json_file
+from ...core.errors import FormatError, InputError
+from ...core.formatting import path_part
+from ...core.records import Records
+from ...formats import json_yaml
 from ...formats.hpatches.task_csv import read_patches_csv
-from ...formats.restricted_pickle import read_plain_pickle
-from ...model.errors import FormatError, InputError
-from ...model.plain_names import path_part
-from ...model.records import Records
-from .result import NEGATIVES, NOISES, OFFICIAL_PAIRS, Imported, not_a_fraction, records_of
+from ...formats.safe_pickle import read_plain_pickle
+from .imported_result import NEGATIVES, NOISES, OFFICIAL_PAIRS, Imported, not_a_fraction, records_of
 
 PROTOCOL = "hpatches-python"
 TASKS = ("matching", "verification", "retrieval")
@@ -61,7 +61,7 @@ def name_parts(path: Path) -> tuple[str, str, str]:
 
 def read_json(path: Path, *, split: str | None, tasks: Path | None) -> list[Imported]:
     """All results of one file; of a collection, those of `split` where one is named."""
-    raw = json_file.read_json(path)
+    raw = json_yaml.read_json(path)
     if not isinstance(raw, Mapping) or not raw:
         raise FormatError(path, "expected an object of results")
     if set(raw) >= OWN_KEYS:

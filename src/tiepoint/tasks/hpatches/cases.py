@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.records import Records
+from ...core.units import Features
 from ...datasets.hpatches.layout import NOISES
 from ...kernels import pair_distances, value_table
 from ...metrics.ranking.average_precision import average_precision
-from ...model.records import Records
-from ...model.units import Features
 from ..cases import Answer, Answered, Cases, Floats, ranked, ratio_of, side_shares
+from .data import Setting, rows_of
 from .imported import is_imported
-from .matching_scores import neighbours
-from .opened import Setting, rows_of
+from .matching.score import neighbours
 from .protocols import V2Rules
-from .retrieval_scores import query_values
-from .verification_compare import PairPlan
-from .verification_scores import parts
+from .retrieval.score import query_values
+from .verification.compare import PairPlan
+from .verification.score import parts
 
 FAILED = "the descriptor of the query failed"
 LISTS = {"pos": "same patch", "intra": "other patch of the sequence", "inter": "patch of another sequence"}

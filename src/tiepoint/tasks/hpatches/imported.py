@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...model.errors import InputError
-from ...model.records import Records
-from ...model.scores import SceneValues, Score, group_name
+from ...core.errors import InputError
+from ...core.records import Records
+from ...core.scores import SceneValues, Score, group_name
 from ..scene_means import scene_means
-from .matching_scores import ImagePairs, scores_of_pairs
+from .matching.score import ImagePairs, scores_of_pairs
 from .protocols import pool_groups, rules_of
 
 FORM = "ap"

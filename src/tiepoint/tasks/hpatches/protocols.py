@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ...model.errors import UnknownNameError
-from ...model.scores import Score, group_name
+from ...core.errors import UnknownNameError
+from ...core.scores import Score, group_name
 
 PROTOCOLS = ("exact", "hpatches-python", "hpatches-matlab")
 VERIFICATION, MATCHING, RETRIEVAL = "verification", "matching", "retrieval"

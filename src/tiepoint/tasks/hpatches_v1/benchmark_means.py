@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.records import Records
-from ...model.scores import SceneValues, Score, group_name
+from ...core.records import Records
+from ...core.scores import SceneValues, Score, group_name
 from ..scene_means import scene_means, scene_score
 
 

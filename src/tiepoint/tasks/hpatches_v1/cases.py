@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.hbench.classification_labels import LabelledPairs
+from ...core.records import Records
+from ...core.units import Features
+from ...formats.hpatches_v1.classification import LabelledPairs
 from ...metrics.ranking.average_precision import average_precision
-from ...model.records import Records
-from ...model.units import Features
 from ..cases import Answer, Answered, Cases, Floats, ranked, ratio_of, side_shares
 from ..hpatches.cases import distances_to, first_share, pair_answer
-from .matching_scores import neighbour_distances, validity
-from .opened import SHIFT, case_of, item_key
+from .data import SHIFT, case_of, item_key
+from .matching.score import neighbour_distances, validity
 from .protocols import rules_of
-from .retrieval_compare import KEPT, Pool
-from .retrieval_scores import query_values
+from .retrieval.compare import KEPT, Pool
+from .retrieval.score import query_values
 
 Ints = NDArray[np.int64]
 EXACT = rules_of("exact")

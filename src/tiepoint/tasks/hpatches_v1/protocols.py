@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.hbench.matching_results import matlab_numbers
-from ...model.errors import UnknownNameError
-from ...model.records import Records
+from ...core.errors import UnknownNameError
+from ...core.records import Records
+from ...formats.hpatches_v1.matching_results import matlab_numbers
 
 PROTOCOLS = ("exact", "hbench-2016")
 STEPS = {

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...formats.hbench.classification_labels import LabelledPairs
-from ...formats.hbench.classification_results import write_classification_results
-from ...formats.hbench.matching_results import Neighbours, write_matching_results
-from ...model.errors import InputError
-from ...model.plain_names import path_below
-from ...model.records import Records
-from ...model.units import Features
-from .matching_compare import listed_neighbours
-from .opened import WRITTEN, GetArrays
+from ...core.errors import InputError
+from ...core.formatting import path_below
+from ...core.records import Records
+from ...core.units import Features
+from ...formats.hpatches_v1.classification import LabelledPairs
+from ...formats.hpatches_v1.classification_results import write_classification_results
+from ...formats.hpatches_v1.matching_results import Neighbours, write_matching_results
+from .data import WRITTEN, GetArrays
+from .matching.matching_compare import listed_neighbours
 from .protocols import PROTOCOLS, as_distance, printed_classification, printed_matching, rules_of
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.units import Features
 from ...geometry.nearest_truth import project_plainly
 from ...kernels import first_two, value_table
-from ...model.units import Features
+from .data import OpenKeypoints, image_features
 from .distractors import query_sample
-from .opened import OpenKeypoints, image_features
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

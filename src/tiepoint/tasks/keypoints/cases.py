@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from ...core.records import Records
+from ...core.units import Features
 from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ...metrics import average_precision
-from ...model.records import Records
-from ...model.units import Features
 from ..cases import Answered, Cases, Floats, ranked, ratio_of, side_shares
 from ..matched import MatchedPair
 from ..pairs.matched import matched_pair
+from .data import OpenKeypoints
 from .distractors import draws_none, other_images, query_sample
-from .geometry_scores import GIVEN, HEADLINE_PX, limits_under
-from .location_table import answered_targets, location_table, right_table
+from .geometry.score import GIVEN, HEADLINE_PX, limits_under
 from .matchers import is_matcher, neighbours, user_matches
-from .opened import OpenKeypoints
-from .ranking_scores import query_values
-from .retrieval import drawn_rows, query_aps
+from .neighbours import answered_targets, location_table, right_table
+from .ranking.score import query_values
+from .retrieval.task import drawn_rows, query_aps
 
 
 def scene_of(records: Sequence[Records], scene: str) -> Records | None:

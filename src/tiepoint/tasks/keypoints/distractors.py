@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.draws import permutation, raw_stream
+from ...core.scores import Score, group_name
+from ...core.units import Features
 from ...geometry.correspondence import Locations, locations
 from ...kernels import group_rank_counts, group_rows
-from ...model.draws import permutation, raw_stream
-from ...model.scores import Score, group_name
-from ...model.units import Features
 from ..scene_means import KIND_NAMES
-from .opened import WORKBENCH_RULES, ImageFeatures, KeypointTask, OpenKeypoints
+from .data import WORKBENCH_RULES, ImageFeatures, KeypointTask, OpenKeypoints
 from .options import DistractorOptions
 
 Ints = NDArray[np.int64]

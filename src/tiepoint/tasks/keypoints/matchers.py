@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.draws import permutation
+from ...core.errors import InputError
+from ...core.hashing import hash_json
 from ...methods.identity import config_of
 from ...methods.pairs.matchers import user_matches as matched_by
 from ...methods.pairs.neighbours import Matches, Neighbours, nearest_both_ways
-from ...methods.sources import source_hash
+from ...methods.source_files import source_hash
 from ...methods.user_code import UserFactory, load_from_file
-from ...model.draws import permutation
-from ...model.errors import InputError
-from ...model.hashing import hash_json
-from .opened import ImageFeatures
+from .data import ImageFeatures
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from ...model.errors import InputError
+from ...core.errors import InputError
 from ..options import Flag, Names, Sizes, TaskOptions
 
 LATER: Mapping[str, Any] = {"border_px": None, "tie": "protocol", "distractors": "drawn"}

@@ -6,13 +6,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...datasets.pairs.pair import ImagePair
-from ...formats.image.read import read_image
+from ...datasets.image_pairs.pair import ImagePair
+from ...formats.image.reader import read_image
 from ...geometry.homography import project
-from ...geometry.two_view.angles import has_baseline
 from ...geometry.two_view.eight_point import FEWEST, eight_point
-from ...geometry.two_view.epipolar import line_distances
-from ...geometry.two_view.matrices import fundamental
+from ...geometry.two_view.epipolar import fundamental
+from ...geometry.two_view.epipolar_part import line_distances
+from ...geometry.two_view.pose_errors import has_baseline
 from ..matched import MatchedPair
 
 Floats = NDArray[np.float64]

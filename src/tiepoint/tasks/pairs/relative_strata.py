@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ...model.records import Records
+from ...core.records import Records
 
 EDGES: dict[str, tuple[float, ...]] = {
     "rotation_deg": (0, 15, 30, 60, 180),

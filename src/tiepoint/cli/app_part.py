@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The commands of ``tiepoint data``."""
+
+from __future__ import annotations
+
+import typer
+
+from .commands.data import check
+from .commands.data_get import get
+from .commands.make import cut, make, pack
+from .commands.tasks import tasks
+
+app = typer.Typer(help="Datasets: get, make, cut, task files, pack, check.", no_args_is_help=True)
+for _name, _command in (
+    ("get", get),
+    ("make", make),
+    ("cut", cut),
+    ("tasks", tasks),
+    ("pack", pack),
+    ("check", check),
+):
+    app.command(_name)(_command)

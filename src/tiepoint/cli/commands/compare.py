@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint compare``: differences, intervals, tests, groups that cannot be told apart."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import typer
+
+from ..common import console, say_json, values
+from ..shell.console import width_of
+from ..shell.flag_names import as_flags
+
+
+def compare(
+    methods: list[str] = typer.Argument(None, metavar="[METHOD...]", help="Methods or run ids; default all."),
+    task: str = typer.Option(..., "--task", help="Task whose runs are compared."),
+    metric: str = typer.Option(
+        None, "--metric", help="Score to compare by; default the task's headline score."
+    ),
+    group: str = typer.Option(None, "--group", help="Group of the score, e.g. noise=hard."),
+    protocol: str = typer.Option(
+        None, "--protocol", help="Protocol; default one that all runs have, exact before others."
+    ),
+    split: str = typer.Option(None, "--split", help="Only runs of this split, e.g. full."),
+    dataset: str = typer.Option(None, "--dataset", help="Only runs on a dataset of this name."),
+    baseline: str = typer.Option(
+        None, "--baseline", help="Method or run id the others are compared with; default the best."
+    ),
+    allow: list[str] = typer.Option(
+        None, "--allow", help="Differences to accept: dataset, lists, scenes, split …"
+    ),
+    out: Path = typer.Option(
+        None, "--out", help="Write the table here: .md, .tex, .csv, .json, .parquet or .txt."
+    ),
+    store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Compare methods on the same scenes.
+
+    A method that has runs on several splits needs `--split`, unless the other methods have only one of them.
+
+    Example: `tiepoint compare sift rootsift --task hpatches-v1/matching --baseline sift`
+    """
+    from ...api import compare as compare_named
+    from ...report.compare.text_table import text
+
+    comparison = compare_named(
+        methods or (),
+        task=task,
+        metric=metric,
+        group=group,
+        protocol=protocol,
+        split=split,
+        dataset=dataset,
+        baseline=baseline,
+        allow=values(allow),
+        store=store,
+    )
+    written = {} if out is None else {"file": str(comparison.save(out))}
+    if json_:
+        say_json(comparison.to_dict() | written)
+    elif written:
+        print(f"wrote {written['file']}")
+    else:
+        print(as_flags(text(comparison, width_of(sys.stdout) or console().width)))

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint data get``: a published dataset from where it is published."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from ...core.errors import InputError
+from ..common import Interrupted, notice, print_columns, tell, without_effect
+from ..shell.flag_names import as_flags
+from ..shell.streams import can_ask
+
+if TYPE_CHECKING:
+    from ...datasets.download.sources import Source
+
+
+def get(
+    context: typer.Context,
+    name: str = typer.Argument(None, help="Name of the dataset; without one, all are listed."),
+    to: Path = typer.Option(
+        Path("."), "--to", help="Folder to put the dataset's folder in; default: this one."
+    ),
+    accept_licence: bool = typer.Option(
+        False, "--accept-licence", help="The licence was read and is accepted."
+    ),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Only say what would be fetched, from where, how large, under which licence."
+    ),
+    from_file: list[Path] = typer.Option(
+        None, "--from", help="Archive, folder or list that was fetched by hand; may be repeated."
+    ),
+    sources: Path = typer.Option(
+        None, "--sources", help="File of sources to use instead of those inside (or TIEPOINT_SOURCES)."
+    ),
+    keep_archive: bool = typer.Option(False, "--keep-archive", help="Keep the archives after unpacking."),
+    allow_http: bool = typer.Option(
+        False, "--allow-http", help="Also ask mirrors that are neither encrypted nor guarded by a hash."
+    ),
+    list_all: bool = typer.Option(False, "--list", help="List the datasets with size and licence."),
+) -> int:
+    """Fetch a published dataset, unpack it and check what is inside.
+
+    A call that was stopped goes on where it was; the folder appears only when it is whole.
+
+    Example: `tiepoint data get evd --to datasets --dry-run`
+    """
+    from ...datasets.download.plan import plan_for
+    from ...datasets.download.sources import named_source, read_sources
+
+    known = read_sources(sources)
+    if name is None or list_all:
+        without_effect(
+            context,
+            ("from_file", "accept_licence", "dry_run", "keep_archive", "allow_http"),
+            "without a dataset",
+        )
+        _print_list(known)
+        return 0
+    source = named_source(known, name)
+    if dry_run:
+        print(as_flags(str(plan_for(name, source, to))))
+        return 0
+    if not source.licence.ask or from_file:
+        accept_licence = accept_licence or _accepted(source)
+    from ...datasets.download.fetch import Manner
+    from ...datasets.download.install import get_dataset
+    from .progress import transfers
+
+    try:
+        with transfers() as update:
+            got = get_dataset(
+                name,
+                to,
+                accept_licence=accept_licence,
+                from_file=from_file or (),
+                sources=sources,
+                keep_archive=keep_archive,
+                manner=Manner(lambda done, total: update("fetch", done, total), tell, allow_http=allow_http),
+                unpacking=lambda done, total: update("unpack", done, total),
+            )
+    except KeyboardInterrupt as e:
+        raise Interrupted(
+            "Interrupted. What was fetched is kept; the same command goes on from there."
+        ) from e
+    print(as_flags(str(got)))
+    release = got.report.release
+    if release is not None and not release.whole:
+        notice(
+            f"this is not all of {release.title}: {release.have:,} of {release.of:,} are there as published"
+        )
+    return 0 if got.report.ok else 2
+
+
+def _accepted(source: Source) -> bool:
+    """Show the licence and ask; without a terminal that is an error."""
+    from ...datasets.download.plan import licence_words
+
+    print(f"{source.title}\nlicence: {licence_words(source)}\ncite: {source.cite}", file=sys.stderr)
+    if not can_ask():
+        raise InputError("the licence above must be accepted: add --accept-licence")
+    if not typer.confirm("Accept this licence?", err=True):
+        raise InputError("not accepted; nothing was fetched")
+    return True
+
+
+def _print_list(known: dict[str, Source]) -> None:
+    from ...datasets.download.plan import size_words
+
+    rows = []
+    for name, source in known.items():
+        fetched = size_words(source.archive_bytes) if source.files else "on request"
+        unpacked = size_words(source.unpacked_bytes) if source.files else ""
+        rows.append((name, fetched, unpacked, source.licence.name, source.about))
+    columns = ("name", "to fetch", "unpacked", "licence", "what")
+    print_columns(columns, rows, spare=("unpacked",), wraps=("licence", "what"))

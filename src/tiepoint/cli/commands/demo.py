@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint demo``: from nothing to tables and a report."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import typer
+
+from ..common import notice, print_json, print_tables, progress_bars, resumable
+
+
+def demo(
+    out: Path = typer.Option(Path("tiepoint-demo"), "--out", help="Folder for data, store and report."),
+    jobs: int = typer.Option(
+        0, "--jobs", min=0, help="At most this many worker processes; 0 means one per core."
+    ),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Make a small real-photo set, run all families on it, print tables, write a report.
+
+    Example: `tiepoint demo`
+    """
+    from ...report.export import write
+    from ...run.demo import lacking, run_demo
+    from ...run.machine import cores
+    from ...store.status_files import announced
+
+    if (missing := lacking()) is not None:
+        notice(missing)
+    with (
+        progress_bars(not json_) as bars,
+        announced(out / "store", "the demo", bars) as progress,
+        resumable(),
+    ):
+        runs, store = run_demo(out, jobs=jobs or cores(), progress=progress)
+        report = out / "report.html"
+        write(runs, report, "html", title="tiepoint demo", progress=progress)
+    if json_:
+        print_json([row for r in runs for row in r.rows()], [] if missing is None else [missing])
+        return
+    print_tables(runs, [])
+    print(f"\nstore: {store}\nreport: {report.resolve()}")
+    print(f"look around: tiepoint serve --store {shlex.quote(str(store))}")

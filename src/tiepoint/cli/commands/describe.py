@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint describe``: descriptors in the HPatches CSV layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ...core.amounts import number_of
+from ...core.errors import InputError
+from ..common import notice, progress_bars
+
+
+def describe(
+    method: str = typer.Argument(..., metavar="METHOD", help="A patch method."),
+    data: Path = typer.Option(..., "--data", help="Folder of patch strips."),
+    out: Path = typer.Option(..., "--out", help="Folder for SEQ/IM.csv."),
+    on_bad: str = typer.Option(
+        "error", "--on-bad", help="Invalid descriptors: error, miss (written as NaN) or keep-zeros."
+    ),
+    device: str = typer.Option("cpu", "--device", help="Device of learned methods."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace files that exist."),
+) -> None:
+    """Describe every patch of a dataset and write SEQ/IM.csv, one descriptor a line.
+
+    Example: `tiepoint describe rootsift --data hpatches-release --out descriptors/rootsift`
+    """
+    from ...datasets.hpatches.dataset import HPatchesDataset
+    from ...methods.patches.files import write_descriptors
+    from ...methods.resolve import resolve
+
+    dataset = HPatchesDataset(data)
+    made = resolve(method, family="patches", on_bad=on_bad, device=device)
+    keys = [(s, i) for s in dataset.sequences for i in dataset.images(s)]
+    there = [path for s, i in keys if (path := out / s / f"{i}.csv").exists()]
+    if there and not overwrite:
+        which = (
+            f"{there[0]} exists"
+            if len(there) == 1
+            else f"{there[0]} and {number_of(len(there) - 1, 'more file')} exist"
+        )
+        raise InputError(f"{which} already; choose another folder or replace them with --overwrite")
+    if made.check is not None:
+        made.check([dataset.item(s, i) for s, i in keys])
+    failed, total = 0, 0
+
+    def counted(item: Any, payload: Any) -> Any:
+        nonlocal failed, total
+        arrays = made.extract(item, payload)
+        total += len(arrays["values"])
+        failed += int((~arrays["valid"]).sum()) if "valid" in arrays else 0
+        return arrays
+
+    with progress_bars() as progress:
+
+        def items() -> Iterator[tuple[Any, Any]]:
+            for n, (sequence, image) in enumerate(keys):
+                progress(f"{made.name}: descriptors", n, len(keys))
+                yield dataset.item(sequence, image), dataset.patches(sequence, image)
+
+        written = write_descriptors(replace(made, extract=counted), items(), out, overwrite=overwrite)
+    if failed:
+        notice(f"{failed} of {number_of(total, 'descriptor')} failed; their rows are written as NaN")
+    print(f"wrote {number_of(len(written), 'file')} to {out}")

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint flow``: show, convert and warp."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ...core.amounts import number_of
+from ...core.errors import FormatError, InputError
+from ...core.formatting import shown
+from ..common import notice, progress_bars, without_effect
+
+app = typer.Typer(help="Flow files: pictures, conversion, warping.", no_args_is_help=True)
+
+PICTURES = Path("tiepoint-pictures")
+"""Where pictures go unless told: a folder of the current one."""
+_BG = typer.Option("000255255", "--bg-color", help="Background of images, RRRGGGBBB or R,G,B.")
+_SIZE2 = typer.Option(
+    None, "--size2", help="WIDTHxHEIGHT at which image 2 was seen, where sizes of images do not tell."
+)
+_FLOW_BG = typer.Option("128128128", "--flow-bg-color", help="Colour of unknown or masked flow.")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        raise InputError(f"cannot write {path}: {e.strerror or e}") from e
+
+
+@app.command("show")
+def show(
+    context: typer.Context,
+    flow: Path = typer.Argument(None, help="Flow file: .flo, KITTI .png, .npy or .npz."),
+    out: Path = typer.Option(
+        None,
+        "--out",
+        help=f"Picture to write, with --results a folder that gets SUBSET/PAIR; default in {PICTURES}.",
+    ),
+    truth: Path = typer.Option(None, "--truth", help="True flow of any size; adds it and an error map."),
+    image1: Path = typer.Option(
+        None, "--image1", help="Image that the flow starts from; adds it, and its foreground."
+    ),
+    image2: Path = typer.Option(None, "--image2", help="Image the flow points into; adds the warped image."),
+    size2: str = _SIZE2,
+    mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1."),
+    plain: bool = typer.Option(False, "--plain", help="Only the flow in colour, at its size, no caption."),
+    results: Path = typer.Option(None, "--results", help="Results in the TSS layout, instead of FLOW."),
+    data: Path = typer.Option(None, "--data", help="TSS dataset for --results."),
+    vis_dir: str = typer.Option(
+        None,
+        "--vis-dir",
+        help="With --results: write beside the results, into this sub-folder of each pair, as the TSS kit; "
+        "a full path gets SUBSET/PAIR.",
+    ),
+    bg_color: str = _BG,
+    flow_bg_color: str = _FLOW_BG,
+) -> None:
+    """Draw a flow in the Middlebury colours, or all pictures of a results folder as the TSS kit draws them.
+
+    The picture is a sheet with captions and the key of its colours: image 1, image 2, flow, true flow, warped
+    image, foreground, error, as far as there is something to show. Flow, true flow and images may have
+    different sizes. Nothing is written beside the input unless --out or --vis-dir says so.
+
+    Examples: `tiepoint flow show flow1.flo --image1 a.png --image2 b.png --truth gt.flo --out sheet.png`,
+    `tiepoint flow show --results Results --data Dataset`
+    """
+    from ...report.pictures.flow import parse_colour
+
+    colours = parse_colour(bg_color), parse_colour(flow_bg_color)
+    if results is not None:
+        if flow is not None or data is None:
+            raise InputError("--results needs --data and no FLOW; see tiepoint flow show --help")
+        alone = ("truth", "image1", "image2", "size2", "mask", "plain")
+        without_effect(context, alone, "with --results, whose pictures are drawn as the TSS kit draws them")
+        if out is not None and vis_dir is not None:
+            raise InputError("--out and --vis-dir both say where the pictures go; give one of them")
+        _show_results(results, data, out or PICTURES, vis_dir, colours)
+        return
+    if flow is None:
+        raise InputError(
+            "flow show needs a FLOW file, or --results and --data; see tiepoint flow show --help"
+        )
+    without_effect(context, ("data", "vis_dir"), "without --results")
+    if plain:
+        without_effect(context, ("image1", "image2", "mask"), "with --plain, which draws the flow alone")
+    if image2 is None and (mask is None or image1 is None):
+        without_effect(context, ("bg_color",), "without --image2, or --image1 and --mask")
+    if image2 is None:
+        without_effect(context, ("size2",), "without --image2")
+    _show_one(flow, out, truth, (image1, image2), size2, mask, plain, colours)
+
+
+def _show_one(
+    flow: Path,
+    out: Path | None,
+    truth: Path | None,
+    images: tuple[Path | None, Path | None],
+    size2: str | None,
+    mask: Path | None,
+    plain: bool,
+    colours: tuple[Any, Any],
+) -> None:
+    from ...formats.flow.reader import read_flow
+    from ...formats.image.mask import read_mask
+    from ...formats.image.reader import read_image, write_image
+    from ...geometry.flow.color import max_motion
+    from ...geometry.flow.rules import known
+    from ...report.pictures.flow_sheet import FlowView, flow_errors, flow_sheet, plain_flow
+
+    values = read_flow(flow)
+    true = None if truth is None else read_flow(truth)
+    one, two = (None if p is None else read_image(p) for p in images)
+    if two is not None and one is None and true is None and size2 is None:
+        one = _partner(images[1], two, values)
+    shape = None if mask is None else read_mask(mask)
+    view = FlowView(values, one, two, shape, true, _size(size2))
+    there = known(values)
+    words = f"{_wh(values)}, {100 * float(there.mean()):.1f} % known"
+    if there.any():
+        longest = max_motion(values) if values[there].any() else 0.0
+        words += f", longest {longest:.2f} px"
+    if true is not None:
+        words += f"; error {flow_errors(view).words()}"
+    if plain:
+        picture = plain_flow(view, flow_background=colours[1])
+    else:
+        picture = flow_sheet(
+            [view], title=_title(flow, truth), background=colours[0], flow_background=colours[1]
+        )
+    target = out or _in_pictures(flow)
+    write_image(target, picture)
+    typer.echo(f"{shown(str(flow))}: {words} -> {shown(str(target))}")
+
+
+def _title(flow: Path, truth: Path | None) -> list[str]:
+    """What the sheet shows: names with their folders, which are the pair in most layouts."""
+    names = ["/".join(p.absolute().parts[-4:]) for p in (flow, truth) if p is not None]
+    return [shown(" against ".join(names))]
+
+
+def _in_pictures(flow: Path) -> Path:
+    """A place of its own in the current folder, named by the flow and the folder it lies in."""
+    with _writing(PICTURES):
+        PICTURES.mkdir(exist_ok=True)
+    parts = [p for p in flow.absolute().parts[-2:] if p not in ("/", flow.anchor)]
+    return PICTURES / ("-".join(parts) + ".png")
+
+
+def _partner(path: Path | None, image: Any, flow: Any) -> Any:
+    """Image 1 beside an image 2 whose size is not the flow's: image1.png beside image2.png, as in the kit."""
+    from ...formats.image.reader import read_image
+
+    if path is None or image.shape[:2] == flow.shape[:2] or path.stem[-1:] not in ("1", "2"):
+        return None
+    other = path.with_name(f"{path.stem[:-1]}{'2' if path.stem[-1] == '1' else '1'}{path.suffix}")
+    if not other.is_file():
+        return None
+    notice(f"{shown(str(other))} is taken as image 1, whose size tells in which scale the flow counts")
+    return read_image(other)
+
+
+def _size(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    parts = text.lower().split("x")
+    if len(parts) == 2 and all(p.isascii() and p.isdigit() and 0 < int(p) <= 65536 for p in parts):
+        return int(parts[1]), int(parts[0])
+    raise InputError(f"cannot read the size {shown(text)!r}; write width and height in pixels, as 512x361")
+
+
+def _wh(array: Any) -> str:
+    return f"{array.shape[1]} x {array.shape[0]}"
+
+
+def _show_results(
+    results: Path, data: Path, out: Path, vis_dir: str | None, colours: tuple[Any, Any]
+) -> None:
+    from ...datasets.tss import TssDataset
+    from ...methods.dense.files import check_folders, pair_folder
+
+    beside = None if vis_dir is None or Path(vis_dir).is_absolute() else Path(vis_dir)
+    place = out if vis_dir is None else Path(vis_dir)
+    if beside is not None and ".." in beside.parts:
+        raise InputError(f"--vis-dir {vis_dir} leaves the folder of a pair; name a sub-folder or a full path")
+    dataset = TssDataset(data)
+    keys = check_folders(results, [p.key for p in dataset.pairs], dataset.subsets)
+    count, drawn = 0, 0
+    problems: list[str] = []
+    with progress_bars() as progress:
+        for k, key in enumerate(keys):
+            progress("pictures", k, len(keys))
+            folder = pair_folder(results, key)
+            target = place / key if beside is None else folder / beside
+            made = _draw(dataset[key], folder, target, colours, problems)
+            count, drawn = count + made, drawn + (made > 0)
+        progress("pictures", len(keys), len(keys))
+    for problem in problems:
+        notice(problem)
+    if not count:
+        raise InputError(f"nothing could be drawn of {number_of(len(keys), 'pair')} in {results}")
+    where = place / "SUBSET" / "PAIR" if beside is None else results / "SUBSET" / "PAIR" / beside
+    pictures = f"{number_of(count, 'picture')} of {number_of(drawn, 'pair')}"
+    typer.echo(f"{pictures} in {where}; sheet.png has them with captions")
+
+
+def _draw(pair: Any, folder: Path, target: Path, colours: tuple[Any, Any], problems: list[str]) -> int:
+    """Write the pictures of a pair and say how many; what cannot be read goes to `problems`."""
+    from ...formats.flow.tss import read_pair_result
+    from ...report.pictures.flow import kit_pictures, save_pictures
+    from ...report.pictures.flow_sheet import pair_sheet
+
+    result = read_pair_result(folder)
+    problems.extend(result.problems)
+    wrong = pair.problems()
+    if not wrong:
+        try:
+            images, truth = pair.images(), pair.truth()
+        except FormatError as e:
+            wrong = [str(e)]
+    if wrong:
+        problems.extend(f"{pair.key} is left out: {w}" for w in wrong)
+        return 0
+    made = kit_pictures(images, result.arrays, truth, background=colours[0], flow_background=colours[1])
+    if not made:
+        problems.append(f"{pair.key} is left out: {folder} has neither a mask nor both flows")
+        return 0
+    if ("flow1" in result.arrays) != ("flow2" in result.arrays):
+        problems.append(f"{pair.key}: one of the two flows is not there or not readable, so none is drawn")
+    elif "flow1" in result.arrays:
+        title = f"{pair.key}: {folder.parent.parent.name or folder} against its truth"
+        made["sheet"] = pair_sheet(images, result.arrays, truth, shown(title), colours)
+    with _writing(target):
+        return len(save_pictures(target, made))
+
+
+@app.command("convert")
+def convert(
+    source: Path = typer.Argument(..., help="Flow file: .flo, KITTI .png, .npy or .npz."),
+    target: Path = typer.Argument(..., help="Flow file to write; its ending chooses the format."),
+) -> None:
+    """Convert a flow file; unknown pixels stay unknown, KITTI png rounds to 1/64 px.
+
+    Example: `tiepoint flow convert flow1.flo flow1.png`
+    """
+    from ...formats.flow.reader import read_flow, write_flow
+
+    with _writing(target):
+        write_flow(target, read_flow(source))
+    typer.echo(f"{source} -> {target}")
+
+
+@app.command("warp")
+def warp(
+    image: Path = typer.Argument(..., help="Image the flow points into (image 2)."),
+    flow: Path = typer.Argument(..., help="Flow on image 1."),
+    out: Path = typer.Option(..., "--out", help="Picture to write: image 2 as seen from image 1."),
+    image1: Path = typer.Option(
+        None,
+        "--image1",
+        help="Image the flow starts from, if sizes differ; else it is looked for beside image 2.",
+    ),
+    size2: str = _SIZE2,
+    mask: Path = typer.Option(None, "--mask", help="Foreground mask of image 1; the rest is background."),
+    bg_color: str = _BG,
+) -> None:
+    """Warp image 2 back onto image 1: the colour at p + flow(p), background where that is outside.
+
+    Where image 2 and the flow have different sizes, the size of image 1 tells in which scale the flow counts:
+    in image 2's own pixels if image 1 is as large as the flow; else both images are resized, to the flow if
+    they have one size, or by the scale at which image 1 becomes the flow's size, as in the TSS kit.
+
+    Example: `tiepoint flow warp image2.png flow1.flo --out warped1.png`
+    """
+    from ...formats.flow.reader import read_flow
+    from ...formats.image.mask import read_mask
+    from ...formats.image.reader import read_image, write_image
+    from ...geometry.flow.resize import resize_mask
+    from ...geometry.flow.warp import warp_image
+    from ...report.pictures.flow import foreground, parse_colour, target_image
+
+    background = parse_colour(bg_color)
+    values, two, seen = read_flow(flow), read_image(image), _size(size2)
+    one = None if image1 is None else read_image(image1)
+    if one is None and seen is None:
+        one = _partner(image, two, values)
+    read = target_image(two, values, None if one is None else one.shape[:2], seen)
+    picture = warp_image(read, values, outside=background)
+    if mask is not None:
+        shape = read_mask(mask)
+        known_size = shape.shape == values.shape[:2] or (one is not None and shape.shape == one.shape[:2])
+        if not known_size:
+            raise InputError(
+                f"{mask} is {_wh(shape)}, {flow} is {_wh(values)}: "
+                "a mask has the size of the flow or of image 1"
+            )
+        picture = foreground(picture, resize_mask(shape, values.shape[:2]), background=background)
+    write_image(out, picture)
+    scale = "" if read is two else f" (read at {_wh(read)})"
+    typer.echo(f"{shown(str(image))}{scale} warped by {shown(str(flow))} -> {shown(str(out))}")

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint keypoints``: locked keypoint sets, so that descriptors are compared at the same places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ...core.amounts import number_of
+from ...core.errors import InputError
+from ..common import progress_bars, without_effect, writing
+
+app = typer.Typer(help="Keypoint sets: make, intersect, subset, import, export.", no_args_is_help=True)
+STORE = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store.")
+SAID_BY_THE_RECIPE = (
+    "mode", "max_features", "min_distance_px", "min_size_px", "max_size_px", "device",
+)  # fmt: skip
+OVERWRITE = typer.Option(False, "--overwrite", help="Replace a set of the same name.")
+
+
+def _saved(store: str | None, sets: list[Any], overwrite: bool) -> None:
+    from ...store.keypoint_sets import save_keypoint_set
+
+    with writing(store) as opened:
+        for made in sets:
+            save_keypoint_set(opened, made, overwrite=overwrite)
+            counts = [len(k) for k in made.images.values()]
+            print(
+                f"{made.name}: {number_of(made.total, 'keypoint')} in {number_of(len(counts), 'image')} "
+                f"({min(counts)} to {max(counts)}), border {made.recipe.get('border_px')} px, "
+                f"id {made.id[:12]}"
+            )
+
+
+def _loaded(store: str | None, *names: str) -> list[Any]:
+    from ...store.keypoint_sets import load_keypoint_set
+    from ...store.store import store_root
+
+    return [load_keypoint_set(store_root(store), name) for name in names]
+
+
+@app.command("make")
+def make(
+    context: typer.Context,
+    name: str = typer.Argument(..., help="Name of the new set, or a recipe: sift_surf_intersection."),
+    data: Path = typer.Option(..., "--data", help="Folder of image sequences."),
+    detector: str = typer.Option(None, "--detector", help="Detector, e.g. sift or surf?threshold=0.001."),
+    mode: str = typer.Option("independent", "--mode", help="independent, or projected from image 1."),
+    max_features: int = typer.Option(
+        2000, "--max-features", min=0, help="Strongest to keep in each image; 0 keeps all."
+    ),
+    border_px: float = typer.Option(40.0, "--border-px", help="Margin to all edges of an image."),
+    min_distance_px: float = typer.Option(
+        None, "--min-distance-px", help="Smallest distance between two keypoints."
+    ),
+    min_size_px: float = typer.Option(None, "--min-size-px", help="Smallest size to keep."),
+    max_size_px: float = typer.Option(None, "--max-size-px", help="Largest size to keep."),
+    device: str = typer.Option("cpu", "--device", help="Device of learned detectors."),
+    overwrite: bool = OVERWRITE,
+    store: str = STORE,
+) -> None:
+    """Detect keypoints in every image and lock them under a name.
+
+    Example: `tiepoint keypoints make sift_8000 --data sequences --detector sift --max-features 8000`
+    """
+    from ...datasets.image_sequences import ImageSequences
+    from ...datasets.keypoint_sets.create import RECIPES, make_keypoint_set, make_recipe
+
+    sequences = ImageSequences(data)
+    with progress_bars() as progress:
+        if detector is None and name in RECIPES:
+            without_effect(context, SAID_BY_THE_RECIPE, f"on the recipe {name}, which says this itself")
+            sets = make_recipe(
+                sequences, name, border_px=border_px, progress=lambda d, t: progress(name, d, t)
+            )
+        else:
+            if detector is None:
+                raise InputError(f"{name!r} is not a recipe ({', '.join(RECIPES)}); name a --detector")
+            made = make_keypoint_set(
+                sequences, name, detector=detector, mode=mode, max_features=max_features or None,
+                border_px=border_px, min_distance_px=min_distance_px, min_size_px=min_size_px,
+                max_size_px=max_size_px, device=device, progress=lambda d, t: progress(name, d, t),
+            )  # fmt: skip
+            sets = [made]
+    _saved(store, sets, overwrite)
+
+
+@app.command("intersect")
+def intersect(
+    first: str = typer.Argument(..., metavar="A", help="Keypoint set."),
+    second: str = typer.Argument(..., metavar="B", help="Keypoint set of the same images."),
+    out: str = typer.Option(..., "--out", metavar="NAME", help="Name; the two sets are NAME_a and NAME_b."),
+    tolerance_px: float = typer.Option(3.0, "--tolerance-px", help="Largest distance between partners."),
+    overwrite: bool = OVERWRITE,
+    store: str = STORE,
+) -> None:
+    """Keep keypoints of two sets that are mutual nearest neighbours; equal rows are partners.
+
+    Example: `tiepoint keypoints intersect sift_8000 surf_8000 --out both --tolerance-px 3`
+    """
+    from ...datasets.keypoint_sets.filters import intersect as intersected
+
+    a, b = _loaded(store, first, second)
+    _saved(store, list(intersected(a, b, out, tolerance_px=tolerance_px)), overwrite)
+
+
+@app.command("subset")
+def subset(
+    context: typer.Context,
+    source: str = typer.Argument(..., metavar="SET", help="Keypoint set."),
+    out: str = typer.Option(..., "--out", metavar="NAME", help="Name of the new set."),
+    count: int = typer.Option(None, "--count", help="How many keypoints to keep."),
+    scope: str = typer.Option("image", "--scope", help="Keep --count per image or per set."),
+    by: str = typer.Option("response", "--by", help="Choose by response, size (largest first) or random."),
+    seed: int = typer.Option(0, "--seed", help="Seed for --by random."),
+    min_size_px: float = typer.Option(None, "--min-size-px", help="Smallest size to keep."),
+    max_size_px: float = typer.Option(None, "--max-size-px", help="Largest size to keep."),
+    min_distance_px: float = typer.Option(
+        None, "--min-distance-px", help="Smallest distance between two keypoints."
+    ),
+    overwrite: bool = OVERWRITE,
+    store: str = STORE,
+) -> None:
+    """Take part of a set: by size or distance, the strongest, the largest or a random sample.
+
+    Example: `tiepoint keypoints subset sift_8000 --out large --count 500 --scope image --by size`
+    """
+    from ...datasets.keypoint_sets.filters import subset as part_of
+
+    if all(v is None for v in (count, min_size_px, max_size_px, min_distance_px)):
+        raise InputError("name what to keep: --count, --min-size-px, --max-size-px or --min-distance-px")
+    if count is None:
+        without_effect(context, ("scope", "by", "seed"), "without --count")
+    elif by != "random":
+        without_effect(context, ("seed",), "without --by random")
+    made = part_of(
+        _loaded(store, source)[0], out, count=count, scope=scope, by=by, seed=seed,
+        min_size_px=min_size_px, max_size_px=max_size_px, min_distance_px=min_distance_px,
+    )  # fmt: skip
+    _saved(store, [made], overwrite)
+
+
+@app.command("import")
+def import_(
+    folder: Path = typer.Argument(..., metavar="DIR", help="Folder with SCENE/IMAGE.csv."),
+    name: str = typer.Option(..., "--name", help="Name of the set."),
+    data: Path = typer.Option(..., "--data", help="Image sequences the keypoints belong to."),
+    overwrite: bool = OVERWRITE,
+    store: str = STORE,
+) -> None:
+    """Read keypoint CSVs (`1.csv`, or `1ppm.csv` as the workbench writes them) into a set.
+
+    Example: `tiepoint keypoints import exported --name theirs --data sequences`
+    """
+    from ...datasets.image_sequences import ImageSequences
+    from ...datasets.keypoint_sets.files import import_keypoints
+
+    _saved(store, [import_keypoints(folder, name, ImageSequences(data))], overwrite)
+
+
+@app.command("export")
+def export(
+    name: str = typer.Argument(..., metavar="SET", help="Keypoint set."),
+    out: Path = typer.Option(..., "--out", help="Folder for SCENE/IMAGE.csv."),
+    names: str = typer.Option("number", "--names", help="number (1.csv) or workbench (1ppm.csv)."),
+    store: str = STORE,
+) -> None:
+    """Write a set as keypoint CSVs; importing them gives the same numbers.
+
+    Example: `tiepoint keypoints export sift_8000 --out csv`
+    """
+    from ...datasets.keypoint_sets.files import export_keypoints
+
+    made = _loaded(store, name)[0]
+    print(f"{number_of(export_keypoints(made, out, names=names), 'file')} in {out}")
+
+
+@app.command("list")
+def list_(store: str = STORE) -> None:
+    """List the keypoint sets of the store.
+
+    Example: `tiepoint keypoints list`
+    """
+    from ...formats.keypoints.set_folder import read_keypoint_set, sets_below
+    from ...store.store import store_root
+
+    for name, folder in sets_below(store_root(store)).items():
+        made = read_keypoint_set(folder)
+        r = made.recipe
+        count = number_of(made.total, "keypoint")
+        print(f"{name}: {count}, {r.get('detector')}, {r.get('method')}, id {made.id[:12]}")

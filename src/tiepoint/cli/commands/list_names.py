@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint list``: what there is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+from typing import Any
+
+import typer
+
+from ...core.amounts import number_of
+from ...core.errors import InputError, UnknownNameError
+from ..common import console, notice, reading, say_json
+from ..shell.helptext import columns as terminal_columns
+from ..shell.names import PROTOCOLS, counts, datasets
+
+
+def list_things(
+    what: str = typer.Argument(
+        None, metavar="methods|tasks|datasets|runs", help="What to list; without it, an overview."
+    ),
+    store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON list."),
+) -> None:
+    """List methods, tasks, datasets or runs; alone, an overview of them.
+
+    Examples: `tiepoint list`, `tiepoint list methods`
+    """
+    if what is None:
+        found = _overview(store)
+        if json_:
+            say_json(found)
+        else:
+            print(_text(found))
+        return
+    from ...store.store import default_store
+
+    if what not in _LISTS:
+        raise UnknownNameError("list", what, _LISTS)
+    if what in _OF_THE_PACKAGE and store not in (None, default_store()):
+        raise InputError(
+            f"--store has no effect on `list {what}`: {what} come with tiepoint, not with a store"
+        )
+    rows = _LISTS[what](store)
+    if json_:
+        say_json(rows)
+        return
+    if not rows:
+        print(f"no {what} yet")
+        return
+    columns = [c for c in rows[0] if c not in _ONLY_JSON.get(what, ())]
+    texts = [
+        [", ".join(v) if isinstance(v, dict) else str(v or "") for v in map(row.get, columns)] for row in rows
+    ]
+    if len(texts) > _LONG and (lines := _long_list(columns, texts, console().width)) is not None:
+        sys.stdout.write("\n".join([*lines, ""]))
+        return
+    from rich.text import Text
+
+    from ...report.terminal.rich_table import Table
+
+    table = Table(box=None, header_style="bold", keys=_KEYS.get(what, 2), spare=_SPARE, wraps=_PROSE)
+    for column in columns:
+        table.add_column(column)
+    for line in texts:
+        table.add_row(*map(Text, line))
+    console().print(table)
+
+
+_LONG = 500
+"""Rows from which on a table is written without rich, which takes half a millisecond a row."""
+
+
+def _long_list(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str] | None:
+    """The lines of a long table, without columns to spare as far as the width demands it."""
+    kept = list(range(len(columns)))
+    for name in (None, *_SPARE):
+        kept = [k for k in kept if columns[k] != name]
+        lines = _plain_lines([columns[k] for k in kept], [[row[k] for k in kept] for row in rows], width)
+        if lines is not None:
+            return lines
+    return None
+
+
+def _plain_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str] | None:
+    """The lines that rich would print of a table without lines; None where it would have to break some.
+
+    >>> _plain_lines(["a", "name"], [["1", "x"]], 80)
+    [' a  name ', ' 1  x    ']
+    """
+    if not all(text.isascii() and text.isprintable() for row in rows for text in row):
+        return None
+    grid = [columns, *rows]
+    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+    if sum(widths) + 2 * len(widths) > width:
+        return None
+    form = "".join(f" {{:<{w}}} " for w in widths)
+    return [form.format(*row) for row in grid]
+
+
+_ONLY_JSON = {"tasks": ("protocols", "licence", "cite"), "runs": ("method",)}
+"""By list, what a table has no room for."""
+
+
+def _methods(_: str | None) -> list[dict[str, str | None]]:
+    from ...methods.registry import METHODS
+
+    return [
+        {"family": e.family, "name": e.name.split(":")[-1], "about": e.summary, "extra": e.needs}
+        for e in METHODS
+    ]
+
+
+def _tasks(_: str | None) -> list[dict[str, Any]]:
+    from ...tasks import TASKS
+
+    rows: list[dict[str, Any]] = []
+    for entry in TASKS:
+        try:
+            task = TASKS.imported(entry)
+        except InputError as e:  # a plug-in, which hides no other task
+            rows.append({"family": entry.family, "name": entry.name, "about": str(e), "options": {}})
+            continue
+        row = {"family": task.family, "name": task.name, "about": task.info.sentence}
+        more = {"protocols": list(task.protocols), "licence": task.info.licence, "cite": list(task.info.cite)}
+        rows.append({**row, "options": task.options.described(), **more})
+    for problem in TASKS.problems:
+        notice(problem)
+    return sorted(rows, key=lambda row: (row["family"], row["name"]))
+
+
+def _datasets(store: str | None) -> list[dict[str, str | None]]:
+    import sqlalchemy as sa
+
+    from ...store.schema import datasets
+
+    with reading(store) as opened, opened.reading() as connection:
+        rows = connection.execute(sa.select(datasets).order_by(datasets.c.name, datasets.c.id)).mappings()
+        return [
+            {"name": r["name"], "family": r["family"], "path": r["path"], "hash": r["id"][:12]} for r in rows
+        ]
+
+
+def _runs(store: str | None) -> list[dict[str, str | None]]:
+    from ...report.runs.names import distinct_names
+    from ...store.run_heads import load_heads
+
+    with reading(store) as opened:
+        found = load_heads(opened)
+        names = distinct_names(found)
+        return [
+            {
+                "run": r.id,
+                "method": r.method,
+                "name": name,
+                "task": r.task,
+                "dataset": r.dataset,
+                "status": r.status,
+                "protocols": ",".join(sorted(r.protocols)),
+                "made": r.created_at,
+            }
+            for r, name in zip(found, names, strict=True)
+        ]
+
+
+_KEYS = {"datasets": 1}
+_SPARE = ("protocols", "dataset", "status", "made", "options", "extra")
+"""Columns that a narrow terminal does without, the first ones first."""
+_PROSE = ("about", "options")
+_OF_THE_PACKAGE = ("methods", "tasks")
+_LISTS = {"methods": _methods, "tasks": _tasks, "datasets": _datasets, "runs": _runs}
+
+
+def _overview(store: str | None) -> dict[str, Any]:
+    """Names of tasks and methods by family, of protocols and published datasets; counts of the store."""
+    from ...methods.registry import METHODS
+    from ...tasks import TASKS
+
+    protocols = dict.fromkeys(p for known in PROTOCOLS.values() for p in known)
+    return {
+        "tasks": _by_family((e.family, e.name) for e in TASKS),
+        "methods": _by_family((e.family, e.name.split(":")[-1]) for e in METHODS),
+        "protocols": list(protocols),
+        "datasets": list(datasets()),
+        "store": _store(store),
+    }
+
+
+def _by_family(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for family, name in pairs:
+        found.setdefault(family, []).append(name)
+    return found
+
+
+def _store(store: str | None) -> dict[str, Any] | None:
+    """What a store has; None where there is none and none was named."""
+    where = store or os.environ.get("TIEPOINT_STORE") or "tiepoint-store"
+    if (found := counts(where)) is not None:
+        return {"path": where, **found}
+    from ...store.store import store_root
+
+    if store is None and not store_root(where).exists():
+        return None
+    from ...store.run_heads import load_heads
+
+    with reading(where) as opened:
+        heads = load_heads(opened)
+        several = {k: len({getattr(h, k) for h in heads}) for k in ("method", "task", "dataset")}
+        return {"path": str(opened.root), "runs": len(heads), **several}
+
+
+def _text(found: dict[str, Any]) -> str:
+    """The overview in lines that fit the terminal."""
+    width = terminal_columns()
+    lines: list[str] = []
+    for title, by_family in (("Tasks", found["tasks"]), ("Methods", found["methods"])):
+        lines.append(f"{title}:")
+        for family, names in by_family.items():
+            lines += _names(f"  {family:<10}", names, width)
+    lines += ["", *_names("Protocols: ", found["protocols"], width)]
+    if found["datasets"]:
+        lines += _names("Datasets: ", found["datasets"], width)
+    lines += ["", *_next(found["store"])]
+    return "\n".join(lines)
+
+
+def _names(head: str, names: Iterable[str], width: int) -> list[str]:
+    return wrap(
+        ", ".join(dict.fromkeys(names)),
+        width,
+        initial_indent=head,
+        subsequent_indent=" " * (len(head) if width > 50 else 4),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _next(store: dict[str, Any] | None) -> list[str]:
+    about = [
+        "  tiepoint list methods|tasks   what each of them is",
+        "  tiepoint run --help           score a method",
+    ]
+    if store is None or not store["runs"]:
+        first = "No store here yet." if store is None else f"Store {store['path']}: no runs yet."
+        return [first, "Next:", "  tiepoint demo                 everything once", *about]
+    runs = [number_of(store[k], k) for k in ("method", "task", "dataset")]
+    count = number_of(store["runs"], "run")
+    return [
+        f"Store {store['path']}: {count}, {', '.join(runs)}.",
+        "Next:",
+        "  tiepoint list runs|datasets   what the store has",
+        "  tiepoint compare --task TASK  which method is better",
+        *about,
+    ]

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint run``: methods on tasks."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ...core.errors import ClusterError, InputError, StoreError, TiepointError, UnknownNameError
+from ...core.formatting import method_name
+from ..common import (
+    as_text,
+    error,
+    listed,
+    more,
+    print_json,
+    print_plan,
+    print_tables,
+    progress_bars,
+    resumable,
+    task_options,
+    tell,
+    told,
+    values,
+    without_effect,
+    writing,
+)
+from .run_config import run_config
+
+if TYPE_CHECKING:
+    from ...run.engine import Shared
+    from ...run.preparation import Prepared, Progress
+    from ...run.result import Run
+    from ...store.store import Store
+
+SAID_BY_THE_FILE = (
+    "methods", "task", "data", "tasks", "benchmark", "protocol", "split", "fit_on", "write_results",
+    "results_form", "option", "name",
+)  # fmt: skip
+"""What an experiment file says itself, or has no use for."""
+
+
+def run(
+    context: typer.Context,
+    methods: list[str] = typer.Argument(
+        None, metavar="METHOD...", help="Names, files:DIR, onnx:FILE, my.py:Class …"
+    ),
+    task: list[str] = typer.Option(
+        None, "--task", help="Tasks, repeated or comma-separated; needed without --config."
+    ),
+    data: Path = typer.Option(None, "--data", help="Folder of the dataset; needed without --config."),
+    tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
+    benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use: NAME or NAME*."),
+    protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; the default is exact."),
+    split: str = typer.Option(None, "--split", help="Split of the task (HPatches 2017)."),
+    jobs: int = typer.Option(
+        None, "--jobs", min=0, help="At most this many worker processes; default 0, one per core."
+    ),
+    cluster: str = typer.Option(
+        None, "--cluster", help="Dask workers: tcp://HOST:8786, local:NUMBER or a YAML file."
+    ),
+    store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
+    name: str = typer.Option(None, "--name", help="What to call the run; for a single method."),
+    on_bad: str = typer.Option(
+        None, "--on-bad", help="How to treat invalid descriptors: error (default), miss or keep-zeros."
+    ),
+    device: str = typer.Option(
+        None, "--device", help="Device of networks and of the comparison; default cpu."
+    ),
+    fit_on: Path = typer.Option(
+        None, "--fit-on", help="Dataset to fit +pca, +zca … on instead of the split's training sequences."
+    ),
+    write_results: Path = typer.Option(
+        None, "--write-results", help="Also write result files of the task here."
+    ),
+    results_form: str = typer.Option(
+        "final", "--results-form", help="Form of these files: final, or document (HPatches 2016)."
+    ),
+    option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
+    config: Path = typer.Option(None, "--config", help="Experiment file (YAML)."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Print the plan and stop."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> int:
+    """Run methods on tasks and print their scores.
+
+    With `--config` an experiment file says what to run; `--jobs`, `--device` and `--on-bad` then replace what
+    it says about performance, and `--store` its database. With `--cluster` the work is done by the workers of
+    a Dask cluster instead of processes of this machine.
+
+    Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
+    """
+    from ...run.engine import Shared
+    from ...run.machine import cores
+    from ...run.preparation import Request, prepare_all
+    from ...run.result_files import FORMS, has_result_files, refuse_options_of_writing
+    from ...store.status_files import announced
+    from ...store.store import store_root
+
+    if cluster is not None:
+        from ...run.executors.cluster_spec import read_spec
+
+        without_effect(context, ("jobs",), "with --cluster: the cluster says how many workers there are")
+        read_spec(cluster)  # a mistake in it is told before anything is opened
+    if config is not None:
+        without_effect(context, SAID_BY_THE_FILE, "with --config: the experiment file says what to run")
+        asked = {"num_threads": jobs, "device": device, "on_bad": on_bad}
+        return run_config(config, store, asked, dry_run=dry_run, as_json=json_, cluster=cluster)
+    names = values(task)
+    given = {"METHOD": methods, "--task TASK": names, "--data DIR": data is not None}
+    if lacking := [name for name, there in given.items() if not there]:
+        raise InputError(f"run needs {listed(lacking)}, or --config FILE; see tiepoint run --help")
+    if name is not None and len(methods) > 1:
+        raise InputError(f"--name is for a single method, and there are {len(methods)}: {', '.join(methods)}")
+    if results_form not in FORMS:
+        raise UnknownNameError("form of result files", results_form, FORMS)
+    if write_results is None:
+        without_effect(context, ("results_form",), "without --write-results")
+    options = task_options(option, tasks=tasks, split=split, benchmark=values(benchmark) or None)
+    chosen = {"on_bad": on_bad or "error", "device": device or "cpu"}
+    called = as_text(name)
+    requests = [
+        Request(
+            method,
+            one,
+            data,
+            tuple(values(protocol)),
+            options,
+            chosen,
+            jobs or cores(),
+            fit_on,
+            name=None if called is None else method_name(called),
+            far=cluster is not None,
+        )
+        for one in names
+        for method in methods
+    ]
+
+    def check(one: Any) -> None:
+        if write_results is None:
+            refuse_options_of_writing(one, options)
+        else:
+            has_result_files(one, results_form)
+
+    if dry_run:
+        print_plan(_plan(prepare_all(requests, store_root(store), check=check)), json_)
+        return 0
+    what = f"{', '.join(methods)} on {', '.join(names)}"
+    with (
+        writing(store) as opened,
+        progress_bars(not json_) as bars,
+        announced(opened.root, what, bars) as progress,
+        resumable(),
+    ):
+        work = Watched(progress)
+        with _explained(opened):
+            prepared = prepare_all(requests, opened.root, work, check=check)
+        with Shared(opened.root, cluster, tell) as shared:
+            shared.submit(prepared, opened, work)
+            runs, code = _evaluate(prepared, opened, shared, work, write_results, results_form)
+    warnings = told(runs)
+    if json_:
+        print_json([row for r in runs for row in r.rows()], warnings)
+    else:
+        print_tables(runs, warnings)
+    return code
+
+
+@contextlib.contextmanager
+def _explained(store: Store) -> Iterator[None]:
+    """Where a method is not known but runs have its name, say how they were made."""
+    from ...store.run_heads import load_heads
+
+    try:
+        yield
+    except UnknownNameError as e:
+        heads = load_heads(store) if store.made and e.what == "method" else []
+        own = [h for h in heads if h.method == e.name]
+        spec = own[-1].manifest.method.spec if own else None
+        if not spec or spec == e.name:
+            raise
+        raise InputError(
+            f"{e.name!r} is no method but the name of runs in this store; give the method it was made with: "
+            f"{shlex.quote(spec)} --name {shlex.quote(e.name)}"
+        ) from e
+
+
+class Watched:
+    """A progress function that keeps what was done, to tell it with ``-v``."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._done: dict[str, int] = {}
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Told where the work is."""
+        self._done[stage] = done
+        self._progress(stage, done, total)
+
+    def tell(self, run: Run) -> None:
+        """What was made for a run; nothing where it was stored already."""
+        own = [
+            f"{s.partition(': ')[2]} {n}" for s, n in self._done.items() if s.startswith(f"{run.method}: ")
+        ]
+        made = f"made: {', '.join(own)}" if own else "nothing had to be made, it is reused as stored"
+        more(f"{run.method} on {run.task}: run {run.id}, {made}")
+        for stage in [s for s in self._done if s.startswith(f"{run.method}: ")]:
+            del self._done[stage]
+
+
+def _evaluate(
+    prepared: list[Prepared], store: Store, shared: Shared, progress: Watched, out: Path | None, form: str
+) -> tuple[list[Run], int]:
+    """Run what was made ready, one after the other; a failure is told at once and the rest goes on."""
+    from ...run.engine import evaluate_prepared
+    from ...run.result_files import write_result_files
+
+    alone = len(prepared) == 1
+    runs: list[Run] = []
+    errors: dict[str, int] = {}
+    while prepared:
+        one = prepared.pop(0)  # lets the open task go after its last method
+        try:
+            runs.append(evaluate_prepared(one, store, shared, progress))
+            progress.tell(runs[-1])
+            if out is not None:
+                write_result_files(one, runs[-1], store, shared, out, form)
+        except (StoreError, ClusterError) as e:  # nothing more can be done; what is finished is printed
+            runs += [e.unsaved] if isinstance(e, StoreError) and e.unsaved is not None else []
+            if not runs:
+                raise
+            error(str(e))
+            return runs, e.exit_code
+        except TiepointError as e:
+            if alone and isinstance(e, InputError):
+                raise
+            if str(e) not in errors:
+                error(str(e))
+            errors[str(e)] = e.exit_code
+    return runs, max(errors.values(), default=0)
+
+
+def _plan(prepared: Sequence[Prepared]) -> list[dict[str, Any]]:
+    """What would be run, with sizes."""
+    return [
+        {
+            "method": one.method.name,
+            "task": one.task.name,
+            "items": len(one.opened.items),
+            "rows": sum(i.count or 0 for i in one.opened.items) or None,
+            "units": len(one.opened.units),
+            "protocols": list(one.protocols),
+        }
+        for one in prepared
+    ]

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint run --config``: the plan, and a table of metrics that fills while the experiment runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...core.amounts import number_of
+from ..common import (
+    console,
+    error,
+    notice,
+    print_json,
+    print_plan,
+    progress_bars,
+    resumable,
+    tell,
+    told,
+    writing,
+)
+from ..shell import level
+from ..shell.console import redraws
+from ..shell.flag_names import as_flags
+from ..shell.progress import Progress
+
+
+def run_config(
+    config: Path,
+    store: str | None,
+    performance: Mapping[str, Any],
+    *,
+    dry_run: bool,
+    as_json: bool,
+    cluster: str | None = None,
+) -> int:
+    """Run an experiment file; the exit code is 0 if all of it was done.
+
+    Values of `performance` that are not None replace those of the file.
+    """
+    from ...run.experiment.config import read_experiment
+    from ...run.experiment.grid import plan
+    from ...run.experiment.runner import run_experiment, store_of
+    from ...store.status_files import announced
+
+    experiment = read_experiment(config, {k: v for k, v in performance.items() if v is not None})
+    if dry_run:
+        return _plan(experiment, plan(experiment), as_json)
+    outcomes: list[Any] = []
+    live = not as_json and redraws(sys.stdout) and not level.quiet()
+    where = store_of(experiment, config, store)
+    bars = progress_bars(not as_json and not live)
+    what = f"experiment {config.name}"
+    with (
+        writing(where) as opened,
+        bars as drawn,
+        announced(opened.root, what, drawn) as progress,
+        resumable(),
+    ):
+        if live:
+            _live(experiment, opened, outcomes, progress, cluster)
+        else:
+            outcomes += run_experiment(experiment, opened, progress=progress, cluster=cluster, say=tell)
+    failed = [o for o in outcomes if o.error is not None]
+    for outcome in failed:
+        error(outcome.error)
+    runs = [o.run for o in outcomes if o.run is not None]
+    warnings = told(runs)
+    if as_json:
+        print_json([row for r in runs for row in r.rows()], warnings)
+        return 1 if failed else 0
+    for warning in warnings:
+        notice(warning)
+    if not live:
+        console().print(table(outcomes))
+    return 1 if failed else 0
+
+
+def _live(experiment: Any, store: Any, outcomes: list[Any], progress: Progress, cluster: str | None) -> None:
+    """The table on the terminal, redrawn after every run and at every step."""
+    from rich.live import Live
+
+    from ...run.experiment.runner import run_experiment
+
+    with Live(table(outcomes), console=console(), refresh_per_second=4) as screen:
+
+        def step(stage: str, done: int, total: int) -> None:
+            progress(stage, done, total)
+            screen.update(table(outcomes, f"{stage}, {done} of {total}"))
+
+        for outcome in run_experiment(experiment, store, progress=step, cluster=cluster, say=tell):
+            outcomes.append(outcome)
+            screen.update(table(outcomes))
+
+
+def table(outcomes: list[Any], now: str = "") -> Any:
+    """Headline metrics of what is done, in percent where they are fractions; failures with their reason."""
+    from rich.text import Text
+
+    from ...report.terminal.rich_table import Table
+    from ...run.engine import load_task
+
+    shown = Table(
+        title="experiment (percent, 95 % interval)",
+        caption=Text(now) if now else None,
+        keys=2,
+        wraps=("metrics",),
+    )
+    for column in ("method", "task", "run", "protocol", "metrics"):
+        shown.add_column(column)
+    for outcome in outcomes:
+        if outcome.error is not None:
+            failed = Text(f"failed: {as_flags(outcome.error)}")
+            shown.add_row(Text(outcome.cell.name), Text(outcome.cell.task), "", "", failed)
+            continue
+        for protocol in outcome.cell.protocols:
+            overall = [
+                s for s in outcome.run.stored.scores if s["protocol"] == protocol and s["group"] == "all"
+            ]
+            wanted = load_task(outcome.cell.task).brief([s["metric"] for s in overall])
+            found = [s for s in overall if s["metric"] in wanted]
+            text = ", ".join(f"{s['metric']} {_value(s)}" for s in found)
+            name, task = Text(outcome.cell.name), Text(outcome.cell.task)
+            shown.add_row(name, task, outcome.run.id, protocol, Text(text))
+    return shown
+
+
+def _value(score: Any) -> str:
+    if score["value"] is None:
+        return "–"
+    interval = "" if score["low"] is None else f" [{100 * score['low']:.1f}, {100 * score['high']:.1f}]"
+    return f"{100 * score['value']:.2f}{interval}"
+
+
+def _plan(experiment: Any, cells: list[Any], as_json: bool) -> int:
+    """What would be run, with sizes."""
+    from ...methods.keypoints.spec import split_detector
+    from ...run.preparation import load_task
+
+    found = []
+    for cell in cells:
+        opened = load_task(cell.task).open(experiment.dataset.path, cell.options)
+        found.append(
+            {
+                "method": cell.name,
+                "spec": cell.spec,
+                "task": cell.task,
+                "items": len(opened.items),
+                "units": len(opened.units),
+                "protocols": list(cell.protocols),
+            }
+        )
+    sets = sorted({c.make for c in cells if c.make is not None})
+    if not as_json:
+        for detector in sets:
+            print(f"keypoint set: {detector} in image 1 of every scene, projected into the others")
+    print_plan(found, as_json, keypoint_sets=sets)
+    if not as_json:
+        extractions = {(c.spec, split_detector(c.spec).detector) for c in cells}
+        images = max(one["items"] for one in found)
+        made = f"{number_of(len(extractions), 'feature extraction')} of {number_of(images, 'image')} each"
+        print(f"{number_of(len(cells), 'run')}, {made}")
+    return 0

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint score``: files that another program made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ..common import (
+    as_text,
+    console,
+    notice,
+    print_json,
+    print_tables,
+    progress_bars,
+    resumable,
+    task_options,
+    tell,
+    values,
+    without_effect,
+    writing,
+)
+
+FEW_PAIRS = 20
+"""With at most so many pairs their rows are printed without being asked for."""
+
+
+def score(
+    context: typer.Context,
+    task: str = typer.Argument(..., metavar="TASK", help="Task, e.g. hpatches-v1/matching or tss."),
+    results: Path = typer.Option(..., "--results", help="Folder with result files."),
+    data: Path = typer.Option(..., "--data", help="Folder of the dataset."),
+    tasks: Path = typer.Option(None, "--tasks", help="Folder of benchmark definitions."),
+    benchmark: list[str] = typer.Option(None, "--benchmark", help="Definition files to use; NAME or NAME*."),
+    protocol: list[str] = typer.Option(None, "--protocol", help="Protocols; default exact."),
+    name: str = typer.Option(None, "--name", help="What to call the run; for results of one method."),
+    on_bad: str = typer.Option(None, "--on-bad", help="NaN distances: error or miss; not for flows."),
+    option: list[str] = typer.Option(None, "-o", "--option", help="Option of the task, key=value."),
+    auto_flip: bool = typer.Option(
+        False, "--auto-flip", help="tss: invert both masks when that raises the score."
+    ),
+    use_prec: bool = typer.Option(
+        False, "--use-prec", help="tss: pixel accuracy instead of IoU in scores.csv and for --auto-flip."
+    ),
+    missing: str = typer.Option(
+        None, "--missing", help="tss and dense tasks: error, skip or zero for missing files."
+    ),
+    scores_csv: bool = typer.Option(False, "--scores-csv", help="tss: write RESULTS/SUBSET/scores.csv."),
+    pairs: bool = typer.Option(
+        None, "--pairs/--no-pairs", help="tss: print both rows of every pair; default with 20 pairs or fewer."
+    ),
+    jobs: int = typer.Option(
+        0, "--jobs", min=0, help="At most this many worker processes; 0 means one per core."
+    ),
+    store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Score result files written by any program.
+
+    Example: `tiepoint score hpatches-v1/matching --results results --data hpatches-release`
+    """
+    from ...run.foreign_results import score_results
+    from ...run.machine import cores
+
+    if task != "tss":
+        without_effect(context, ("scores_csv", "pairs"), f"on {task}, which has no rows for pairs")
+    if json_:
+        without_effect(context, ("pairs",), "with --json, which prints no tables")
+    if not scores_csv and not auto_flip:
+        without_effect(context, ("use_prec",), "without --scores-csv or --auto-flip")
+    options = task_options(
+        option,
+        tasks=tasks,
+        benchmark=values(benchmark) or None,
+        on_bad=on_bad,
+        auto_flip=auto_flip or None,
+        use_prec=use_prec or None,
+        missing=missing,
+    )
+    with writing(store) as opened, progress_bars(not json_) as progress, resumable():
+        runs = score_results(
+            task,
+            results,
+            data,
+            opened,
+            protocols=values(protocol),
+            options=options,
+            jobs=jobs or cores(),
+            name=as_text(name),
+            progress=progress,
+        )
+    if scores_csv:
+        _write_scores_csv(runs, results, values(protocol))
+    warnings = list(dict.fromkeys(w for r in runs for w in r.warnings))
+    if json_:
+        print_json([row for r in runs for row in r.rows()], warnings)
+        return
+    print_tables(runs, warnings)
+    if task == "tss":
+        _print_pairs(runs, pairs)
+
+
+def _write_scores_csv(runs: Sequence[Any], results: Path, protocols: Sequence[str]) -> None:
+    from ...tasks.tss.results import subsets_without_results, write_subset_scores
+
+    for run in runs:
+        for path in write_subset_scores(run.unit_records, results, protocols):
+            tell(f"wrote {path}")
+        for subset in subsets_without_results(run.unit_records):
+            notice(f"{results} has no results of {subset}: no scores.csv for it")
+
+
+def _print_pairs(runs: Sequence[Any], wanted: bool | None) -> None:
+    from ...report.terminal.tss_tables import pair_tables
+
+    few = max((len(r.unit_records) for r in runs), default=0) <= FEW_PAIRS
+    if wanted if wanted is not None else few:
+        for table in pair_tables(runs):
+            console().print(table)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint serve``: the store in a browser."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import typer
+
+from ...core.errors import InputError
+from ..common import reading, tell
+
+
+def serve(
+    store: str = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store."),
+    port: int = typer.Option(8765, "--port", min=0, max=65535, help="Port to listen on; 0 takes a free one."),
+    host: str = typer.Option("127.0.0.1", "--host", help="Address to listen on; others need --token."),
+    token: str = typer.Option(
+        None, "--token", envvar="TIEPOINT_TOKEN", help="What visitors must know; also $TIEPOINT_TOKEN."
+    ),
+    data: list[Path] = typer.Option(
+        None, "--data", help="Folders to look for datasets in that were moved; repeated."
+    ),
+) -> None:
+    """Show the store in a browser: leaderboards, two methods, scenes, single failures.
+
+    The store is opened read-only, and pages are served to this machine alone.
+
+    Example: `tiepoint serve --store tiepoint-demo/store`
+    """
+    try:
+        from ...serve.start import serve as serve_store
+    except ModuleNotFoundError as e:
+        raise InputError(f"serving pages needs the package {e.name!r}: pip install 'tiepoint[serve]'") from e
+
+    with contextlib.suppress(KeyboardInterrupt), reading(store) as opened:
+        serve_store(opened, host=host, port=port, token=token, data=data or (), said=tell)

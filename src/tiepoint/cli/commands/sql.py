@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``tiepoint sql``: a user's own query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import typer
+
+from ...core.amounts import number_of
+from ...core.formatting import shown
+from ..asking import STORE
+from ..common import console, notice, reading
+
+MOST_CELLS = 5_000
+"""Cells of an answer that are fitted to the width of the terminal."""
+
+
+def sql(
+    query: str = typer.Argument(..., help="One statement that reads: select, with, values, explain."),
+    store: str = STORE,
+    timeout: float = typer.Option(60.0, "--timeout", help="Seconds after which the query is stopped."),
+    limit: int = typer.Option(100_000, "--limit", min=0, help="Rows at most; 0 for all."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON list of rows."),
+) -> None:
+    """Print the result of a SQL query on the store. It can only read; the database refuses everything else.
+
+    Example: `tiepoint sql "select method_id, task, created_at from runs"`
+    """
+    from ...store.sql_query import ask
+
+    with reading(store) as opened:
+        found = ask(opened.engine, query, timeout_s=timeout, most_rows=limit or None)
+    if found.more:
+        notice(f"these are the first {number_of(limit, 'row')}; `limit` asks for more, 0 for all")
+    if json_:
+        names = _unlike(found.columns)
+        rows = [dict(zip(names, row, strict=True)) for row in found.rows]
+        print(json.dumps(rows, indent=1, default=str))
+        return
+    cells = [["" if v is None else shown(str(v)) for v in row] for row in found.rows]
+    if len(cells) * len(found.columns) > MOST_CELLS:
+        _print_lines([[shown(column) for column in found.columns], *cells])
+        return
+    from rich.text import Text
+
+    from ...report.terminal.rich_table import Table
+
+    table = Table(box=None, header_style="bold")
+    for column in found.columns:
+        table.add_column(Text(shown(column)))
+    for texts in cells:
+        table.add_row(*map(Text, texts))
+    console().print(table)
+
+
+def _print_lines(grid: Sequence[Sequence[str]]) -> None:
+    """One line a row, however wide: fitting many rows to a terminal takes minutes."""
+    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+    for row in grid:
+        print(" " + "  ".join(text.ljust(n) for text, n in zip(row, widths, strict=True)).rstrip())
+
+
+def _unlike(columns: Sequence[str]) -> list[str]:
+    """Names of columns, numbered where several have one name, so that none is lost.
+
+    >>> _unlike(["id", "name", "id", "id_2", "id"])
+    ['id', 'name', 'id_3', 'id_2', 'id_4']
+    """
+    names: list[str] = []
+    for column in columns:
+        name, number = column, 1
+        while name in names or (number > 1 and name in columns):
+            number += 1
+            name = f"{column}_{number}"
+        names.append(name)
+    return names

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Names that come from outside: what may become part of a path, and how any text is shown."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+
+from .errors import InputError
+
+MOST_BYTES = 200
+"""Bytes a name may have as part of a path: file systems allow 255, and endings are added to it."""
+_UNSEEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def shown(text: str) -> str:
+    r"""The text with everything that is not seen spelled out.
+
+    That is control characters, marks of direction, halves of surrogate pairs and separators of lines. Blanks,
+    letters and symbols of all scripts stay.
+
+    >>> shown("a\x1b[31mb\n\u202ec"), shown("żółć 漢字")
+    ('a\\x1b[31mb\\n\\u202ec', 'żółć 漢字')
+    """
+    if text.isprintable():
+        return text
+    return "".join(_spelled(c) if unicodedata.category(c) in _UNSEEN else c for c in text)
+
+
+def storable(text: str) -> str:
+    r"""The text as it can be written anywhere: bytes of a file name that are no UTF-8 are spelled out.
+
+    >>> storable("caf\udce9")
+    'caf\\udce9'
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _spelled(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def path_part(name: str, what: str) -> str:
+    r"""The name, if it may be one part of a path on every system; it stays inside the folder it is joined to.
+
+    Args:
+        name: The name.
+        what: What has the name, for the error.
+
+    Raises:
+        InputError: if it is empty, ``.`` or ``..``, has a slash, a backslash, a colon after one letter or a
+            character that is not seen, ends in a dot or blank, or is longer than 200 bytes.
+
+    >>> path_part("v_bird", "the scene")
+    'v_bird'
+    >>> path_part("../../x", "the scene")
+    Traceback (most recent call last):
+    tiepoint.core.errors.InputError: the scene '../../x' cannot be part of a path: it has a slash
+    """
+    reason = None
+    if not name.strip(". "):
+        reason = "it is empty or dots"
+    elif "/" in name or "\\" in name:
+        reason = "it has a slash"
+    elif name[1:2] == ":":
+        reason = "it begins with a drive"
+    elif any(unicodedata.category(c) in _UNSEEN for c in name):
+        reason = "it has characters that are not seen"
+    elif name[-1] in ". ":
+        reason = "it ends in a dot or blank"
+    elif len(name.encode("utf-8")) > MOST_BYTES:
+        reason = f"it has more than {MOST_BYTES} bytes"
+    if reason is None:
+        return name
+    cut = name if len(name) <= 60 else name[:57] + "…"
+    raise InputError(f"{what} '{shown(cut)}' cannot be part of a path: {reason}")
+
+
+def method_name(name: str) -> str:
+    r"""A name that a user gives a method, or an error.
+
+    Names that other tools gave are kept as they are and not held against this.
+
+    >>> method_name("my net (v2)")
+    'my net (v2)'
+    >>> method_name("a\nb")
+    Traceback (most recent call last):
+    tiepoint.core.errors.InputError: 'a\nb' cannot be the name of a method; use 1 to 200 bytes, none unseen
+    """
+    if name.strip() and shown(name) == name and len(name.encode()) <= MOST_BYTES:
+        return name
+    raise InputError(
+        f"'{shown(name[:60])}' cannot be the name of a method; use 1 to {MOST_BYTES} bytes, none unseen"
+    )
+
+
+def path_below(folder: str | Path, *names: str, what: str, ending: str = "") -> Path:
+    """The path of a file that is written below a folder, of names from outside; it stays in the folder.
+
+    Args:
+        folder: Where files go; it may be a link itself.
+        names: Parts of the path, each as `path_part` allows; the last is the name of the file.
+        what: What has the names, for the error.
+        ending: Added to the last name.
+
+    Raises:
+        InputError: if a name cannot be part of a path, or a link below the folder leads out of it.
+
+    >>> path_below("out", "v_bird", "1", what="the image", ending=".csv").as_posix()
+    'out/v_bird/1.csv'
+    """
+    root = Path(folder)
+    path = root.joinpath(*(path_part(name, what) for name in names[:-1]), path_part(names[-1], what) + ending)
+    inner = path.parent
+    while inner != root and not inner.is_symlink():
+        inner = inner.parent
+    if inner != root and not inner.resolve().is_relative_to(root.resolve()):
+        raise InputError(f"{shown(str(inner))} is a link that leads out of {shown(str(root))}; remove it")
+    return path

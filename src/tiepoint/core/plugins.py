@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One explicit registry: names to lazy ``module:attribute`` targets, entry points, did-you-mean."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any
+
+from .errors import InputError, UnknownNameError
+
+PLUGGED = "plug-in"
+"""Family of what other packages register."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A registered name: where its object is, one line about it, and what it is for (family)."""
+
+    name: str
+    target: str
+    summary: str
+    family: str
+    needs: str | None = None
+    package: str | None = None
+    """The installed package that a plug-in comes from."""
+
+
+class Registry:
+    """Names of one kind of thing. Objects are imported when asked for, not before.
+
+    >>> r = Registry("number")
+    >>> r.add("pi", "math:pi", "3.14…", family="constant")
+    >>> round(r.load("pi"), 2)
+    3.14
+    >>> r.load("pie")
+    Traceback (most recent call last):
+    tiepoint.core.errors.UnknownNameError: unknown number 'pie'; did you mean 'pi'? Known: pi
+    """
+
+    def __init__(self, what: str, *, group: str | None = None) -> None:
+        self.what = what
+        self.problems: list[str] = []
+        """Plug-ins that were left out, and why."""
+        self._group = group
+        self._entries: dict[str, Entry] = {}
+        self._plugged = group is None
+
+    def add(
+        self, name: str, target: str, summary: str = "", *, family: str, needs: str | None = None
+    ) -> None:
+        """Register `name`; a name can be taken once."""
+        key = self._key(name, family)
+        if key in self._entries:
+            raise InputError(f"{self.what} {key!r} is registered twice")
+        self._entries[key] = Entry(name, target, summary, family, needs)
+
+    def _key(self, name: str, family: str) -> str:
+        """What an entry is known as."""
+        return name
+
+    def _plug(self) -> None:
+        if self._plugged or self._group is None:
+            return
+        self._plugged = True
+        for point in entry_points(group=self._group):
+            package = point.dist.name if point.dist is not None else None
+            plug = Entry(point.name, point.value, f"from {point.value}", PLUGGED, package=package)
+            known = self._entries.setdefault(self._key(point.name, PLUGGED), plug)
+            if known.target != plug.target:
+                self.problems.append(
+                    f"the {self.what} {point.name!r} of {package or point.value} is left out: the name is "
+                    f"taken by {known.package or known.target}"
+                )
+
+    def __iter__(self) -> Iterator[Entry]:
+        self._plug()
+        return iter(sorted(self._entries.values(), key=lambda e: (e.family, e.name)))
+
+    def __contains__(self, name: str) -> bool:
+        self._plug()
+        return name in self._entries
+
+    def entry(self, name: str) -> Entry:
+        """The entry of `name`, or an error that suggests near names."""
+        self._plug()
+        if name not in self._entries:
+            raise UnknownNameError(self.what, name, self._entries)
+        return self._entries[name]
+
+    def load(self, name: str) -> Any:
+        """Import and return the registered object."""
+        return self.imported(self.entry(name))
+
+    def imported(self, entry: Entry) -> Any:
+        """The object of an entry; a plug-in that cannot be imported is an error that names its package."""
+        module, _, attribute = entry.target.partition(":")
+        try:
+            found: Any = importlib.import_module(module)
+            for part in attribute.split("."):
+                found = getattr(found, part)
+        except Exception as e:
+            if entry.family == PLUGGED:
+                raise InputError(
+                    f"the {self.what} {entry.name!r} of the package {entry.package or module!r} cannot be "
+                    f"loaded ({type(e).__name__}: {e}); repair the package or uninstall it"
+                ) from e
+            if entry.needs is None or not isinstance(e, ModuleNotFoundError):
+                raise
+            needed = f"pip install 'tiepoint[{entry.needs}]'"
+            raise InputError(f"{self.what} {entry.name!r} needs the package {e.name!r}: {needed}") from e
+        return found

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What getting a dataset would do: files, addresses, sizes, room, licence; said before anything is done."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...core.amounts import shown_bytes
+from ...core.errors import InputError
+from .sources import Mirror, Source
+
+
+def size_words(size: float) -> str:
+    """Bytes for people, in powers of ten.
+
+    >>> size_words(1_279_545_572), size_words(40_000), size_words(12)
+    ('1.28 GB', '40 kB', '12 B')
+    """
+    return shown_bytes(size, ".3g")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A dataset, where it would go, and how much room is there."""
+
+    name: str
+    source: Source
+    folder: Path
+    free: int
+
+    @property
+    def needed(self) -> int:
+        """Bytes for the archives and what is in them, at the same time."""
+        return self.source.archive_bytes + self.source.unpacked_bytes
+
+    def check_room(self, *, fetched: int = 0) -> None:
+        """Raise an `InputError` where the disk is too small; `fetched` bytes are there already."""
+        needed = self.needed - fetched
+        if needed > self.free:
+            raise InputError(
+                f"{self.folder.parent} has {size_words(self.free)} free, {self.name} needs about "
+                f"{size_words(needed)} (archives and what is in them); make room or choose another `to`"
+            )
+
+    def __str__(self) -> str:
+        source = self.source
+        lines = [f"{self.name}: {source.title}", f"  {source.about}", f"  to: {self.folder}"]
+        for file in source.files:
+            known = "" if file.mirrors[0].size else "about "
+            lines.append(
+                f"  fetch {file.name}, {known}{size_words(file.size)}, from the first that gives it:"
+            )
+            lines += [f"    {i}. {_mirror(m)}" for i, m in enumerate(file.mirrors, 1)]
+        if source.files:
+            lines.append(f"  unpacked: about {size_words(source.unpacked_bytes)}")
+            lines.append(f"  room: {size_words(self.needed)} needed, {size_words(self.free)} free")
+        lines.append(f"  licence: {licence_words(source)}")
+        if source.licence.ask:
+            lines.append(f"  to get it: {source.licence.ask}")
+        lines += [f"  cite: {source.cite}", f"  verified: {source.verified}"]
+        return "\n".join(lines)
+
+
+def licence_words(source: Source) -> str:
+    """The licence of a dataset in one line."""
+    licence = source.licence
+    return f"{licence.name}: {licence.terms} ({licence.page}; verified: {licence.verified})"
+
+
+def _mirror(mirror: Mirror) -> str:
+    known = [word for word, value in (("SHA-256", mirror.sha256), ("MD5", mirror.md5)) if value]
+    guard = f"{' and '.join(known)} published" if known else "no hash published"
+    plain = "" if mirror.url.startswith("https:") else "; not encrypted"
+    return f"{mirror.url} ({guard}{plain}; verified: {mirror.verified})"
+
+
+def plan_for(name: str, source: Source, to: str | Path) -> Plan:
+    """The plan to get a dataset into a folder, which need not be there yet."""
+    parent = Path(to).expanduser()
+    there = parent.absolute()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    try:
+        free = shutil.disk_usage(there).free
+    except OSError as e:
+        raise InputError(f"cannot look at {there}: {e.strerror or e}; choose another `to`") from e
+    return Plan(name, source, parent / source.folder, free)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NumPy's legacy random stream, compiled: MT19937, masked rejection, the first two entries of shuffles.
+
+The stream is that of `numpy.random.RandomState`, bit for bit. What is faster here is only how it is used: a
+random permutation is never built, since the task lists need its first two entries.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.numba_cache import cached_njit
+
+_N, _M = 624, 397
+
+
+@cached_njit(nogil=True)
+def refill(state: Any, out: Any) -> None:
+    """Advance the state by 624 words and temper them into `out`."""
+    upper, lower = np.uint32(0x80000000), np.uint32(0x7FFFFFFF)
+    matrix, one = np.uint32(0x9908B0DF), np.uint32(1)
+    for k in range(_N - _M):
+        y = (state[k] & upper) | (state[k + 1] & lower)
+        state[k] = state[k + _M] ^ (y >> one) ^ ((np.uint32(0) - (y & one)) & matrix)
+    for k in range(_N - _M, _N - 1):
+        y = (state[k] & upper) | (state[k + 1] & lower)
+        state[k] = state[k + _M - _N] ^ (y >> one) ^ ((np.uint32(0) - (y & one)) & matrix)
+    y = (state[_N - 1] & upper) | (state[0] & lower)
+    state[_N - 1] = state[_M - 1] ^ (y >> one) ^ ((np.uint32(0) - (y & one)) & matrix)
+    for k in range(_N):
+        y = state[k]
+        y ^= y >> np.uint32(11)
+        y ^= (y << np.uint32(7)) & np.uint32(0x9D2C5680)
+        y ^= (y << np.uint32(15)) & np.uint32(0xEFC60000)
+        out[k] = y ^ (y >> np.uint32(18))
+
+
+@cached_njit(nogil=True)
+def _mask(top: int) -> Any:
+    """Smallest 2^b - 1 that is at least `top`."""
+    mask = np.uint32(1)
+    while mask < np.uint32(top):
+        mask = (mask << np.uint32(1)) | np.uint32(1)
+    return mask
+
+
+@cached_njit(nogil=True)
+def bounded(state: Any, out: Any, pos: int, tops: Any, values: Any) -> int:
+    """Fill `values` with uniform integers from 0 to tops[i], as `RandomState.randint(tops[i] + 1)`."""
+    for i in range(tops.size):
+        top = np.uint32(tops[i])
+        if top == np.uint32(0):
+            values[i] = 0
+            continue
+        mask = _mask(tops[i])
+        while True:
+            if pos == _N:
+                refill(state, out)
+                pos = 0
+            value = out[pos] & mask
+            pos += 1
+            if value <= top:
+                break
+        values[i] = value
+    return pos
+
+
+@cached_njit(nogil=True)
+def first_two(state: Any, out: Any, pos: int, sizes: Any, first: Any, second: Any, swaps: Any) -> int:
+    """First two entries of `RandomState.permutation(sizes[r])` for every r; sizes of at least 2.
+
+    The shuffle swaps entry i with entry j_i <= i, for i = n - 1 down to 1. All j_i are drawn, without a
+    branch on acceptance: a rejected draw is overwritten by the next. The value that ends in entry e is then
+    found by going back in time: whenever j_i is where the value was, it had come from i.
+    """
+    one = np.uint64(1)
+    for r in range(sizes.size):
+        i = np.uint64(sizes[r] - 1)
+        while i >= one:
+            mask = np.uint64(_mask(i))
+            low = (mask >> one) + one
+            while i >= low:
+                if pos == _N:
+                    refill(state, out)
+                    pos = 0
+                # i falls by at most one a draw, so this many draws need no further look at it.
+                steps: Any = min(_N - pos, np.int64(i - low) + 1)
+                for p in range(pos, pos + steps):
+                    value = np.uint64(out[p]) & mask
+                    swaps[i] = value
+                    i -= np.uint64(value <= i)
+                pos += steps
+        b = np.uint32(swaps[1])
+        a = np.uint32(1) - b
+        for k in range(2, sizes[r]):
+            j = swaps[k]
+            if j == a:
+                a = np.uint32(k)
+            elif j == b:
+                b = np.uint32(k)
+        first[r] = a
+        second[r] = b
+    return pos

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Patch datasets in the HPatches layout: ``ROOT/SEQ/IM.png``, or sequence lengths alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.cores import cores
+from ...core.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from ...core.formatting import path_part
+from ...core.hashing import hash_file, hash_files, hash_json, remembered
+from ...core.scores import kind_of
+from ...core.units import Item
+from ...formats.hpatches.patch_pack import SUFFIX, PatchPack, open_pack
+from ...formats.hpatches.patch_strip import read_strip
+from ...formats.json_yaml import read_json
+from ...formats.unfinished import refuse_unfinished
+from .layout import NOISES, STANDARD_IMAGES, image_order, scan_folder
+from .pack import find_pack
+
+LENGTHS_FILE = "lengths.json"
+MOST_PATCHES = 10_000_000
+"""Patches that a sequence may be said to have."""
+
+
+class HPatchesDataset:
+    """A dataset of patch-images, read lazily.
+
+    Opening reads the header of every strip and nothing else; all problems are listed at once before any
+    work starts. `root` is a folder of sequences, or a JSON file of lengths (``{"v_wall": 1779, …}``, also as
+    ``lengths.json`` in a folder without strips): then there are no pixels, but descriptors made elsewhere can
+    be scored. A length may be an interval (``[1538, 1539]``): that sequence is left out, and named where a
+    split needs it (`open_lengths`).
+
+    The pixels may also come from a pack (`pack_dataset`): a file of its own, or one that lies in the folder
+    and whose strips have not changed since. Nothing else depends on that.
+
+    >>> data = HPatchesDataset.from_lengths({"i_a": 3, "v_b": 2}, images=["ref", "e1"])
+    >>> data.sequences, data.count("v_b"), data.kind("i_a"), data.images("i_a"), data.has_patches
+    (('i_a', 'v_b'), 2, 'i', ('ref', 'e1'), False)
+    >>> data.counts["v_b.e1"]
+    2
+    """
+
+    def __init__(self, root: str | Path, *, packed: bool = True) -> None:
+        path = Path(root).expanduser()
+        refuse_unfinished(path)
+        self._pack: PatchPack | None = None
+        lengths = path / LENGTHS_FILE if path.is_dir() else path
+        has_strips = path.is_dir() and any(path.glob("*/*.png"))
+        self.root: Path | None = path
+        self.warnings: tuple[str, ...] = ()
+        self.open_lengths: Mapping[str, tuple[int, int]] = {}
+        if packed and self._use_pack(path):
+            return
+        if not has_strips and lengths.suffix == ".json" and lengths.is_file():
+            counts, self.open_lengths, images = _read_lengths(lengths)
+            self._set_lengths(counts, images)
+            return
+        layout = scan_folder(path)
+        if layout.problems:
+            raise ProblemsError(f"dataset {path}", layout.problems)
+        self.has_patches = True
+        self.side: int | None = layout.side
+        self._images = {s: tuple(strips) for s, strips in layout.strips.items()}
+        self.lengths: Mapping[str, int] = {s: strips["ref"].count for s, strips in layout.strips.items()}
+
+    def _use_pack(self, path: Path) -> bool:
+        """Take all that is asked of a dataset from its pack, where it has one that holds."""
+        if path.is_file() and path.suffix == SUFFIX:
+            self._pack = open_pack(path)
+        elif path.is_dir():
+            self._pack, notice = find_pack(path)
+            self.warnings = () if notice is None else (notice,)
+        if self._pack is None:
+            return False
+        images: dict[str, list[str]] = {}
+        for strip in sorted(self._pack.strips.values(), key=lambda s: (s.sequence, image_order(s.image))):
+            images.setdefault(strip.sequence, []).append(strip.image)
+        self.has_patches, self.side = True, self._pack.side
+        self._images = {s: tuple(own) for s, own in images.items()}
+        self.lengths = {s: self._pack.strips[f"{s}/ref"].count for s in images}
+        return True
+
+    @property
+    def pack(self) -> PatchPack | None:
+        """The pack that the pixels come from, None where they come from strips."""
+        return self._pack
+
+    @classmethod
+    def from_lengths(
+        cls,
+        lengths: Mapping[str, int],
+        images: Iterable[str] = STANDARD_IMAGES,
+        unsure: Mapping[str, tuple[int, int]] | None = None,
+    ) -> HPatchesDataset:
+        """A dataset of which only the number of patches of each sequence is known, of some an interval."""
+        self = cls.__new__(cls)
+        self.root = None
+        self._pack = None
+        self.warnings = ()
+        self.open_lengths = dict(unsure or {})
+        self._set_lengths(dict(lengths), tuple(images))
+        return self
+
+    def _set_lengths(self, lengths: dict[str, int], images: tuple[str, ...]) -> None:
+        self.has_patches = False
+        self.side = None
+        self.lengths = dict(sorted(lengths.items()))
+        self._images = dict.fromkeys(self.lengths, tuple(sorted(images, key=image_order)))
+
+    @property
+    def sequences(self) -> tuple[str, ...]:
+        """Names of the sequences, sorted."""
+        return tuple(self.lengths)
+
+    def images(self, sequence: str) -> tuple[str, ...]:
+        """Images of a sequence: ref first, then easy, hard, tough."""
+        return self._images[self._known(sequence)]
+
+    def count(self, sequence: str) -> int:
+        """Patches of every image of a sequence."""
+        return self.lengths[self._known(sequence)]
+
+    def kind(self, sequence: str) -> str:
+        """What changes in a sequence: `i` illumination, `v` viewpoint, or `other`."""
+        return kind_of(sequence)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Patches of every image, by 2016 identifier ``SEQ.IM``."""
+        return {f"{s}.{m}": self.lengths[s] for s in self.sequences for m in self._images[s]}
+
+    @property
+    def noises(self) -> tuple[str, ...]:
+        """Noise levels that all sequences have, of easy, hard, tough."""
+        return tuple(
+            n for n, z in NOISES.items() if all(f"{z}1" in images for images in self._images.values())
+        )
+
+    def patches(self, sequence: str, image: str) -> NDArray[np.uint8]:
+        """Patches of an image, uint8 (n, side, side)."""
+        if not self.has_patches:
+            raise InputError(
+                f"{self.root or 'this dataset'} has no patches, only lengths; use files:DIR descriptors"
+            )
+        if self._pack is not None:
+            self._known(sequence, image)
+            return self._pack.read(f"{sequence}/{image}")
+        return read_strip(self.path(sequence, image))
+
+    def path(self, sequence: str, image: str) -> Path:
+        """File of a strip."""
+        if self.root is None:
+            raise InputError("this dataset has no files, only lengths")
+        if self.root.is_file():
+            raise InputError(f"{self.root} is one file; it has no strips")
+        self._known(sequence, image)
+        return self.root / sequence / f"{image}.png"
+
+    def item(self, sequence: str, image: str | None = None) -> Item:
+        """What a method is run on: an image, named by (sequence, image) or by its key ``SEQ/IM``."""
+        sequence, image = self._split(sequence, image)
+        n = self.count(sequence)
+        if self._pack is not None:
+            self._known(sequence, image)
+            return Item(f"{sequence}/{image}", self._pack.strips[f"{sequence}/{image}"].content, n)
+        self._known(sequence, image)
+        if self.has_patches:
+            return Item(f"{sequence}/{image}", hash_file(f"{self.root}/{sequence}/{image}.png"), n)
+        return Item(f"{sequence}/{image}", hash_json(["no patches", sequence, image, n]), n)
+
+    def items(self, keys: Iterable[str]) -> list[Item]:
+        """The items of keys ``SEQ/IM``; strips that were not hashed before are hashed in several threads."""
+        wanted = list(keys)
+        if not self.has_patches or self._pack is not None:
+            return [self.item(key) for key in wanted]
+        known = {key: remembered(f"{self.root}/{key}.png") for key in wanted}
+        hash_files([f"{self.root}/{key}.png" for key, content in known.items() if content is None], cores())
+        counts = {key: self.count(self._split(key, None)[0]) for key in wanted}
+        return [self.item(key) if (c := known[key]) is None else Item(key, c, counts[key]) for key in wanted]
+
+    def read(self, key: str) -> NDArray[np.uint8]:
+        """Patches of an image by its key ``SEQ/IM``."""
+        return self.patches(*self._split(key, None))
+
+    def missing(self, sequences: Iterable[str], images: Iterable[str] = ()) -> list[str]:
+        """Problems in words: which of the wanted sequences and images are not here."""
+        wanted = tuple(images)
+        problems = []
+        for sequence in sequences:
+            if sequence in self.open_lengths:
+                low, high = self.open_lengths[sequence]
+                problems.append(
+                    f"the number of patches of {sequence!r} is not known exactly ({low} to {high}); "
+                    "give one number"
+                )
+                continue
+            if sequence not in self.lengths:
+                problems.append(
+                    str(UnknownNameError("sequence", sequence, self.sequences)).split(" Known:")[0]
+                )
+                continue
+            lack = [m for m in wanted if m not in self._images[sequence]]
+            if lack:
+                problems.append(f"sequence {sequence!r} has no image {', '.join(lack)}")
+        return problems
+
+    def _known(self, sequence: str, image: str | None = None) -> str:
+        if sequence not in self.lengths:
+            raise UnknownNameError("sequence", sequence, self.sequences)
+        if image is not None and image not in self._images[sequence]:
+            raise UnknownNameError(f"image of {sequence}", image, self._images[sequence])
+        return sequence
+
+    @staticmethod
+    def _split(sequence: str, image: str | None) -> tuple[str, str]:
+        if image is None:
+            sequence, _, image = sequence.rpartition("/")
+        return sequence, image
+
+
+def _read_lengths(path: Path) -> tuple[dict[str, int], dict[str, tuple[int, int]], tuple[str, ...]]:
+    """Exact lengths, intervals, images; of a table by sequence, or of one with `lengths` and `images`."""
+    raw = read_json(path)
+    images: Any = STANDARD_IMAGES
+    if isinstance(raw, dict) and "lengths" in raw:
+        unknown = sorted(set(raw) - {"lengths", "images"})
+        if unknown:
+            raise FormatError(path, f"unknown key {unknown[0]!r}; known are lengths, images")
+        images = raw.get("images", STANDARD_IMAGES)
+        raw = raw["lengths"]
+    if not isinstance(raw, dict) or not raw:
+        raise FormatError(path, "expected an object of lengths by sequence")
+    problems = []
+    lengths: dict[str, int] = {}
+    unsure: dict[str, tuple[int, int]] = {}
+    for name, value in raw.items():
+        problems += _unusable(name, "the sequence")
+        ends = value if isinstance(value, list) else [value]
+        if len(ends) not in (1, 2) or not all(_is_count(n) for n in ends) or ends[0] > ends[-1]:
+            problems.append(
+                f"{name}: expected a number of patches (or the lowest and highest), found {value!r}"
+            )
+        elif ends[0] == ends[-1]:
+            lengths[name] = ends[0]
+        else:
+            unsure[name] = (ends[0], ends[1])
+    if not isinstance(images, list | tuple) or not images or not all(isinstance(m, str) for m in images):
+        problems.append("images must be a list of names such as ['ref', 'e1']")
+    else:
+        problems += [problem for name in dict.fromkeys(images) for problem in _unusable(name, "the image")]
+        problems += [f"images names {name!r} twice" for name, count in Counter(images).items() if count > 1]
+    if not lengths and not problems:
+        problems.append("the exact number of patches is not known of any sequence; give one number for each")
+    if problems:
+        raise ProblemsError(f"dataset {path}", problems)
+    return lengths, unsure, tuple(images)
+
+
+def _unusable(name: str, what: str) -> list[str]:
+    """Why a name cannot be that of a folder or file of strips, and part of an identifier ``SEQ.IM``."""
+    try:
+        path_part(name, what)
+    except InputError as e:
+        return [str(e)]
+    return [f"{what} {name!r}: a name must not have a dot"] if "." in name else []
+
+
+def _is_count(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and 0 < number <= MOST_PATCHES

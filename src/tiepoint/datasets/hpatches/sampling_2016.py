@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Drawing the lists of the 2016 benchmarks: pairs of patches without repeats, pools and queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import InputError
+from ...formats.hpatches_v1.pairs import PairList
+from ...formats.hpatches_v1.patch_ids import PatchList
+
+
+@dataclass(frozen=True)
+class PatchSpace:
+    """Sequences with their numbers of patches, and how many images each has (reference included).
+
+    `same_scene` are groups of sequences of one scene: `diffseq` pairs are of different scenes.
+    """
+
+    sequences: tuple[str, ...]
+    lengths: NDArray[np.int64]
+    n_images: int
+    same_scene: tuple[tuple[str, ...], ...] = ()
+
+    @cached_property
+    def scenes(self) -> NDArray[np.int64]:
+        """Number of the scene of each sequence.
+
+        >>> PatchSpace(("a", "b", "c"), np.array([2, 3, 4]), 3, (("a", "c"),)).scenes.tolist()
+        [0, 1, 0]
+        """
+        return scene_numbers(self.sequences, self.same_scene)
+
+    def available(self, kind: str) -> int:
+        """Distinct unordered pairs of a kind, of two different images.
+
+        >>> space = PatchSpace(("a", "b"), np.array([2, 3]), 3)
+        >>> [space.available(kind) for kind in ("pos", "sameseq", "diffseq")]
+        [15, 24, 36]
+        """
+        pairs = self.n_images * (self.n_images - 1)
+        n = self.lengths
+        total = int(n.sum())
+        of_scene = np.bincount(self.scenes, weights=n).astype(np.int64)
+        amount = {
+            "pos": total * pairs // 2,
+            "sameseq": int((n * (n - 1)).sum()) * pairs // 2,
+            "diffseq": (total * total - int((of_scene * of_scene).sum())) * pairs // 2,
+        }
+        return amount[kind]
+
+
+def scene_numbers(sequences: Sequence[str], same_scene: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+    """A number for each sequence, equal for those of one scene."""
+    first = {name: group[0] for group in same_scene for name in group}
+    heads = [first.get(s, s) for s in sequences]
+    number = {name: i for i, name in reversed(list(enumerate(heads)))}
+    return np.array([number[h] for h in heads], np.int64)
+
+
+def draw_pairs(
+    space: PatchSpace, kind: str, size: int, images: Sequence[str], rng: np.random.Generator
+) -> PairList:
+    """Draw `size` distinct pairs.
+
+    A sequence uniformly, a patch of it uniformly, two different images uniformly; the second patch is the
+    same (`pos`), another of the sequence (`sameseq`) or one of another sequence (`diffseq`). A pair that was
+    drawn before, in either order, is drawn again; so is one of two sequences of one scene.
+    """
+    if size > space.available(kind):
+        raise InputError(
+            f"{size} {kind} pairs were asked for, but the dataset has only {space.available(kind)}"
+        )
+    starts = np.concatenate([[0], np.cumsum(space.lengths)])
+    kept = np.empty((0, 6), np.int64)
+    keys = np.empty(0, np.int64)
+    while len(kept) < size:
+        rows = _draw(space, kind, max(1024, int(1.2 * (size - len(kept)))), rng)
+        code = [(starts[rows[:, c]] + rows[:, c + 1]) * space.n_images + rows[:, c + 2] for c in (0, 3)]
+        new = np.minimum(*code) * (starts[-1] * space.n_images) + np.maximum(*code)
+        keys = np.concatenate([keys, new])
+        first = np.sort(np.unique(keys, return_index=True)[1])
+        kept = np.concatenate([kept, rows])[first]
+        keys = keys[first]
+    kept = kept[:size]
+    table = tuple(f"{s}.{m}" for s in space.sequences for m in images)
+    image = [(kept[:, c] * space.n_images + kept[:, c + 2]).astype(np.int32) for c in (0, 3)]
+    return PairList(table, image[0], kept[:, 1], image[1], kept[:, 4])
+
+
+def _draw(space: PatchSpace, kind: str, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows (sequence, index, image, sequence, index, image), with repeats."""
+    n_sequences = len(space.sequences)
+    seq = rng.integers(0, n_sequences, size)
+    index = rng.integers(0, space.lengths[seq])
+    image = rng.integers(0, space.n_images, size)
+    image2 = (image + rng.integers(1, space.n_images, size)) % space.n_images
+    seq2, index2 = seq, index
+    good = np.ones(size, bool)
+    if kind == "sameseq":
+        good = space.lengths[seq] > 1
+        index2 = (index + rng.integers(1, np.maximum(space.lengths[seq], 2))) % space.lengths[seq]
+    elif kind == "diffseq":
+        seq2 = (seq + rng.integers(1, n_sequences, size)) % n_sequences
+        index2 = rng.integers(0, space.lengths[seq2])
+        good = space.scenes[seq] != space.scenes[seq2]
+    return np.stack([seq, index, image, seq2, index2, image2], axis=1)[good]
+
+
+def draw_retrieval(
+    sequences: Sequence[str],
+    usable: dict[str, NDArray[np.int64]],
+    images: Sequence[str],
+    n_sequences: int,
+    n_queries: int,
+    rng: np.random.Generator,
+) -> tuple[tuple[str, ...], PatchList]:
+    """A pool of the images of `n_sequences` sequences, and queries from its usable reference patches."""
+    chosen = [sequences[i] for i in rng.permutation(len(sequences))[:n_sequences]]
+    pool = tuple(f"{s}.{m}" for s in chosen for m in images)
+    place = np.repeat(np.arange(n_sequences), [len(usable[s]) for s in chosen])
+    index = np.concatenate([usable[s] for s in chosen])
+    pick = rng.permutation(len(index))[:n_queries]
+    return pool, PatchList(pool, (place[pick] * len(images)).astype(np.int32), index[pick])

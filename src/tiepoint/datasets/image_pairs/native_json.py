@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pairs as a JSON list: our own layout, and that of MegaDepth-1500 as a plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import InputError
+from ...formats.file_io import read_bytes
+from .builder import Draft
+from .pair import Size
+from .problems import Findings
+
+TRUTH = ("corrs", "H", "points0", "points1", "ids", "visible0", "visible1", "box0", "box1", "crossval")
+_KNOWN = {
+    "name", "image0", "image1", "K0", "K1", "T_0to1", "T_1to0", "scene", "scene_id", "dataset",
+    "dataset_name", "centre", "size0", "size1", "size0_hw", "size1_hw", "scale0", "scale1", "pair_names",
+    "turns", "pair_id", "key", "megadepth0", "megadepth1", *TRUTH,
+}  # fmt: skip
+
+
+def is_own(value: Any) -> bool:
+    """Whether a JSON value is a list of pairs: entries with two images, or names and poses."""
+    entries = value.get("pairs") if isinstance(value, dict) else value
+    if not isinstance(entries, list) or not entries:
+        return False
+    first = entries[0]
+    return isinstance(first, dict) and ({"image0", "image1"} <= set(first) or "pair_names" in first)
+
+
+def own_drafts(value: Any, findings: Findings) -> list[Draft]:
+    """The pairs of a list of objects (or of its key `pairs`).
+
+    Keys: `image0`, `image1` (paths below the folder of the file, or its folder `images`), `K0`, `K1`,
+    `T_0to1`, `scene`, `dataset`, `centre`, `size0`, `size1` as [width, height], `name`, `turns`, and as truth
+    `corrs` (or the name of a text file of four columns), `H`, `points0`, `points1`, `ids`, `visible0`,
+    `visible1`, `box0`, `box1`. Further plain values are facts that scores can be grouped by.
+    The twin of MegaDepth-1500 has `pair_names`, `scene_id` and sizes as `size0_hw` (height, width) of a
+    resized image times `scale0`.
+    """
+    entries = value["pairs"] if isinstance(value, dict) else value
+    drafts = []
+    for i, entry in enumerate(entries, start=1):
+        where = f"entry {i}"
+        if not isinstance(entry, dict):
+            findings.problems.append(f"{where} is no object with image0 and image1")
+            continue
+        drafts.append(_draft(entry, where, findings))
+    return drafts
+
+
+def _draft(entry: Mapping[str, Any], where: str, findings: Findings) -> Draft:
+    names = entry.get("pair_names") or (entry.get("image0"), entry.get("image1"))
+    images = _two_names(names, where, findings)
+    if entry.get("name"):
+        where = f"{where} ({entry['name']})"
+    dataset = entry.get("dataset") or entry.get("dataset_name")
+    if dataset is None and "megadepth0" in entry:
+        dataset = "megadepth"
+    scene = entry.get("scene")
+    if scene is None and isinstance(entry.get("scene_id"), str):
+        scene = entry["scene_id"].partition("_")[0]  # "0015_0" is part 0 of the model 0015
+    twin = "size0_hw" in entry
+    return Draft(
+        where,
+        images,
+        name=str(entry["name"]) if entry.get("name") else None,
+        scene=None if scene is None else str(scene),
+        dataset=None if dataset is None else str(dataset),
+        sizes=(_size(entry, 0, where, findings), _size(entry, 1, where, findings)),
+        K=(entry.get("K0"), entry.get("K1")),
+        T=entry.get("T_0to1"),
+        centre=_centre(
+            entry.get("centre", 0.5 if twin and str(dataset).lower() == "megadepth" else 0.0), where, findings
+        ),
+        turns=_turns(entry.get("turns", (0, 0)), where, findings),
+        truth={key: _truth(entry[key], findings) for key in TRUTH if key in entry},
+        facts={k: v for k, v in entry.items() if k not in _KNOWN and isinstance(v, str | int | float | bool)},
+    )
+
+
+def _two_names(names: Any, where: str, findings: Findings) -> tuple[str | None, str | None]:
+    two = list(names) if isinstance(names, list | tuple) else []
+    if len(two) != 2 or any(n is not None and not isinstance(n, str) for n in two):
+        findings.problems.append(f"{where}: image0 and image1 must be names of files")
+        return None, None
+    return two[0], two[1]
+
+
+def _size(entry: Mapping[str, Any], side: int, where: str, findings: Findings) -> Size | None:
+    """(width, height) as stated, or of the image before the resize that `scale` undoes."""
+    stated = entry.get(f"size{side}")
+    if stated is None and f"size{side}_hw" in entry:
+        hw = findings.numbers(entry[f"size{side}_hw"], (2,), f"{where}, size{side}_hw")
+        scale = findings.numbers(entry.get(f"scale{side}", [1, 1]), (2,), f"{where}, scale{side}")
+        if hw is None or scale is None:
+            return None
+        stated = np.rint(hw[::-1] * scale).tolist()
+    if stated is None:
+        return None
+    return findings.whole_size(stated, f"{where}, size{side}")
+
+
+def _centre(value: Any, where: str, findings: Findings) -> float:
+    if value not in (0, 0.5) or isinstance(value, bool):
+        findings.problems.append(
+            f"{where}: `centre` is 0 or 0.5, where K puts the first pixel, found {value!r}"
+        )
+        return 0.0
+    return float(value)
+
+
+def _turns(value: Any, where: str, findings: Findings) -> tuple[int, int]:
+    if not isinstance(value, list | tuple) or len(value) != 2 or any(v not in (0, 1, 2, 3) for v in value):
+        findings.problems.append(f"{where}: `turns` are two numbers of 0 to 3 quarter turns, found {value!r}")
+        return 0, 0
+    return int(value[0]), int(value[1])
+
+
+def _truth(value: Any, findings: Findings) -> Any:
+    """Numbers as they stand, or those of the text file that is named."""
+    if not isinstance(value, str):
+        return value
+    from ...formats.text.numbers import parse_table
+
+    file = findings.image(value)
+    try:
+        return parse_table(read_bytes(file), path=file, dtype=np.float64)
+    except InputError as e:
+        findings.problems.append(str(e))
+        return None

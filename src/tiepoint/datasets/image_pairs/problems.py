@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is wrong with the parts of a pair, in words, collected so that all of it is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core.amounts import number_of
+from ...core.errors import FormatError, ProblemsError
+from ...core.regular_files import is_file
+from ...formats.image.reader import SUFFIXES, read_orientation, read_size
+from ...formats.text.matrices import is_singular
+from .pair import Matrix, Size
+
+ORTHONORMAL = 1e-3
+"""Largest deviation of R^T R from the identity; published poses rounded to five decimals reach 1.5e-5."""
+
+
+_SHOWN = 5
+
+
+@dataclass
+class Findings:
+    """Problems and warnings of one dataset, images that were looked at, and where they are looked for."""
+
+    place: Path
+    folders: tuple[Path, ...] = ()
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    turned: list[str] = field(default_factory=list)
+    lacking: dict[str, list[str]] = field(default_factory=dict)
+    assumed: dict[str, Size] = field(default_factory=dict)
+    sizeless: dict[str, str] = field(default_factory=dict)
+    _sizes: dict[Path, Size | None] = field(default_factory=dict)
+
+    def intrinsics(self, value: Any, where: str) -> Matrix | None:
+        """A 3x3 K from nested or nine flat numbers; None after a problem was noted."""
+        K = self.numbers(value, (3, 3), where)
+        if K is None:
+            return None
+        if is_singular(K):
+            self.problems.append(f"{where} is not invertible; expected [[fx, s, cx], [0, fy, cy], [0, 0, 1]]")
+        elif not np.array_equal(K[2], [0, 0, 1]) or K[1, 0] != 0 or K[0, 0] <= 0 or K[1, 1] <= 0:
+            self.problems.append(
+                f"{where} is no camera matrix ({_shown(K)}); expected [[fx, s, cx], [0, fy, cy], [0, 0, 1]]"
+            )
+        else:
+            return K
+        return None
+
+    def pose(self, value: Any, where: str, *, moved: bool = True) -> Matrix | None:
+        """A 4x4 pose from nested or flat numbers, 3x4 completed; None after a problem was noted.
+
+        With `moved`, t = 0 is a problem too: it has no direction that could be compared.
+        """
+        count = len(value) if isinstance(value, list | tuple | np.ndarray) else 0
+        shape = (3, 4) if count in (3, 12) else (4, 4)
+        T = self.numbers(value, shape, where)
+        if T is None:
+            return None
+        if shape == (3, 4):
+            T = np.vstack([T, [0.0, 0.0, 0.0, 1.0]])
+        if not np.array_equal(T[3], [0, 0, 0, 1]):
+            self.problems.append(f"{where}: the last row is {_shown(T[3])}; expected 0, 0, 0, 1")
+            return None
+        R = T[:3, :3]
+        off = float(np.abs(R.T @ R - np.eye(3)).max())
+        if off > ORTHONORMAL or np.linalg.det(R) <= 0:
+            reason = f"R^T R differs from the identity by {off:.2g}" if off > ORTHONORMAL else "it mirrors"
+            self.problems.append(f"{where}: R is not a rotation, {reason}; expected x1 = R x0 + t")
+            return None
+        if moved and not T[:3, 3].any():
+            self.problems.append(f"{where}: t is 0, so it has no direction; leave the pair out")
+            return None
+        return T
+
+    def numbers(self, value: Any, shape: tuple[int, ...], where: str) -> Matrix | None:
+        """Finite float64 numbers of a shape, given nested or flat; -1 stands for any length."""
+        words = " x ".join("n" if n == -1 else str(n) for n in shape)
+        try:
+            array = np.asarray(value)
+            if array.dtype.kind not in "iufU":  # text may hold numbers; complex ones, dates, truths are none
+                raise ValueError
+            array = array.astype(np.float64)
+            if array.shape != shape and (array.ndim == 1 or -1 in shape):
+                if array.ndim > 1 and array.shape[1:] != shape[1:]:
+                    raise ValueError
+                array = array.reshape(shape)
+        except (ValueError, TypeError, OverflowError):
+            self.problems.append(f"{where}: expected {words} numbers, found {_kind(value)}")
+            return None
+        if array.ndim != len(shape) or any(s not in (-1, a) for s, a in zip(shape, array.shape, strict=True)):
+            self.problems.append(f"{where}: expected {words} numbers, found shape {array.shape}")
+            return None
+        if not np.isfinite(array).all():
+            self.problems.append(f"{where}: a number is not finite")
+            return None
+        return np.ascontiguousarray(array)
+
+    def whole_size(self, value: Any, where: str) -> Size | None:
+        """(width, height) as two whole numbers above 0; None after a problem was noted."""
+        size = self.numbers(value, (2,), where)
+        if size is None:
+            return None
+        if not (np.equal(size, np.rint(size)).all() and (size > 0).all() and (size < 1 << 31).all()):
+            self.problems.append(
+                f"{where}: expected [width, height] in pixels, found {str(list(value))[:80]}"
+            )
+            return None
+        return int(size[0]), int(size[1])
+
+    def image(self, name: str) -> Path:
+        """Where the image of a name is: the first folder that has it, else the first folder.
+
+        A name without the ending of an image is tried with each.
+        """
+        plain = name.replace("\\", "/")
+        endings = ("",) if Path(plain).suffix.lower() in SUFFIXES else ("", *SUFFIXES)
+        candidates = [folder / f"{plain}{e}" for folder in self.folders or (self.place,) for e in endings]
+        return next((path for path in candidates if is_file(path)), candidates[0])
+
+    def size(
+        self, path: Path | None, stated: Size | None, where: str, assumed: Size | None = None
+    ) -> Size | None:
+        """(width, height) of an image, as stated or from its header; both must agree where both exist.
+
+        Without both, `assumed` is the size that dataset and K imply, and it is said that it was used.
+        """
+        header = self._header(path) if path is not None else None
+        if header is None and path is not None and path not in self._sizes:
+            return None
+        if header is not None and stated is not None and header != stated:
+            self.problems.append(
+                f"{where}: {path} has {header[0]} x {header[1]} pixels, {stated[0]} x {stated[1]} are stated;"
+                " K belongs to one size only"
+            )
+        if header is None and stated is None and assumed is not None:
+            self.assumed[str(path or where)] = assumed
+            stated = assumed
+        if header is None and stated is None:
+            named = f"{path} is not there" if path else "no image is named"
+            self.sizeless[str(path or where)] = (
+                f"{where}: {named} and its size is not stated; bring one of both"
+            )
+        elif header is None:
+            self.absent.append(str(path) if path else where)
+        return stated or header
+
+    def _header(self, path: Path) -> Size | None:
+        if path not in self._sizes:
+            if not is_file(path):
+                self._sizes[path] = None
+                return None
+            try:
+                self._sizes[path] = read_size(path)
+                if read_orientation(path) != 1:
+                    self.turned.append(path.name)
+            except FormatError as e:
+                if str(e) not in self.problems:
+                    self.problems.append(str(e))
+                return None
+        return self._sizes[path]
+
+    def lacks(self, where: str, keys: Sequence[str], needs: str) -> None:
+        """Note what a pair lacks; pairs that lack the same are told in one sentence."""
+        if keys:
+            self.lacking.setdefault(f"{', '.join(keys)}, which {needs} needs", []).append(where)
+
+    def short(self, path: str) -> str:
+        """A path without the folder that all names begin at."""
+        return path.removeprefix(f"{self.folders[0]}/") if self.folders else path
+
+    def end(self) -> tuple[str, ...]:
+        """All warnings; raises a `ProblemsError` when there was a problem."""
+        if len(self.sizeless) <= _SHOWN:
+            self.problems += self.sizeless.values()
+        else:
+            self.problems.append(
+                f"{len(self.sizeless)} images are not there and their sizes are not stated "
+                f"({listed([self.short(name) for name in self.sizeless])}); bring one of both"
+            )
+        for what, places in self.lacking.items():
+            several = f"{listed(places)} lack" if len(places) > 1 else f"{places[0]} lacks"
+            self.problems.append(f"{several} {what}")
+        if self.problems:
+            raise ProblemsError(str(self.place), list(dict.fromkeys(self.problems)))
+        warnings = list(self.warnings)
+        if self.absent:
+            names = dict.fromkeys(self.short(name) for name in self.absent)
+            warnings.append(
+                f"{number_of(len(names), 'image is', 'images are')} not there ({listed(list(names))}): "
+                "matches must come from files"
+            )
+        if self.assumed:
+            shown = listed([f"{w} x {h}" for w, h in dict.fromkeys(self.assumed.values())])
+            warnings.append(
+                f"sizes of {number_of(len(self.assumed), 'absent image')} follow from dataset and K: {shown}"
+            )
+        if self.turned:
+            warnings.append(
+                f"{number_of(len(self.turned), 'image has', 'images have')} an EXIF orientation "
+                f"({listed(self.turned)}): stored pixels are used, as they lie in the file"
+            )
+        return tuple(dict.fromkeys(warnings))
+
+
+def listed(names: Sequence[str], shown: int = 3) -> str:
+    """The first few of several names.
+
+    >>> listed(["a", "b", "c", "d"])
+    'a, b, c, …'
+    """
+    return ", ".join(names[:shown]) + (", …" if len(names) > shown else "")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, list):
+        lengths = [len(v) if isinstance(v, list) else None for v in value]
+        return f"a list of {len(value)}" + (f" lists of {lengths[0]}" if lengths and lengths[0] else "")
+    return repr(value)[:40]
+
+
+def _shown(matrix: Matrix) -> str:
+    return str(np.array2string(matrix, precision=6, separator=", ").replace("\n", ""))

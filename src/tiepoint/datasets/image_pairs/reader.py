@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pairs of any known layout: what lies at a path is recognised, or said together with what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from ...core.amounts import number_of
+from ...core.errors import InputError, UnknownNameError
+from ...core.regular_files import plain_file
+from ...formats.file_io import read_lines
+from ...formats.json_yaml import read_json
+from . import glue_factory, text_lists
+from .builder import NEEDS, Draft, build
+from .colmap import model_drafts
+from .evd import plane_drafts
+from .glue_factory import one_line_drafts, plain_drafts
+from .loftr import megadepth_drafts, scannet_drafts
+from .native_json import is_own, own_drafts
+from .pair import PairSet
+from .posed import view_drafts
+from .problems import Findings, listed
+from .proposal_flow import list_drafts, willow_drafts
+from .semantic import is_listed, listed_drafts, spair_drafts
+from .text_lists import turned_drafts
+from .wide_baseline import clicked_drafts
+
+Reader = Callable[[Path, Findings], list[Draft] | None]
+
+
+def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | None = None) -> PairSet:
+    """The pairs at a path, with all that is wrong with them told at once.
+
+    Args:
+        path: A file or folder of any known layout (docs/pairs-data.md has each).
+        needs: What each pair must have: `pose` (K0, K1, T_0to1), `corrs`, `homography` (H), `keypoints`, or
+            `any` for nothing.
+        images: Folder the names of images begin at; by default that of the file, then its folder `images`.
+
+    Raises:
+        InputError: No such path, or no known layout.
+        ProblemsError: What is wrong with the pairs, all of it.
+    """
+    if needs not in NEEDS:
+        raise UnknownNameError("need", needs, NEEDS)
+    root = Path(path).expanduser()
+    if not root.exists():
+        raise InputError(f"{root} does not exist; give a file or folder of pairs")
+    if not root.is_dir():
+        plain_file(root)
+    folder = root if root.is_dir() else root.parent
+    findings = Findings(root, (Path(images).expanduser(),) if images else (folder, folder / "images"))
+    layout, drafts = recognised(root, findings)
+    if layout is None:
+        raise InputError(unknown(root))
+    return build(drafts, findings, needs=needs, what=f"{root}: {layout.name}")
+
+
+def recognised(root: Path, findings: Findings) -> tuple[Layout | None, list[Draft]]:
+    """The first layout that a path has, and what it says about each pair; None where no layout fits."""
+    for layout in LAYOUTS:
+        drafts = layout.read(root, findings)
+        if drafts is not None:
+            return layout, drafts
+    return None, []
+
+
+class Layout(NamedTuple):
+    """A layout: what it is called, how it is recognised by people, and its reader."""
+
+    name: str
+    shown: str
+    read: Reader
+
+
+def _file(root: Path, suffix: str, *names: str) -> Path | None:
+    """The file that is given, or the first of these names (or patterns) in the folder that is given."""
+    if root.is_file():
+        return root if root.suffix == suffix else None
+    return next((p for name in names for p in sorted(root.glob(name))), None)
+
+
+def _json(root: Path, findings: Findings) -> list[Draft] | None:
+    file = _file(root, ".json", "pairs.json")
+    value = None if file is None else read_json(file)
+    return own_drafts(value, findings) if is_own(value) else None
+
+
+def _listed(root: Path, findings: Findings) -> list[Draft] | None:
+    file = _file(root, ".json", "pairs.json")
+    value = None if file is None else read_json(file)
+    return listed_drafts(value, findings) if is_listed(value) else None
+
+
+def _text(root: Path, findings: Findings) -> list[Draft] | None:
+    file = _file(root, ".txt", "pairs_with_gt.txt")
+    lines = [] if file is None else read_lines(file)
+    return turned_drafts(lines, findings) if _fields(lines) in text_lists.FIELDS else None
+
+
+def _plain(root: Path, findings: Findings) -> list[Draft] | None:
+    file = _file(root, ".txt", "pairs_with_gt.txt", "pairs_calibrated.txt", "pairs.txt")
+    lines = [] if file is None else read_lines(file)
+    return plain_drafts(lines, findings) if _fields(lines) in glue_factory.FIELDS else None
+
+
+def _csv(root: Path, findings: Findings) -> list[Draft] | None:
+    file = _file(root, ".csv", "test_pairs.csv", "*_pairs.csv", "*test_pairs*.csv")
+    return None if file is None else list_drafts(file, findings)
+
+
+def _fields(lines: list[str]) -> int:
+    return next((len(line.split()) for line in lines if line and not line.startswith("#")), 0)
+
+
+def _of_folder(reader: Reader) -> Reader:
+    return lambda root, findings: reader(root, findings) if root.is_dir() else None
+
+
+LAYOUTS = (
+    Layout("pairs as JSON", "a JSON list of pairs with image0 and image1 (pairs.json)", _json),
+    Layout("pairs as text", "text with 38 fields a line (pairs_with_gt.txt)", _text),
+    Layout("pairs as text without turns", "text with 32, 36 or 11 fields a line (K, R, t or T; H)", _plain),
+    Layout("index of ScanNet pairs", "test.npz with intrinsics.npz", scannet_drafts),
+    Layout("index of MegaDepth pairs", "pickled .npz with pair_infos", megadepth_drafts),
+    Layout("images with poses", "views.txt with pairs.txt", view_drafts),
+    Layout("COLMAP model", "a COLMAP text model (cameras.txt, images.txt)", _of_folder(model_drafts)),
+    Layout("SPair-71k", "SPair-71k (PairAnnotation/test/*.json)", _of_folder(spair_drafts)),
+    Layout("keypoint pairs as JSON", "a JSON list of pairs with source_points", _listed),
+    Layout(
+        "clicked correspondences",
+        "WxBS (CATEGORY/PAIR/corrs.txt with 01.*, 02.*)",
+        _of_folder(clicked_drafts),
+    ),
+    Layout("planes with homographies", "EVD (folders 1, 2, h)", _of_folder(plane_drafts)),
+    Layout("zero-shot pairs", "files of one line with 38 fields each (ZEB)", _of_folder(one_line_drafts)),
+    Layout("PF pairs", "PF-PASCAL or PF-WILLOW as CSV (test_pairs.csv)", _csv),
+    Layout("PF-WILLOW", "PF-WILLOW (CLASS/*.mat beside images)", _of_folder(willow_drafts)),
+)
+
+
+def known_layouts() -> tuple[str, ...]:
+    """The layouts of pairs, as people know them."""
+    return tuple(layout.shown for layout in LAYOUTS)
+
+
+def unknown(path: Path) -> str:
+    """What lies at a path and which layouts are known."""
+    if path.is_dir():
+        names = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir())
+        found = f"the folder has {listed(names, 8)}" if names else "the folder is empty"
+    else:
+        found = f"a file of {number_of(path.stat().st_size, 'byte')}"
+    known = "; ".join(known_layouts())
+    return f"{path} is no dataset of pairs that is known: {found}; known are {known}"

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Folders with two images and clicked correspondences each: WxBS, and sets of one's own like it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from ...core.errors import InputError
+from ...core.hashing import hash_file
+from ...formats.file_io import read_bytes
+from ...formats.image.reader import SUFFIXES
+from ...formats.text.numbers import parse_table
+from .builder import Draft
+from .problems import Findings, listed
+
+CATEGORIES = ("WGABS", "WGALBS", "WGBS", "WGLBS", "WGSBS", "WLABS")
+VALIDATION = ("kyiv_dolltheater2", "petrzin")
+"""Pairs of the split `val`; all others are `test`."""
+_ENDINGS = (".png", *(s for s in SUFFIXES if s != ".png"))  # 01.png is looked for first
+
+
+def clicked_drafts(root: Path, findings: Findings) -> list[Draft] | None:
+    """Pairs of `[CATEGORY/]PAIR/{01.*, 02.*, corrs.txt}`, sorted; None where there is no corrs.txt.
+
+    `corrs.txt` has rows x1 y1 x2 y2 in original pixels, centres at integers. A pair without one of its images
+    is left out and named in a warning: the published copy has such a pair. Pairs with an image file in common
+    are one scene. Facts: `category`, and `split` by the name of the pair where the set is WxBS.
+    """
+    files = [p for pattern in ("*", "*/*", "*/*/*") for p in root.glob(f"{pattern}/corrs.txt")]
+    folders = sorted({p.parent for p in files}, key=lambda p: p.relative_to(root).parts[-2:])
+    if not folders:
+        return None
+    known = any(folder.parent.name in CATEGORIES for folder in folders)
+    drafts, missing = [], []
+    for folder in folders:
+        category = folder.parent.name if folder.parent != root else ""
+        name = f"{category}/{folder.name}" if category else folder.name
+        images = [_image(folder, number) for number in ("01", "02")]
+        lost = [number for number, path in zip(("01", "02"), images, strict=True) if path is None]
+        if lost:
+            missing.append(f"{name} ({' and '.join(lost)})")
+            continue
+        facts = {"category": category, "split": "val" if folder.name in VALIDATION else "test"}
+        drafts.append(
+            Draft(
+                name,
+                (str(images[0]), str(images[1])),
+                name=name,
+                dataset="wxbs" if known else None,
+                truth=_numbers(folder, findings),
+                facts={k: v for k, v in facts.items() if v and (known or k != "split")},
+            )
+        )
+    if missing:
+        of = f"{len(missing)} of {len(folders)} pairs lack an image and are left out"
+        findings.warnings.append(f"{of}: {listed(missing, 10)}")
+    _join_scenes(drafts, findings)
+    return drafts
+
+
+def _image(folder: Path, number: str) -> Path | None:
+    return next((p.absolute() for s in _ENDINGS if (p := folder / f"{number}{s}").is_file()), None)
+
+
+def _numbers(folder: Path, findings: Findings) -> dict[str, object]:
+    truth: dict[str, object] = {}
+    for file, key, columns in (("corrs.txt", "corrs", 4), ("crossval_errors.txt", "crossval", 1)):
+        path = folder / file
+        if file != "corrs.txt" and not path.is_file():
+            continue
+        try:
+            found = parse_table(read_bytes(path), path=path, dtype=np.float64, columns=columns)
+            truth[key] = found if columns > 1 else found[:, 0]
+        except InputError as e:
+            findings.problems.append(str(e))
+    return truth
+
+
+def _join_scenes(drafts: list[Draft], findings: Findings) -> None:
+    """One scene for pairs that share the content of an image, named after the first of them."""
+    by_content: dict[str, list[Draft]] = defaultdict(list)
+    for draft in drafts:
+        for image in draft.images:
+            by_content[hash_file(str(image))].append(draft)
+    for draft in drafts:
+        draft.scene = draft.name
+    for group in by_content.values():
+        scenes = {str(d.scene) for d in group}
+        if len(scenes) > 1:
+            first = min(scenes)
+            for draft in drafts:
+                draft.scene = first if draft.scene in scenes else draft.scene
+            findings.warnings.append(f"{listed(sorted(scenes))} share an image file: one scene")

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Folders of image sequences with homographies: HPatches and Oxford layouts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from ..core.hashing import hash_file, hash_json
+from ..core.scores import kind_of
+from ..formats.image.reader import SUFFIXES, read_image, read_size
+from ..formats.text.matrices import read_homography
+
+_IMAGE = re.compile(r"(?:img)?([1-9]\d*)", re.IGNORECASE)
+_TOLD = 20
+"""Missing images of a sequence that are named one by one."""
+_HOMOGRAPHY = re.compile(r"H_1_([1-9]\d*)|H1to([1-9]\d*)p?", re.IGNORECASE)
+
+
+class NoSequencesError(InputError):
+    """A folder without any image sequence."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Files of one sequence: images and homographies by number, image 1 is the reference."""
+
+    name: str
+    images: dict[int, Path]
+    homographies: dict[int, Path]
+
+
+class ImageSequences:
+    """A folder of sequences, read lazily; everything that file headers can tell is checked at once.
+
+    Each sequence is a sub-folder with images ``1.ppm … n.ppm`` and ``H_1_2 … H_1_n`` (HPatches) or
+    ``img1.ppm … imgn.ppm`` and ``H1to2p … H1tonp`` (Oxford); ppm, png, jpg and other common formats, n >= 2.
+    H maps image 1 to image k, pixel centres at integers. A folder that holds images itself is one sequence.
+    Images are named by their number, ``"1" … "n"``, in both layouts.
+
+    Args:
+        root: the folder.
+        scenes: names to keep, in any order; default all. Unknown names are an error.
+
+    Raises:
+        ProblemsError: listing every missing image, missing, malformed or singular homography, doubled number
+            and unreadable header of all sequences.
+        NoSequencesError: if there is no sequence at all.
+    """
+
+    def __init__(self, root: str | Path, scenes: Iterable[str] | None = None) -> None:
+        self.root = Path(root)
+        found = _find_scenes(self.root)
+        if scenes is not None:
+            for name in (wanted := list(scenes)):
+                if name not in found:
+                    raise UnknownNameError("sequence", name, found)
+            found = {name: folder for name, folder in found.items() if name in wanted}
+        problems: list[str] = []
+        self._scenes = {name: _read_scene(name, folder, problems) for name, folder in found.items()}
+        self._sizes: dict[tuple[str, str], tuple[int, int]] = {}
+        self._matrices: dict[tuple[str, int], NDArray[np.float64]] = {}
+        for scene in self._scenes.values():
+            self._check(scene, problems)
+        if problems:
+            raise ProblemsError(str(self.root), problems)
+
+    @property
+    def scenes(self) -> tuple[str, ...]:
+        """Names of the sequences, sorted."""
+        return tuple(self._scenes)
+
+    def kind(self, scene: str) -> str:
+        """``"i"`` (illumination), ``"v"`` (viewpoint), by the prefix of the name, or ``"other"``."""
+        return kind_of(scene)
+
+    def images(self, scene: str) -> tuple[str, ...]:
+        """Names of the images of a scene, ``("1", "2", …)``; the first is the reference."""
+        return tuple(str(k) for k in self._scene(scene).images)
+
+    def path(self, scene: str, name: str | int) -> Path:
+        """File of an image."""
+        images = self._scene(scene).images
+        if str(name) not in {str(k) for k in images}:
+            raise UnknownNameError(f"image of {scene}", str(name), [str(k) for k in images])
+        return images[int(name)]
+
+    def image(self, scene: str, name: str | int) -> NDArray[np.uint8]:
+        """An image as RGB uint8 (h, w, 3), read now; grey by `tiepoint.formats.image.reader.to_grey`."""
+        return read_image(self.path(scene, name))
+
+    def size(self, scene: str, name: str | int) -> tuple[int, int]:
+        """(width, height) of an image, without decoding it."""
+        self.path(scene, name)
+        return self._sizes[scene, str(name)]
+
+    def homography(self, scene: str, k: str | int) -> NDArray[np.float64]:
+        """Homography from image 1 to image k, float64 (3, 3), as in the file; the identity for k = 1."""
+        self.path(scene, k)
+        return np.eye(3) if int(k) == 1 else self._matrices[scene, int(k)].copy()
+
+    def content(self, scene: str, name: str | int) -> str:
+        """Content hash of an image file."""
+        return hash_file(self.path(scene, name))
+
+    def definition(self, scene: str) -> str:
+        """Hash of a scene: names and contents of its images, and its homographies."""
+        images = {name: self.content(scene, name) for name in self.images(scene)}
+        return hash_json({"images": images, "H": {k: self.homography(scene, k).tolist() for k in images}})
+
+    @cached_property
+    def data_hash(self) -> str:
+        """Hash of the whole dataset: scene names and definitions, not the folder it lies in."""
+        return hash_json({scene: self.definition(scene) for scene in self.scenes})
+
+    def check(self) -> list[str]:
+        """Decode every image; the problems found, in words (empty when all is well)."""
+        problems = []
+        for scene in self.scenes:
+            for name in self.images(scene):
+                try:
+                    self.image(scene, name)
+                except FormatError as e:
+                    problems.append(str(e))
+        return problems
+
+    def _scene(self, name: str) -> Scene:
+        if name not in self._scenes:
+            raise UnknownNameError("sequence", name, self._scenes)
+        return self._scenes[name]
+
+    def _check(self, scene: Scene, problems: list[str]) -> None:
+        for k, path in scene.images.items():
+            try:
+                self._sizes[scene.name, str(k)] = read_size(path)
+            except FormatError as e:
+                problems.append(str(e))
+        for k, path in scene.homographies.items():
+            try:
+                self._matrices[scene.name, k] = read_homography(path)
+            except FormatError as e:
+                problems.append(str(e))
+
+
+def _image_files(folder: Path) -> list[Path]:
+    return sorted(
+        p
+        for p in folder.iterdir()
+        if p.suffix.lower() in SUFFIXES and _IMAGE.fullmatch(p.stem) and p.is_file()
+    )
+
+
+def _find_scenes(root: Path) -> dict[str, Path]:
+    if not root.is_dir():
+        raise InputError(f"{root} is not a folder; give a folder of image sequences")
+    if _image_files(root):
+        return {root.resolve().name: root}
+    folders = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+    found = {p.name: p for p in folders if _image_files(p)}
+    if not found:
+        raise NoSequencesError(
+            f"{root} contains no image sequence; expected sub-folders with 1.ppm … 6.ppm and H_1_2 … H_1_6, "
+            "or img1.ppm … img6.ppm and H1to2p … H1to6p (also png and jpg)"
+        )
+    return found
+
+
+def _read_scene(name: str, folder: Path, problems: list[str]) -> Scene:
+    """Collect the files of a sequence by number and note gaps, doubles and files without a partner."""
+    images: dict[int, Path] = {}
+    for path in _image_files(folder):
+        match = _IMAGE.fullmatch(path.stem)
+        k = int(match[1]) if match else 0
+        if k in images:
+            problems.append(f"{folder}: image {k} appears twice, as {images[k].name} and {path.name}")
+        images[k] = path
+    homographies: dict[int, Path] = {}
+    for path in sorted(folder.iterdir()):
+        match = _HOMOGRAPHY.fullmatch(path.name.removesuffix(".txt"))
+        if match:
+            k = int(match[1] or match[2])
+            if k in homographies:
+                problems.append(
+                    f"{folder}: homography 1 to {k} appears twice, as {homographies[k].name} and {path.name}"
+                )
+            homographies[k] = path
+    last = max(images)
+    absent = last - len(images)
+    if absent > _TOLD:  # numbers that are dates, or of frames: told at once
+        problems.append(
+            f"{folder}: {absent} of images 1 to {last} are missing; images are numbered from 1 on"
+        )
+    else:
+        problems += [
+            f"{folder}: image {k} is missing (there is an image {last})"
+            for k in range(1, last)
+            if k not in images
+        ]
+    if last == 1:
+        problems.append(f"{folder}: has only one image; a sequence needs at least two")
+    problems += [
+        f"{folder}: the homography from image 1 to image {k} is missing (H_1_{k} or H1to{k}p)"
+        for k in sorted(images)
+        if k != 1 and k not in homographies
+    ]
+    problems += [
+        f"{folder}: {homographies[k].name} has no image {k}"
+        for k in sorted(homographies)
+        if k != 1 and k not in images
+    ]
+    return Scene(name, dict(sorted(images.items())), dict(sorted(homographies.items())))

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Making keypoint sets: by a detector, projected from the reference image, or by a published recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import InputError, TiepointError, UnknownNameError
+from ...core.keypoints import Keypoints
+from ...formats.keypoints.set_folder import KeypointSet
+from ...geometry.covisibility import centre, in_view
+from ...geometry.homography import local_affine, project
+from ...methods.keypoints.adapter import as_keypoints, check_keypoints
+from ...methods.keypoints.detectors import strongest_first
+from ...methods.keypoints.factory import DETECTORS, Plan, check_roles, plan_part
+from ...methods.user_code import user_failure
+from ..image_sequences import ImageSequences
+from .filters import intersect, sized, spaced, subset
+
+BORDER_PX = 40.0
+MODES = ("independent", "projected")
+PER_IMAGE = 927
+"""Keypoints per image, on average, that the published scale-matched sets keep (645,000 in 696 images)."""
+
+Progress = Callable[[int, int], None]
+
+
+def make_keypoint_set(
+    sequences: ImageSequences,
+    name: str,
+    *,
+    detector: str = "sift",
+    mode: str = "independent",
+    max_features: int | None = 2000,
+    border_px: float = BORDER_PX,
+    min_distance_px: float | None = None,
+    min_size_px: float | None = None,
+    max_size_px: float | None = None,
+    device: str = "cpu",
+    progress: Progress = lambda _done, _total: None,
+) -> KeypointSet:
+    """Keypoints of every image.
+
+    Order of work in each image: detect, keep sizes within bounds, drop what is nearer to the edge than
+    `border_px`, thin out to `min_distance_px`, keep the `max_features` strongest. The cap comes last, so that
+    it counts what is really there.
+
+    Args:
+        sequences: the images.
+        name: of the set.
+        detector: specification of the detector, ``surf?threshold=0.001``.
+        mode: ``independent`` (each image by itself) or ``projected`` (image 1, by its homographies).
+        max_features: cap per image; None for all.
+        border_px: margin to every edge of every image by its own size; 40 keeps 39.5 <= x <= width - 40.5.
+        min_distance_px: smallest distance between two keypoints, the stronger one stays.
+        min_size_px: smallest size (diameter) kept.
+        max_size_px: largest size kept.
+        device: for learned detectors.
+        progress: called with images done and in all.
+
+    In `projected` sets row i of every image of a scene is the same point: a point that leaves one image, or
+    comes nearer to its edge than the border, is left out of all. Size and angle are turned and scaled by
+    the local derivative of the homography.
+    """
+    if mode not in MODES:
+        raise UnknownNameError("mode", mode, MODES)
+    plan = plan_part(detector, DETECTORS)
+    uncapped = {k: v for k, v in (("max_features", None), ("border_px", 0.0)) if k in plan.known()}
+    for key in uncapped:
+        if key in plan.params:
+            raise InputError(f"set `{key}` for the whole set, not as a parameter of the detector")
+    if plan.factory.__name__ == "Random":
+        uncapped["max_features"] = max_features
+    thing = Plan(plan.text, plan.factory, plan.argument, {**plan.params, **uncapped}, plan.parts).build(
+        device
+    )
+    check_roles(thing, detector, "detect")
+    images: dict[str, Keypoints] = {}
+    pairs: dict[str, Any] = {}
+    todo = [(scene, k) for scene in sequences.scenes for k in sequences.images(scene)]
+    for done, (scene, k) in enumerate(todo):
+        progress(done, len(todo))
+        key = f"{scene}/{k}"
+        if key in images:
+            continue
+        pixels = sequences.image(scene, k)
+        try:
+            raw = thing.detect(pixels)
+        except TiepointError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise user_failure(f"{detector} failed on {key}", error, thing, pixels) from error
+        found = check_keypoints(as_keypoints(raw, key), pixels, f"{detector} on {key}")
+        found = sized(found[strongest_first(found)], min_size_px, max_size_px)
+        if mode == "projected":
+            images |= _projected(sequences, scene, found, max_features, border_px, min_distance_px)
+            pairs |= {f"{scene}/{other}": np.arange(len(images[key])) for other in sequences.images(scene)}
+            continue
+        inside = found[in_view(found.xy, sequences.size(scene, k), border_px=border_px)]
+        images[key] = spaced(inside, min_distance_px)[:max_features]
+    progress(len(todo), len(todo))
+    recipe = {
+        "method": mode, "detector": detector, "max_features": max_features, "border_px": border_px,
+        "min_distance_px": min_distance_px, "min_size_px": min_size_px, "max_size_px": max_size_px,
+        "data": str(sequences.root), "data_hash": sequences.data_hash,
+    }  # fmt: skip
+    contents = {f"{s}/{k}": sequences.content(s, k) for s, k in todo}
+    return KeypointSet(name, images, recipe, pairs if mode == "projected" else None, contents)
+
+
+def _projected(
+    sequences: ImageSequences,
+    scene: str,
+    found: Keypoints,
+    max_features: int | None,
+    border_px: float,
+    min_distance_px: float | None,
+) -> dict[str, Keypoints]:
+    first, *_ = sequences.images(scene)
+    size = sequences.size(scene, first)
+    keep = np.ones(len(found), bool)
+    places = {}
+    for k in sequences.images(scene):
+        xy = project(sequences.homography(scene, k), found.xy, reference=centre(size))
+        keep &= in_view(xy, sequences.size(scene, k), border_px=border_px)
+        places[k] = xy
+    kept = found[keep]
+    chosen = np.flatnonzero(keep)
+    if min_distance_px is not None:
+        chosen = chosen[spaced(kept, min_distance_px, rows=True)]
+    chosen = chosen[:max_features]
+    out = {}
+    for k, xy in places.items():
+        affine = local_affine(sequences.homography(scene, k), found.xy[chosen])
+        out[f"{scene}/{k}"] = _moved(found[chosen], xy[chosen], affine)
+    return out
+
+
+def _moved(keypoints: Keypoints, xy: Any, affine: Any) -> Keypoints:
+    """Keypoints at new places, their size and angle carried by the derivative there."""
+    scale = np.sqrt(np.abs(np.linalg.det(affine))) if len(xy) else np.empty(0)
+    angle = np.deg2rad(keypoints.angle_deg)
+    direction = np.einsum("nij,nj->ni", affine, np.column_stack([np.cos(angle), np.sin(angle)]))
+    turned = np.rad2deg(np.arctan2(direction[:, 1], direction[:, 0])) % 360
+    return Keypoints(
+        xy, keypoints.size_px * scale, turned, keypoints.response, keypoints.octave, keypoints.class_id
+    )
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Two detectors, their cap, how many of the largest keypoints stay, and the tolerance of partners."""
+
+    first: str
+    second: str
+    max_features: int = 8000
+    largest_per_image: int | None = None
+    tolerance_px: float = 3.0
+
+
+RECIPES = {
+    "sift_surf_intersection": Recipe("sift", "surf", largest_per_image=PER_IMAGE, tolerance_px=6.0),
+    "sift_surf_8k": Recipe("sift", "surf"),
+}
+
+
+def make_recipe(
+    sequences: ImageSequences,
+    name: str,
+    *,
+    border_px: float,
+    progress: Progress = lambda _done, _total: None,
+) -> list[KeypointSet]:
+    """The sets of a recipe: ``NAME_a`` and ``NAME_b``, partners row by row.
+
+    `sift_surf_intersection`: SIFT and SURF, at most 8000 an image, the largest of each (927 an image on
+    average, counted over the whole set as published), then mutual nearest neighbours within 6 px.
+    """
+    recipe = RECIPES[name]
+    sources = []
+    images = sum(len(sequences.images(s)) for s in sequences.scenes)
+    for number, detector in enumerate((recipe.first, recipe.second)):
+
+        def step(done: int, total: int, first: int = number) -> None:
+            progress(first * total + done, 2 * total)
+
+        made = make_keypoint_set(
+            sequences, f"{name}_source_{'ab'[number]}", detector=detector, max_features=recipe.max_features,
+            border_px=border_px, progress=step,
+        )  # fmt: skip
+        if recipe.largest_per_image is not None:
+            count = recipe.largest_per_image * images
+            made = subset(made, made.name, count=count, scope="set", by="size")
+        sources.append(made)
+    pair = intersect(sources[0], sources[1], name, tolerance_px=recipe.tolerance_px)
+    extra = {
+        "recipe": name, "max_features": recipe.max_features,
+        "largest_per_image": recipe.largest_per_image, "scope": "set",
+    }  # fmt: skip
+    return [replace(made, recipe={**made.recipe, **extra}) for made in pair]

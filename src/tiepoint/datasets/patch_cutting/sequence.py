@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Corresponding patches of one image sequence: detect, thin, jitter, project, cut, drop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.hashing import named_generator
+from ...formats.image.reader import to_grey
+from ...geometry.areas import circle_overlap, ellipse_overlap
+from ...geometry.homography import Floats
+from ...geometry.patch_sampling import magnify, project_frames, similarity_frames, square_in_view
+from ...geometry.sampling import sample_patches
+from ..image_sequences import ImageSequences
+from .detection import detect
+from .jitter import NOISE, apply_jitter
+from .orient import orientations
+
+
+@dataclass(frozen=True)
+class CutOptions:
+    """How patches are cut; the defaults are the published recipe."""
+
+    side: int = 65
+    magnification: float = 5.0
+    max_patches: int = 2000
+    cluster_overlap: float = 0.5
+    min_deviation: float = 5.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class CutPatches:
+    """Corresponding patches of one sequence: row k of every strip is the same place.
+
+    `strips` and `frames` go by image name (ref, e1.., h1.., t1..); `frames` are the detected (not magnified)
+    regions; `overlaps` holds, by noise level, the overlap of every jittered with its detected region;
+    `counts` says how many detections were left after each step.
+    """
+
+    strips: dict[str, NDArray[np.uint8]]
+    frames: dict[str, Floats]
+    overlaps: dict[str, Floats]
+    homographies: dict[int, Floats] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def cut_sequence(data: ImageSequences, scene: str, options: CutOptions) -> CutPatches:
+    """Cut the patches of one sequence; what is drawn depends on the seed and the names only.
+
+    1. Detect (`detect`) in image 1, turn to the dominant orientation (`orientations`), keep what lies,
+       magnified, inside image 1 and, projected, inside every other image.
+    2. Thin to one detection at random where regions overlap by more than half (`thin_overlapping`).
+    3. For each noise level and image: jitter the region, project it by the affine approximation of the
+       homography at its centre; drop the place if any of its magnified squares leaves its image.
+    4. Cut `side` x `side` grey patches of the magnified squares; drop the place if any patch has a standard
+       deviation below `min_deviation` grey levels (population formula).
+    5. Keep at most `max_patches` at random, ordered by row, then column of the reference image.
+    """
+    images = {int(k): to_grey(data.image(scene, k)) for k in data.images(scene)}
+    reference = data.size(scene, 1)
+    targets = [k for k in images if k != 1]
+    frames, counts = _places(data, scene, images[1], options)
+
+    placed: dict[str, tuple[int, Floats]] = {"ref": (1, frames)}
+    overlaps: dict[str, list[Floats]] = {noise: [] for noise in NOISE}
+    for noise, jitter in NOISE.items():
+        for k in targets:
+            rng = named_generator(options.seed, "jitter", scene, noise, str(k - 1))
+            moved = apply_jitter(frames, jitter.draw(len(frames), rng))
+            overlaps[noise].append(ellipse_overlap(frames, moved))
+            projected = project_frames(data.homography(scene, k), moved, reference)
+            placed[f"{noise[0]}{k - 1}"] = (k, projected)
+
+    inside = np.ones(len(frames), dtype=bool)
+    for k, f in placed.values():
+        inside &= square_in_view(magnify(f, options.magnification), data.size(scene, k))
+    index = np.flatnonzero(inside)
+    counts["inside every image, jittered"] = len(index)
+    strips = {
+        name: _cut(images[k], magnify(f[index], options.magnification), options.side)
+        for name, (k, f) in placed.items()
+    }
+    clear = np.ones(len(index), dtype=bool)
+    for patches in strips.values():
+        clear &= patches.std(axis=(1, 2)) >= options.min_deviation
+    rows = np.flatnonzero(clear)
+    counts["with contrast in every image"] = len(rows)
+    if len(rows) > options.max_patches:
+        rng = named_generator(options.seed, "subset", scene)
+        rows = np.sort(rng.choice(rows, options.max_patches, replace=False))
+    counts["patches"] = len(rows)
+    keep = index[rows]
+    return CutPatches(
+        strips={name: patches[rows] for name, patches in strips.items()},
+        frames={name: f[keep] for name, (_, f) in placed.items()},
+        overlaps={noise: np.stack([o[keep] for o in parts]) for noise, parts in overlaps.items()},
+        homographies={k - 1: data.homography(scene, k) for k in targets},
+        counts=counts,
+    )
+
+
+def _places(
+    data: ImageSequences, scene: str, grey: NDArray[np.uint8], options: CutOptions
+) -> tuple[Floats, dict[str, int]]:
+    """Oriented frames in image 1 that all images show and that do not overlap, by row and column."""
+    found = detect(grey)
+    counts = {"detected": len(found.points)}
+    reference = data.size(scene, 1)
+    # The disc in the square must be inside whatever the angle, so angles are needed for fewer.
+    upright = similarity_frames(found.points, found.sigma)
+    possible = square_in_view(magnify(upright, options.magnification), reference)
+    points, sigma = found.points[possible], found.sigma[possible]
+    frames = similarity_frames(points, sigma, orientations(grey, points, sigma))
+    seen = square_in_view(magnify(frames, options.magnification), reference)
+    for k in data.images(scene)[1:]:
+        projected = project_frames(data.homography(scene, k), frames, reference)
+        seen &= square_in_view(magnify(projected, options.magnification), data.size(scene, k))
+    frames, sigma = frames[seen], sigma[seen]
+    counts["inside every image"] = len(frames)
+    rng = named_generator(options.seed, "cluster", scene)
+    kept = thin_overlapping(frames[:, :, 2], sigma, rng, overlap=options.cluster_overlap)
+    counts["not overlapping"] = len(kept)
+    frames = frames[kept]
+    return frames[np.lexsort((frames[:, 0, 2], frames[:, 1, 2]))], counts
+
+
+def _cut(grey: NDArray[np.uint8], frames: Floats, side: int) -> NDArray[np.uint8]:
+    return np.clip(np.rint(sample_patches(grey, frames, side)), 0, 255).astype(np.uint8)
+
+
+def thin_overlapping(
+    points: NDArray[np.float64],
+    radius: NDArray[np.float64],
+    rng: np.random.Generator,
+    *,
+    overlap: float = 0.5,
+) -> NDArray[np.int64]:
+    """Indices, ascending, of detections of which no two overlap by more than `overlap`.
+
+    Detections are visited in random order; each one that is still there is kept and removes all that overlap
+    it by more (intersection over union of the discs). So a crowd leaves one of its members at random, and a
+    chain of overlapping detections is not merged into one.
+
+    >>> rng = np.random.default_rng(0)
+    >>> len(thin_overlapping(np.array([[0.0, 0], [0, 0], [9, 0]]), np.array([1.0, 1.1, 1]), rng))
+    2
+    """
+    from scipy.spatial import cKDTree
+
+    # Discs with overlap > t have radii within a factor sqrt(t), so touching ones are nearer than this.
+    reach = radius * (1 + 1 / np.sqrt(overlap))
+    tree = cKDTree(points)
+    left = np.ones(len(points), dtype=bool)
+    kept = []
+    for i in rng.permutation(len(points)):
+        if not left[i]:
+            continue
+        kept.append(i)
+        near = np.asarray(tree.query_ball_point(points[i], reach[i]), dtype=np.int64)
+        distance = np.linalg.norm(points[near] - points[i], axis=1)
+        left[near[circle_overlap(distance, radius[i], radius[near]) > overlap]] = False
+    return np.sort(np.asarray(kept, dtype=np.int64))

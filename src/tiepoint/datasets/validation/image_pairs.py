@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is worth knowing about a dataset of pairs before it is used, in words."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core.amounts import number_of
+from ...core.errors import FormatError, InputError, ProblemsError
+from ...core.hashing import hash_bytes
+from ...formats.image.reader import read_image
+from ..image_pairs.builder import NEEDS, Draft, assembled
+from ..image_pairs.pair import ImagePair
+from ..image_pairs.problems import Findings, listed
+from ..image_pairs.reader import recognised
+
+
+class PairsReport(NamedTuple):
+    """What a dataset is, facts about it, what is wrong with it and what is odd."""
+
+    what: str
+    facts: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    pairs: tuple[ImagePair, ...] = ()
+
+
+def check_pairs(
+    root: Path, *, deep: bool = True, progress: Callable[[int, int], None] | None = None
+) -> PairsReport | None:
+    """Look at a dataset of pairs of any layout; None for something else. With `deep` every image is decoded.
+
+    What each pair must have follows from what some have: where one has K or T, all need K and T.
+    """
+    folder = root if root.is_dir() else root.parent
+    findings = Findings(root, (folder, folder / "images"))
+    try:
+        layout, drafts = recognised(root, findings)
+    except InputError as e:
+        return PairsReport(f"{root}: pairs", problems=(str(e),))
+    if layout is None:
+        return None
+    pairs = assembled(drafts, findings, needs=_needs(drafts))
+    if deep:
+        _decode(pairs, findings, progress)
+    warnings: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    try:
+        warnings = findings.end()
+    except ProblemsError as e:
+        problems = e.problems
+    facts = _facts(pairs) if pairs else []
+    return PairsReport(f"{root}: {layout.name}", tuple(facts), problems, warnings, tuple(pairs))
+
+
+def _needs(drafts: Sequence[Draft]) -> str:
+    """The kind of task that most of the truth is for: the first kind of which any pair has a part."""
+    for needs, keys in NEEDS.items():
+        for draft in drafts:
+            stated = {"K0": draft.K[0], "K1": draft.K[1], "T_0to1": draft.T, **draft.truth}
+            if any(stated.get(key) is not None for key in keys):
+                return needs
+    return "any"
+
+
+def _decode(
+    pairs: Sequence[ImagePair], findings: Findings, progress: Callable[[int, int], None] | None
+) -> None:
+    """Decode each image once; images of equal content are one warning."""
+    paths = sorted({p for pair in pairs for p in (pair.image0, pair.image1) if p is not None and p.is_file()})
+    same: dict[str, list[str]] = defaultdict(list)
+    for i, path in enumerate(paths, start=1):
+        try:
+            read_image(path)
+            same[hash_bytes(path.read_bytes())].append(f"{path.parent.name}/{path.name}")
+        except FormatError as e:
+            findings.problems.append(str(e))
+        if progress is not None:
+            progress(i, len(paths))
+    for group in same.values():
+        if len(group) > 1:
+            findings.warnings.append(f"{listed(group)} are the same image: their pairs are not independent")
+
+
+def _facts(pairs: Sequence[ImagePair]) -> list[str]:
+    images = {p for pair in pairs for p in (pair.image0, pair.image1) if p is not None}
+    there = sum(path.is_file() for path in images)
+    scenes = Counter(pair.scene for pair in pairs)
+    facts = [
+        f"{number_of(len(pairs), 'pair')} of {number_of(len(images), 'image')}, {there} of them there",
+        f"{number_of(len(scenes), 'scene')}, {span(scenes.values(), 'pair')} a scene",
+    ]
+    names = Counter(pair.dataset for pair in pairs if pair.dataset)
+    if names:
+        facts.append("dataset: " + ", ".join(f"{name} ({n})" for name, n in names.items()))
+    directed = {(pair.image0, pair.image1, pair.turns) for pair in pairs if pair.image0 is not None}
+    both = sum((b, a, turns[::-1]) in directed for a, b, turns in directed) // 2
+    if both:
+        facts.append(f"in both directions: {number_of(both, 'pair')}")
+    turned = sum(any(pair.turns) for pair in pairs)
+    if turned:
+        facts.append(f"with turned images: {number_of(turned, 'pair')}")
+    facts += _truth(pairs)
+    keys = sorted({key for pair in pairs for key in pair.facts})
+    if keys:
+        facts.append(f"to group scores by: {', '.join(keys)}")
+    return facts
+
+
+def _truth(pairs: Sequence[ImagePair]) -> list[str]:
+    facts = []
+    posed = [pair for pair in pairs if pair.T_0to1 is not None and pair.K0 is not None]
+    if posed:
+        centres = sorted({pair.centre for pair in posed})
+        where = " and ".join(f"({c:g}, {c:g})" for c in centres)
+        facts.append(f"K and T: {number_of(len(posed), 'pair')}, centre of the first pixel at {where}")
+        T = np.stack([pair.T_0to1 for pair in posed if pair.T_0to1 is not None])
+        R = T[:, :3, :3]
+        off = np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max()
+        angles = np.rad2deg(np.arccos(np.clip((np.trace(R, axis1=1, axis2=2) - 1) / 2, -1, 1)))
+        lengths = np.linalg.norm(T[:, :3, 3], axis=1)
+        facts.append(
+            f"rotations of {angles.min():.3g} to {angles.max():.3g} degrees (orthonormal to {off:.2g}), "
+            f"baselines of {lengths.min():.3g} to {lengths.max():.3g}"
+        )
+    for key, words in (("corrs", "correspondences"), ("points0", "keypoints")):
+        counts = [len(pair.truth[key]) for pair in pairs if key in pair.truth]
+        if counts:
+            facts.append(f"{words}: {number_of(len(counts), 'pair')}, {span(counts)} each")
+    planes = sum("H" in pair.truth for pair in pairs)
+    if planes:
+        facts.append(f"homographies: {number_of(planes, 'pair')}")
+    return facts
+
+
+def span(values: Collection[int], word: str = "") -> str:
+    """The smallest and the largest of some numbers, with what they count.
+
+    >>> span([3, 1], "pair"), span([1, 1], "pair"), span([2])
+    ('1 to 3 pairs', '1 pair', '2')
+    """
+    low, high = min(values), max(values)
+    of = f" {word}" + "s" * (high != 1) if word else ""
+    return (f"{low} to {high}" if low < high else f"{low}") + of

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a dataset is good for: the tasks that can run on it, with the command of each."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..hpatches.dataset import HPatchesDataset
+from ..hpatches.layout import LEVEL_IMAGES, NOISES
+from ..hpatches.splits import WHOLE, known_splits, split_problems
+from ..image_pairs.pair import ImagePair
+
+_MATCHER = '"sift?matcher=mnn&ratio=0.8"'
+
+
+Protocols = Callable[[str], Sequence[str]]
+"""Protocols of a task."""
+
+
+class Use(NamedTuple):
+    """Tasks that can run, the command, and what to know before it."""
+
+    tasks: tuple[str, ...]
+    command: str
+    note: str = ""
+
+    def lines(self, protocols: Protocols = lambda _task: ()) -> list[str]:
+        """The tasks with their protocols, what to know, and the command, a line each.
+
+        >>> Use(("tss",), "tiepoint run dis --task tss --data D").lines(lambda _: ["exact", "kit"])
+        ['tss (exact, kit)', '  tiepoint run dis --task tss --data D']
+        """
+        named = [f"{task} ({', '.join(p)})" if (p := protocols(task)) else task for task in self.tasks]
+        heads = [", ".join(named)] if not any(protocols(task) for task in self.tasks) else named
+        return [*heads, *([f"  {self.note}"] if self.note else []), f"  {self.command}"]
+
+
+def _run(method: str, tasks: Sequence[str], root: Path, more: str = "") -> str:
+    return f"tiepoint run {method} --task {tasks[0]} --data {shlex.quote(str(root))}{more}"
+
+
+def patch_uses(root: Path, data: HPatchesDataset) -> list[Use]:
+    """Tasks of a dataset of patches, by the images its sequences have and the splits that are whole."""
+    method = "sift" if data.has_patches else "files:DESCRIPTORS"
+    everywhere = set.intersection(*(set(data.images(s)) for s in data.sequences))
+    levels = [z for z, c in NOISES.items() if {f"{c}{k}" for k in range(1, LEVEL_IMAGES + 1)} <= everywhere]
+    if not data.has_patches:
+        levels = list(NOISES)
+    found = []
+    if len(levels) == len(NOISES):
+        splits = known_splits(data)
+        whole = [n for n, s in splits.items() if n != WHOLE and not split_problems(data, s)]
+        tasks = ("hpatches/matching", "hpatches/verification", "hpatches/retrieval")
+        note = f"splits {', '.join(whole)}" if whole else "no published split is whole"
+        chosen = "a" if "a" in whole else (whole or [WHOLE])[0]
+        found.append(Use(tasks, _run(method, tasks, root, f" --split {chosen}"), note))
+    if {"easy", "hard"} <= set(levels):
+        old = ("hpatches-v1/matching", "hpatches-v1/classification", "hpatches-v1/retrieval")
+        note = "after: tiepoint data tasks --suite hpatches-v1 --data … --out TASKS"
+        found.append(Use(old, _run(method, old, root, " --tasks TASKS"), note))
+    return found
+
+
+def sequence_uses(root: Path) -> list[Use]:
+    """Tasks of image sequences with homographies."""
+    keypoints = tuple(
+        f"keypoints/{name}"
+        for name in ("ranking", "verification", "matching", "retrieval", "images", "geometry")
+    )
+    where = shlex.quote(str(root))
+    return [
+        Use(keypoints, _run("sift", keypoints, root)),
+        Use(("dense/flow",), _run("dis", ["dense/flow"], root)),
+        Use(("patches of one's own",), f"tiepoint data cut --data {where} --out PATCHES"),
+    ]
+
+
+def flow_uses(root: Path, *, images: bool = True) -> list[Use]:
+    """Tasks of pairs with dense flow; without images results of methods can be scored."""
+    if not images:
+        note = "images are not there: flows come from files"
+        return [Use(("tss",), f"tiepoint score tss --results RESULTS --data {shlex.quote(str(root))}", note)]
+    return [
+        Use(("tss",), _run("dis", ["tss"], root)),
+        Use(("dense/flow",), _run("dis", ["dense/flow"], root)),
+    ]
+
+
+def pair_uses(root: Path, pairs: Sequence[ImagePair]) -> list[Use]:
+    """Tasks of pairs of images, by the truth that all of them have."""
+    if not pairs:
+        return []
+    there = all(pair.has_images() for pair in pairs)
+    matcher, dense = (_MATCHER, "dense-sift") if there else ("files:MATCHES", "files:POINTS")
+    note = "" if there else "images are not there: matches come from files"
+    found = []
+    if all(p.T_0to1 is not None and p.K0 is not None and p.K1 is not None for p in pairs):
+        found.append(Use(("pose/relative",), _run(matcher, ["pose/relative"], root), note))
+    for key, method, tasks in (
+        ("corrs", matcher, ("wxbs/fundamental", "wxbs/points")),
+        ("H", matcher, ("evd/homography",)),
+        ("points0", dense, ("semantic/pck",)),
+    ):
+        if all(key in pair.truth for pair in pairs):
+            found.append(Use(tasks, _run(method, tasks, root), note))
+    if there and pairs[0].dataset == "pf-willow" and any(root.glob("*/*.mat")):
+        found.append(Use(("dense/pck",), _run(dense, ["dense/pck"], root, " -o scale=keypoints")))
+    return found

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which layout of match files a folder has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from ...core.errors import InputError
+from .. import hdf5
+from ..npz import read_npz
+from .answers import AnswerFiles
+from .benchmark_dumps import NAME, LoftrFiles
+from .glue_factory import GlueFactoryFiles
+from .hloc import HlocFiles
+from .native import ALONE, OwnFiles
+from .source import Source
+from .superglue import ENDING, SuperGlueFiles
+from .table import MatchTables, is_match_table
+
+KNOWN = (
+    "matches: PAIR.npz with points0 and points1, a CSV or Parquet table with x0, y0, x1, y1, hloc "
+    f"HDF5 features with matches, glue-factory predictions.h5, SuperGlue *{ENDING}, {NAME}, or "
+    "predicted points as JSON; features of images: npz, CSV or HDF5 with keypoints and descriptors; flows: "
+    "SUBSET/PAIR/flow1.flo"
+)
+
+
+def recognise(root: Path) -> Source | None:
+    """The match files of a folder; None where it has none, and perhaps features of images instead.
+
+    Raises:
+        InputError: if it has several kinds that could both be meant, or a file that cannot be opened.
+    """
+    names = sorted(p for p in root.iterdir() if p.is_file() and not p.name.startswith("."))
+    found: list[Source] = []
+    dumps = [p for p in names if p.name.endswith(ENDING)]
+    arrays = [p for p in names if p.suffix == ".npz" and p not in dumps]
+    if dumps:
+        found.append(SuperGlueFiles(root))
+    elif arrays and _is_own(arrays[0]):
+        found.append(OwnFiles(root))
+    if (root / NAME).is_file():
+        found.append(LoftrFiles(root / NAME))
+    found += _hdf5([p for p in names if p.suffix in hdf5.SUFFIXES])
+    tables = [p for p in names if is_match_table(p)]
+    if tables:
+        found.append(MatchTables(tables))
+    json_files = [p for p in names if p.suffix == ".json"]
+    if json_files and not found:
+        found.append(AnswerFiles(json_files))
+    if len(found) > 1:
+        kinds = " and ".join(s.what for s in found)
+        raise InputError(f"files:{root} has {kinds}; keep one of them in a folder")
+    return found[0] if found else None
+
+
+def _is_own(path: Path) -> bool:
+    names = set(read_npz(path))
+    return {"points0", "points1"} <= names or bool(ALONE & names)
+
+
+def _hdf5(paths: list[Path]) -> list[Source]:
+    features, matches, found = [], [], []
+    for path in paths:
+        with hdf5.opened(path) as file:
+            if hdf5.groups_with(file, ("keypoints0", "keypoints1", "matches0")):
+                found.append(path)
+            elif hdf5.groups_with(file, ("matches0",)):
+                matches.append(path)
+            elif hdf5.groups_with(file, ("keypoints",)):
+                features.append(path)
+    sources: list[Source] = [GlueFactoryFiles(path) for path in found]
+    if matches and not features:
+        raise InputError(f"{matches[0]} has matches of hloc; put the file of features beside it")
+    if matches and (len(matches) > 1 or len(features) > 1):
+        several = ", ".join(p.name for p in [*features, *matches])
+        raise InputError(f"{matches[0].parent} has {several}; keep one file of features and one of matches")
+    return [*sources, HlocFiles(features[0], matches[0])] if matches else sources
+
+
+def words_about(root: Path) -> str:
+    """What a folder holds, in words: endings with their counts.
+
+    >>> import tempfile
+    >>> words_about(Path(tempfile.mkdtemp()))
+    'nothing'
+    """
+    counts = Counter(p.suffix or p.name for p in root.rglob("*") if p.is_file())
+    return ", ".join(f"{n} x {name}" for name, n in counts.most_common(5)) or "nothing"

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays of ``.npy`` files without the cost of `numpy.load`, which parses equal headers again and again."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import re
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from ..core.errors import FormatError
+from .sniff import HEAD_BYTES, named
+
+
+class FileMap(mmap.mmap):
+    """A mapped file that knows which one it is: device, number, time of change and length."""
+
+    file: tuple[int, ...] = ()
+    address: int = 0
+
+
+def file_of(array: NDArray[Any]) -> tuple[FileMap, int] | None:
+    """The mapped file an array of `map_npy` lies in, and the byte it begins at; None for any other array.
+
+    Equal `FileMap.file` mean equal bytes, as long as nobody writes into a file and turns its clock back.
+
+    >>> file_of(np.zeros(3)) is None
+    True
+    """
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    owner = owner.obj if isinstance(owner, memoryview) else owner
+    if not isinstance(owner, FileMap) or not owner.file:
+        return None
+    return owner, array.__array_interface__["data"][0] - owner.address
+
+
+def map_npy(path: str | Path) -> NDArray[Any]:
+    """The array of a ``.npy`` file, memory-mapped and read-only.
+
+    The same as ``numpy.load(path, mmap_mode="r")`` in a sixth of the time, since thousands of files of one
+    dataset have few different headers: each is parsed once. Objects are refused, as are files whose length is
+    not what their header says.
+
+    Raises:
+        FormatError: for a file that is no such array; a missing file is a FileNotFoundError.
+
+    >>> import tempfile
+    >>> name = Path(tempfile.mkdtemp()) / "a.npy"
+    >>> np.save(name, np.arange(6).reshape(2, 3))
+    >>> map_npy(name)[1].tolist()
+    [3, 4, 5]
+    """
+    return array_in(path, map_file(path))
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def map_file(path: str | Path) -> FileMap:
+    """A file, mapped to be read; an empty one is a `FormatError`, a missing one a FileNotFoundError.
+
+    A pipe, which is not waited for, and a device are errors as well.
+    """
+    with open(path, "rb", opener=_at_once) as f:
+        try:
+            content = FileMap(f.fileno(), 0, access=mmap.ACCESS_READ)
+            facts = os.fstat(f.fileno())
+            content.file = (facts.st_dev, facts.st_ino, facts.st_mtime_ns, facts.st_size)
+            content.address = np.frombuffer(content, np.uint8, 1).__array_interface__["data"][0]
+        except ValueError as e:
+            raise FormatError(Path(path), "not a .npy file: it is empty") from e
+    return content
+
+
+def array_in(path: str | Path, content: bytes | bytearray | mmap.mmap) -> NDArray[Any]:
+    """The array that the content of a ``.npy`` file holds, without a copy; `path` is for errors."""
+    try:
+        offset = _header_bytes(content[:12])
+        shape, fortran, dtype = _header(bytes(content[:offset]))
+    except ValueError as e:
+        words = f"not a readable .npy file: {e}"
+        raise FormatError(path, named(bytes(content[:HEAD_BYTES])) or words) from e
+    if dtype.hasobject:
+        raise FormatError(path, "holds pickled objects, which could run code and are not read")
+    count = math.prod(shape)
+    expected = offset + count * dtype.itemsize
+    if len(content) != expected:
+        wanted = f"{expected} bytes" if expected < 1 << 63 else "more bytes than any file has"
+        raise FormatError(
+            path, f"its header asks for {wanted}, the file has {len(content)}; it may be damaged"
+        )
+    try:
+        if not count:
+            empty = np.empty(shape, dtype)
+            empty.flags.writeable = isinstance(content, bytearray)
+            return empty
+        values = np.frombuffer(content, dtype, count, offset).reshape(shape, order="F" if fortran else "C")
+    except ValueError as e:  # more elements than an array can count beside a side of none
+        raise FormatError(path, f"its header has the shape {shape}, which no array has") from e
+    return values if values.flags.aligned else values.copy()
+
+
+def _header_bytes(start: bytes | bytearray) -> int:
+    """Where the data begins."""
+    if len(start) < 10 or not start.startswith(npy.MAGIC_PREFIX) or start[6] not in (1, 2, 3):
+        raise ValueError("its first bytes are not those of one")
+    if start[6] == 1:
+        return 10 + int.from_bytes(start[8:10], "little")
+    return 12 + int.from_bytes(start[8:12], "little")
+
+
+_MOST_HEADER = 1 << 16
+_MOST_DIMENSIONS = 32
+_WORD = re.compile(r"'[^'\\\n]*'|\"[^\"\\\n]*\"|True|False|[0-9]{1,20}L?|[{}():,\[\]]|[ \t\n]+")
+_MOST_BRACKETS = 64
+
+
+@lru_cache(maxsize=4096)
+def _header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """What a header says. Only what one can need reaches the parser: it is Python's, and can be exhausted."""
+    if len(head) > _MOST_HEADER:
+        raise ValueError(f"its header would have {len(head)} bytes")
+    text = head[10 if head[6] == 1 else 12 :].decode("latin1")
+    at = brackets = 0
+    while at < len(text):
+        word = _WORD.match(text, at)
+        brackets += text[at] in "([{"
+        if word is None or brackets > _MOST_BRACKETS:
+            raise ValueError("its header cannot be read")
+        at = word.end()
+    stream = BytesIO(head)
+    version = npy.read_magic(stream)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    try:
+        shape, fortran, dtype = read(stream)
+    except Exception as e:  # the parser of the header raises what Python's tokenizer and evaluator raise
+        raise ValueError(f"its header cannot be read ({' '.join(str(e).split())[:200]})") from e
+    if any(side < 0 for side in shape) or len(shape) > _MOST_DIMENSIONS:
+        raise ValueError(f"its header has the shape {shape}")
+    if dtype.subdtype is not None or not dtype.itemsize:
+        raise ValueError(f"its header has the type {dtype}")
+    return shape, fortran, dtype

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pickle files read as data: plain containers come out, nothing in the file is imported, called or run.
+
+A pickle is a program; the usual reader executes it. This one walks over its instructions with
+`pickletools.genops` (which only decodes them) and keeps a stack of its own. Dictionaries, lists, tuples,
+sets, numbers, text and bytes are built. Whatever names a global or asks for a call becomes an `Inert` note of
+what was asked for. A few harmless calls are understood by name, without touching the things named:
+``collections.defaultdict`` and ``collections.OrderedDict`` give a dict, ``_codecs.encode`` to latin1 gives
+bytes (how old protocols write them), and NumPy's ``scalar`` a number decoded from its bytes.
+"""
+
+from __future__ import annotations
+
+import pickletools
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import FormatError
+from .edge import reason_of
+from .file_io import read_bytes
+from .pickle_limits import check_key, check_size
+
+_NUMBERS = {"f8": "d", "f4": "f", "i8": "q", "i4": "i", "i2": "h", "i1": "b", "u8": "Q", "u4": "I", "b1": "?"}
+_DICTS = (("collections", "defaultdict"), ("collections", "OrderedDict"))
+_VALUES = (
+    "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "STRING",
+    "BINSTRING", "SHORT_BINSTRING", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "BINBYTES",
+    "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8",
+)  # fmt: skip
+_FIXED: dict[str, Callable[[], Any]] = {
+    "NONE": lambda: None,
+    "NEWTRUE": lambda: True,
+    "NEWFALSE": lambda: False,
+    "EMPTY_DICT": dict,
+    "EMPTY_LIST": list,
+    "EMPTY_TUPLE": tuple,
+    "EMPTY_SET": set,
+}
+
+
+class Inert:
+    """What a pickle asked for and did not get: the name of a global, or a call with its arguments."""
+
+    __slots__ = ("arguments", "callee", "name", "state")
+
+    def __init__(self, name: tuple[str, str] | None, callee: Any = None, arguments: Any = ()) -> None:
+        self.name = name
+        self.callee = callee
+        self.arguments = arguments
+        self.state: Any = None
+
+    def __repr__(self) -> str:
+        return f"<not executed: {'.'.join(self.name) if self.name else self.callee!r}>"
+
+
+class _Mark:
+    """Where a variable number of items begins on the stack."""
+
+
+_MARK = _Mark()
+
+
+def read_plain_pickle(path: str | Path) -> Any:
+    """The content of a pickle file as plain containers.
+
+    Raises:
+        FormatError: Not a pickle, damaged, or with instructions that plain data does not need.
+    """
+    return parse_plain_pickle(read_bytes(path), path=path)
+
+
+def parse_plain_pickle(data: bytes, *, path: str | Path = "pickle") -> Any:
+    """The same from bytes.
+
+    >>> import pickle
+    >>> parse_plain_pickle(pickle.dumps({"a": [1, 2.5, ("b",)]}))
+    {'a': [1, 2.5, ('b',)]}
+    """
+    machine = _Machine(len(data))
+    try:
+        for op, argument, position in pickletools.genops(data):
+            if op.name == "STOP":
+                if len(machine.stack) != 1 or machine.stack[0] is _MARK:
+                    raise FormatError(path, "is a damaged pickle: more than one thing, or none, is left")
+                check_size(machine.stack[0], len(data))
+                return machine.stack[0]
+            if not machine.step(op.name, argument):
+                raise FormatError(
+                    path,
+                    f"has the pickle instruction {op.name} at byte {position}, which plain data never needs",
+                )
+    except FormatError:
+        raise
+    except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, struct.error) as e:
+        raise FormatError(path, f"is not a readable pickle ({type(e).__name__}: {reason_of(e)})") from e
+    raise FormatError(path, "is a pickle without an end")
+
+
+class _Machine:
+    """The stack and memo of a pickle; only builds plain things."""
+
+    def __init__(self, file_bytes: int) -> None:
+        self.file_bytes = file_bytes
+        self.copied = 0
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+
+    def items(self) -> list[Any]:
+        """What stands above the last mark, taken off with it."""
+        at = len(self.stack) - 1
+        while self.stack[at] is not _MARK:
+            at -= 1
+            if at < 0:
+                raise ValueError("a mark is missing")
+        found = self.stack[at + 1 :]
+        del self.stack[at:]
+        return found
+
+    def step(self, name: str, argument: Any) -> bool:
+        """Do one instruction; False for one that plain data has not."""
+        stack = self.stack
+        if name in ("PROTO", "FRAME"):
+            return True
+        if name in _VALUES:
+            stack.append(argument)
+        elif name in _FIXED:
+            stack.append(_FIXED[name]())
+        elif name == "MARK":
+            stack.append(_MARK)
+        elif name in ("BINGET", "LONG_BINGET", "GET"):
+            stack.append(self.memo[int(argument)])
+        elif name in ("BINPUT", "LONG_BINPUT", "PUT"):
+            self.memo[int(argument)] = stack[-1]
+        elif name == "MEMOIZE":
+            self.memo[len(self.memo)] = stack[-1]
+        elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
+            count = int(name[-1])
+            stack[-count:] = [tuple(stack[-count:])]
+        elif name == "POP":
+            stack.pop()
+        elif name == "DUP":
+            stack.append(stack[-1])
+        elif name == "POP_MARK":
+            self.items()
+        else:
+            return self._collect(name, argument)
+        return True
+
+    def _collect(self, name: str, argument: Any) -> bool:
+        """Instructions that fill containers, and those that would run something."""
+        stack = self.stack
+        if name in ("TUPLE", "LIST", "FROZENSET"):
+            kind: Any = {"TUPLE": tuple, "LIST": list, "FROZENSET": frozenset}[name]
+            found = self.items()
+            if name == "FROZENSET":
+                _check_keys(found)
+            stack.append(kind(found))
+        elif name in ("DICT", "SETITEMS"):
+            flat = self.items()
+            if name == "DICT":
+                stack.append({})
+            _fill(stack[-1], flat)
+        elif name == "SETITEM":
+            value, key = stack.pop(), stack.pop()
+            _fill(stack[-1], [key, value])
+        elif name in ("APPEND", "APPENDS", "ADDITEMS"):
+            more = [stack.pop()] if name == "APPEND" else self.items()
+            target = stack[-1]
+            if isinstance(target, list):
+                target.extend(more)
+            elif isinstance(target, set):
+                _check_keys(more)
+                target.update(more)
+            elif not isinstance(target, Inert):
+                raise TypeError("something is added to what is not a list")
+        elif name == "GLOBAL":
+            module, _, attribute = str(argument).partition(" ")
+            stack.append(Inert((module, attribute)))
+        elif name == "STACK_GLOBAL":
+            attribute, module = stack.pop(), stack.pop()
+            if not isinstance(module, str) or not isinstance(attribute, str):
+                raise TypeError("a global is not named by text")
+            stack.append(Inert((module, attribute)))
+        elif name in ("REDUCE", "NEWOBJ"):
+            arguments, callee = stack.pop(), stack.pop()
+            stack.append(_called(callee, arguments))
+            if isinstance(stack[-1], bytes):  # a copy of text, which may be asked for again and again
+                self.copied += len(stack[-1])
+                if self.copied > 2 * self.file_bytes:
+                    raise ValueError("it makes more bytes than it has")
+        elif name == "NEWOBJ_EX":
+            keywords, arguments, callee = stack.pop(), stack.pop(), stack.pop()
+            stack.append(Inert(None, callee, (arguments, keywords)))
+        elif name == "OBJ":
+            callee, *rest = self.items()
+            stack.append(Inert(None, callee, tuple(rest)))
+        elif name == "INST":
+            stack.append(Inert(None, str(argument), tuple(self.items())))
+        elif name == "BUILD":
+            state = stack.pop()
+            if isinstance(stack[-1], Inert):
+                stack[-1].state = state
+        else:
+            return False
+        return True
+
+
+def _check_keys(keys: list[Any]) -> None:
+    for key in keys:
+        if type(key) is not str:
+            check_key(key)
+
+
+def _fill(target: Any, flat: list[Any]) -> None:
+    if isinstance(target, dict):
+        _check_keys(flat[::2])
+        for key, value in zip(flat[::2], flat[1::2], strict=True):
+            target[key] = value
+    elif not isinstance(target, Inert):
+        raise TypeError("keys are set on what is not a dictionary")
+
+
+def _called(callee: Any, arguments: Any) -> Any:
+    """What a call stands for: a dict, a number, or a note that it was asked for."""
+    if isinstance(callee, Inert) and callee.name in _DICTS:
+        return {}
+    if isinstance(callee, Inert) and callee.name == ("_codecs", "encode"):
+        text, *how = arguments
+        if isinstance(text, str) and how == ["latin1"]:
+            return text.encode("latin1")
+    if _is_scalar(callee) and isinstance(arguments, tuple) and len(arguments) == 2:
+        number = _number(*arguments)
+        if number is not None:
+            return number
+    return Inert(None, callee, arguments)
+
+
+def _is_scalar(callee: Any) -> bool:
+    """NumPy's ``scalar``, named directly or (dill) as an attribute of a module that is asked for."""
+    if not isinstance(callee, Inert):
+        return False
+    modules = [
+        f"numpy.{core}.{name}" for core in ("core", "_core") for name in ("multiarray", "_multiarray_umath")
+    ]
+    if callee.name is not None:
+        return callee.name[0] in modules and callee.name[1] == "scalar"
+    args = callee.arguments
+    getter = isinstance(callee.callee, Inert) and callee.callee.name == ("dill._dill", "_get_attr")
+    if not (getter and isinstance(args, tuple) and len(args) == 2 and args[1] == "scalar"):
+        return False
+    module = args[0]
+    return isinstance(module, Inert) and module.arguments in [(m,) for m in modules]
+
+
+def _number(dtype: Any, raw: Any) -> Any:
+    """The number of a NumPy scalar from the name of its type and its bytes; None for other types."""
+    if not (isinstance(dtype, Inert) and isinstance(dtype.arguments, tuple) and isinstance(raw, bytes)):
+        return None
+    named = dtype.arguments[0] if dtype.arguments else None
+    letter = _NUMBERS.get(named.lstrip("<>=|")) if isinstance(named, str) else None
+    order = dtype.state[1] if isinstance(dtype.state, tuple) and len(dtype.state) > 1 else "<"
+    if letter is None or order not in ("<", ">", "|", "="):
+        return None
+    return struct.unpack(("<" if order in "|=" else order) + letter, raw)[0]

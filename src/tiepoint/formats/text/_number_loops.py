@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiled reader of rectangular tables of decimal numbers (used by `number_table`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.numba_cache import cached_njit
+
+OK, EMPTY_LINE, WRONG_COUNT, BAD_NUMBER, HARD_FULL = 0, 1, 2, 3, 4
+_LF, _MINUS, _PLUS, _POINT = 10, 45, 43, 46
+
+_POW10 = 10.0 ** np.arange(23)
+"""Powers of ten that a float64 holds exactly."""
+
+
+@cached_njit(nogil=True)
+def _blank(c: int) -> bool:
+    return c == 32 or c == 9 or c == 13
+
+
+@cached_njit(nogil=True)
+def _special(buf: Any, lo: int, hi: int) -> float:
+    """Nan or infinity (in any case of letters), 0 if the text is neither."""
+    n = hi - lo
+    if n != 3 and n != 8:
+        return 0.0
+    a, b, c = buf[lo] | 32, buf[lo + 1] | 32, buf[lo + 2] | 32
+    if n == 3 and a == 110 and b == 97 and c == 110:
+        return np.nan
+    if a == 105 and b == 110 and c == 102:
+        if n == 8:
+            rest = (105, 110, 105, 116, 121)
+            for i in range(5):
+                if (buf[lo + 3 + i] | 32) != rest[i]:
+                    return 0.0
+        return np.inf
+    return 0.0
+
+
+@cached_njit(nogil=True)
+def _field_end(buf: Any, at: int, delimiter: int) -> int:
+    """End of the text that starts at `at`: the next separator, blank or line feed."""
+    while buf[at] != _LF and buf[at] != delimiter and not _blank(buf[at]):
+        at += 1
+    return at
+
+
+@cached_njit(nogil=True)
+def _scale(value: float, exponent: int) -> float:
+    """Value times ten to the exponent (-80 to 44), within a few units of the last place."""
+    while exponent > 0:
+        step = min(exponent, 22)
+        value *= _POW10[step]
+        exponent -= step
+    while exponent < 0:
+        step = min(-exponent, 22)
+        value /= _POW10[step]
+        exponent += step
+    return value
+
+
+@cached_njit(nogil=True)
+def read_rows(
+    buf: Any, pos: int, delimiter: int, row: int, last: int, out: Any, exact: bool, hard: Any
+) -> tuple[int, int, int, int, int, int, int]:
+    """Parse rows `row` to `last` into `out` (rows, cols) from byte `pos` on; `delimiter` 0 means blanks.
+
+    Every row must end with a line feed, so that no step needs to ask for the end of the buffer.
+    A number goes through a float64 that is either right (at most 2^53 in its digits and a power of ten up
+    to 22: one rounding), or, unless `exact`, within a few units of the last place and far enough from the
+    middle of two float32 that both round to the same float32. All others are left in `hard` as (row, column,
+    first byte, end) for an exact reader. Returns (row, pos, hard ones, status, column, first byte, end).
+    """
+    cols = out.shape[1]
+    scratch = np.empty(1, np.float64)
+    bits = scratch.view(np.int64)
+    n_hard = 0
+    while row < last:
+        if hard.shape[0] - n_hard < cols:
+            return row, pos, n_hard, HARD_FULL, 0, 0, 0
+        at = pos
+        col = 0
+        while True:
+            while _blank(buf[at]) and buf[at] != delimiter:
+                at += 1
+            c = np.int64(buf[at])
+            if c == _LF and (delimiter == 0 or col == 0):
+                if col == 0:
+                    return row, pos, n_hard, EMPTY_LINE, 0, at, at
+                break
+            lo = at
+            negative = c == _MINUS
+            if negative or c == _PLUS:
+                at += 1
+            first = at
+            mantissa = np.uint64(0)
+            d = np.int64(buf[at]) - 48
+            while 0 <= d <= 9:
+                mantissa = mantissa * np.uint64(10) + np.uint64(d)
+                at += 1
+                d = np.int64(buf[at]) - 48
+            digits = at - first
+            exponent = 0
+            if d == _POINT - 48:
+                at += 1
+                point = at
+                d = np.int64(buf[at]) - 48
+                while 0 <= d <= 9:
+                    mantissa = mantissa * np.uint64(10) + np.uint64(d)
+                    at += 1
+                    d = np.int64(buf[at]) - 48
+                exponent = point - at
+                digits -= exponent
+            after_digits = at
+            if digits > 0 and (buf[at] | 32) == 101:
+                at += 1
+                sign = 1
+                if buf[at] == _MINUS or buf[at] == _PLUS:
+                    sign = -1 if buf[at] == _MINUS else 1
+                    at += 1
+                power: Any = 0
+                if buf[at] < 48 or buf[at] > 57:
+                    digits = 0
+                while 48 <= buf[at] <= 57:
+                    power = min(power * 10 + (np.int64(buf[at]) - 48), 100000)
+                    at += 1
+                exponent += sign * power
+            hi = at
+            while _blank(buf[at]) and buf[at] != delimiter:
+                at += 1
+            over = buf[at] == _LF
+            value = 0.0
+            easy: Any = True
+            if digits == 0 or not (over or buf[at] == delimiter or (delimiter == 0 and at > hi)):
+                hi = _field_end(buf, lo, delimiter)
+                at = hi
+                while _blank(buf[at]) and buf[at] != delimiter:
+                    at += 1
+                over = buf[at] == _LF
+                value = _special(buf, first, hi)
+                if value == 0.0 or not (over or delimiter == 0 or buf[at] == delimiter):
+                    while buf[at] != _LF and buf[at] != delimiter:
+                        at += 1
+                    return row, pos, n_hard, BAD_NUMBER, col, lo, at
+            elif digits > 19:
+                easy = False
+                if not exact:
+                    # Leading zeros do not count, and what follows the 19th place is less than an ulp.
+                    mantissa = np.uint64(0)
+                    kept = 0
+                    dropped = 0
+                    for i in range(first, after_digits):
+                        if buf[i] == _POINT:
+                            continue
+                        if kept < 19:
+                            mantissa = mantissa * np.uint64(10) + np.uint64(buf[i] - 48)
+                            if mantissa != np.uint64(0):
+                                kept += 1
+                        else:
+                            dropped += 1
+                    exponent += dropped
+            if easy and mantissa != np.uint64(0) and value == 0.0:
+                value = np.float64(mantissa)
+                if exponent != 0 or mantissa > np.uint64(9007199254740992):
+                    easy = mantissa <= np.uint64(9007199254740992) and -22 <= exponent <= 22
+                    if easy:
+                        value = value * _POW10[exponent] if exponent > 0 else value / _POW10[-exponent]
+            if not easy and not exact and -80 <= exponent <= 44:
+                value = _scale(np.float64(mantissa), exponent)
+                scratch[0] = value
+                middle = (bits[0] & 0x1FFFFFFF) - 0x10000000
+                easy = (middle > 16 or middle < -16) and 1.2e-38 < value < 3.4e38
+            if col == cols:
+                return row, pos, n_hard, WRONG_COUNT, col + 1, lo, hi
+            if easy:
+                out[row, col] = -value if negative else value
+            else:
+                hard[n_hard, 0] = row
+                hard[n_hard, 1] = col
+                hard[n_hard, 2] = lo
+                hard[n_hard, 3] = hi
+                n_hard += 1
+            col += 1
+            if over:
+                break
+            if delimiter != 0:
+                at += 1
+        if col != cols:
+            return row, pos, n_hard, WRONG_COUNT, col, pos, at
+        row += 1
+        pos = at + 1
+    return row, pos, n_hard, OK, 0, 0, 0
+
+
+@cached_njit(nogil=True)
+def count_rows(buf: Any) -> tuple[int, int, int]:
+    """(lines up to the last one that is not blank, end of its text, start of that line)."""
+    end = buf.size
+    while end > 0 and (_blank(buf[end - 1]) or buf[end - 1] == _LF):
+        end -= 1
+    start = end
+    while start > 0 and buf[start - 1] != _LF:
+        start -= 1
+    lines = 1 if end > 0 else 0
+    for i in range(start):
+        lines += buf[i] == _LF
+    return lines, end, start

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fast, strict reading of comma-separated identifiers into integer arrays.
+
+All identifier files of HPatches (pairs, queries, rankings, task CSVs, label columns) are rows of words,
+numbers, images ``SEQ.IM`` and patches ``SEQ.IM.IDX``. They are read here in one pass: names become codes
+into a table, indices become integers; a million rows take a fraction of a second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import FormatError
+
+_KINDS = {"w": 0, "n": 1, "i": 2, "p": 3, "l": 4}
+_WANTED = {
+    "w": "a name without dots or blanks",
+    "n": "a whole number, zero or more",
+    "i": "an image SEQ.IM",
+    "p": "a patch SEQ.IM.IDX (IDX counts from 0)",
+    "l": "a label, 0 or 1",
+}
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Fields of a text, in reading order.
+
+    `table` holds the distinct names in order of first appearance; field f has name ``table[names[f]]``
+    (words, images, patches) and number ``numbers[f]`` (numbers, labels, patches). Row r has the fields
+    ``offsets[r]:offsets[r + 1]``.
+    """
+
+    table: tuple[str, ...]
+    names: NDArray[np.int32]
+    numbers: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.offsets) - 1
+
+
+def scan_fields(
+    data: bytes | memoryview, pattern: str, *, path: str | Path, repeat: bool = False, first_line: int = 1
+) -> Fields:
+    r"""Scan rows whose columns follow `pattern`.
+
+    Args:
+        data: The text; LF or CRLF, the last line feed may be missing. Blanks around fields are ignored.
+        pattern: One letter a column: w word, n number, i image, p patch, l label (0 or 1).
+        path: Named in errors.
+        repeat: The last column may be repeated any number of times.
+        first_line: Line number of the first row, for errors.
+
+    Raises:
+        FormatError: With file, line, column and what was expected, at the first row that does not follow.
+
+    >>> f = scan_fields(b"v_wall.ref.3, v_wall.e1.3\n", "pp", path="x")
+    >>> f.table, f.numbers.tolist()
+    (('v_wall.ref', 'v_wall.e1'), [3, 3])
+    """
+    from . import _identifier_loops as kernel
+
+    buf = np.frombuffer(data, np.uint8)
+    n_lines = int(np.count_nonzero(buf == 10)) + 1
+    n_fields = int(np.count_nonzero(buf == 44)) + n_lines
+    kinds = np.array([_KINDS[c] for c in pattern], np.int64)
+    capacity = 1 << 14
+    while True:
+        names = np.empty(n_fields, np.int32)
+        numbers = np.empty(n_fields, np.int64)
+        offsets = np.zeros(n_lines + 1, np.int64)
+        slots = np.full(4 * capacity, -1, np.int32)
+        starts, ends = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+        rows, n_names, status, col, lo, hi = kernel.scan(
+            buf, kinds, repeat, names, numbers, offsets, slots, starts, ends
+        )
+        if status != kernel.TABLE_FULL:
+            break
+        capacity *= 4
+    if status != kernel.OK:
+        found = bytes(buf[lo:hi][:80]).decode("utf-8", "replace")
+        wanted = len(pattern)
+        letter = pattern[min(col, wanted - 1)]
+        reason = {
+            kernel.EMPTY_LINE: "empty line; remove it",
+            kernel.TOO_FEW: f"expected {wanted} comma-separated fields, found {col}",
+            kernel.TOO_MANY: f"expected {wanted} comma-separated fields, found more (from {found!r} on)",
+            kernel.BAD_FIELD: f"field {col + 1}: expected {_WANTED[letter]}, found {found!r}",
+        }[status]
+        raise FormatError(path, reason, line=first_line + rows)
+    try:
+        table = tuple(bytes(buf[a:b]).decode() for a, b in zip(starts[:n_names], ends[:n_names], strict=True))
+    except UnicodeDecodeError as e:
+        raise FormatError(path, "is not a text file (not UTF-8)") from e
+    n = int(offsets[rows])
+    return Fields(table, names[:n], numbers[:n], offsets[: rows + 1])
+
+
+def split_first_line(data: bytes) -> tuple[str, memoryview]:
+    r"""The first line, stripped, and the bytes after it.
+
+    >>> split_first_line(b"s,idx\na,1\n")[0]
+    's,idx'
+    """
+    end = data.find(b"\n")
+    end = len(data) if end < 0 else end
+    return data[:end].decode("utf-8", "replace").strip(), memoryview(data)[end + 1 :]

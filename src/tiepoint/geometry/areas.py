@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Overlap of regions: area of the intersection over area of the union, of circles and of ellipses."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .homography import Floats
+from .patch_sampling import as_frames
+
+
+def circle_overlap(distance: ArrayLike, radius_a: ArrayLike, radius_b: ArrayLike) -> Floats:
+    """Intersection over union of two discs, exact, element by element.
+
+    The lens of two circles at distance d with radii r and R is
+    r^2 (alpha - sin(alpha) cos(alpha)) + R^2 (beta - sin(beta) cos(beta)),
+    cos(alpha) = (d^2 + r^2 - R^2) / 2dr, cos(beta) with r and R exchanged.
+
+    >>> circle_overlap(0.0, 1.0, 2.0).item(), circle_overlap(3.0, 1.0, 2.0).item()
+    (0.25, 0.0)
+    """
+    d, r, q = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (distance, radius_a, radius_b)))
+    small, apart = np.minimum(r, q), d >= r + q
+    inside = d <= np.abs(r - q)
+    safe = np.where(inside, 1.0, d)
+    alpha = np.arccos(np.clip((d**2 + r**2 - q**2) / (2 * safe * r), -1, 1))
+    beta = np.arccos(np.clip((d**2 + q**2 - r**2) / (2 * safe * q), -1, 1))
+    lens = r**2 * (alpha - np.sin(2 * alpha) / 2) + q**2 * (beta - np.sin(2 * beta) / 2)
+    lens = np.where(apart, 0.0, np.where(inside, np.pi * small**2, lens))
+    return lens / (np.pi * (r**2 + q**2) - lens)
+
+
+def ellipse_overlap(frames_a: ArrayLike, frames_b: ArrayLike, *, nodes: int = 256) -> Floats:
+    """Intersection over union of the ellipses of frames, pair by pair, float64 (n,).
+
+    The pair is first mapped so that one ellipse is the unit disc and the other has its axes along x and y
+    (ratios of areas do not change); then the length of the common chord is integrated over x = m + h sin(t),
+    which removes the square-root ends. Only the (at most four) crossings of the outlines are not smooth, so
+    the error falls with the square of `nodes`: below 1e-4 at 256 (tests measure it).
+
+    Args:
+        frames_a: (n, 2, 3), see `tiepoint.geometry.patch_sampling`; orientation does not matter, only the ellipse.
+        frames_b: (n, 2, 3).
+        nodes: points of the quadrature.
+
+    Returns:
+        Overlaps in [0, 1]; NaN where a frame is NaN; 0 where an ellipse has no area.
+
+    >>> circle, stretched = [[1, 0, 0], [0, 1, 0]], [[2, 0, 0], [0, 1, 0]]
+    >>> ellipse_overlap([circle], [stretched]).round(4).tolist()
+    [0.5]
+    """
+    a, b = as_frames(frames_a), as_frames(frames_b)
+    bad = np.asarray(~np.isfinite(a).all(axis=(1, 2)) | ~np.isfinite(b).all(axis=(1, 2)))
+    unit = np.array([[1.0, 0, 0], [0, 1.0, 0]])
+    a, b = (np.where(bad[:, None, None], unit, f) for f in (a, b))
+    flat = np.asarray(np.linalg.det(a[:, :, :2]) * np.linalg.det(b[:, :, :2]) == 0)
+    a, b = (np.where(flat[:, None, None], unit, f) for f in (a, b))
+    relative = np.linalg.solve(a[:, :, :2], np.concatenate([b[:, :, :2], b[:, :, 2:] - a[:, :, 2:]], axis=2))
+    axes, radii, _ = np.linalg.svd(relative[:, :, :2])
+    cx, cy = np.einsum("nji,nj->in", axes, relative[:, :, 2])
+    common = _disc_and_ellipse(cx, cy, radii[:, 0], radii[:, 1], nodes)
+    overlap = common / (np.pi * (1 + radii[:, 0] * radii[:, 1]) - common)
+    return np.where(bad, np.nan, np.where(flat, 0.0, np.clip(overlap, 0, 1)))
+
+
+def _disc_and_ellipse(cx: Floats, cy: Floats, rx: Floats, ry: Floats, nodes: int) -> Floats:
+    """Area common to the unit disc and upright ellipses, by the midpoint rule in t."""
+    low, high = np.maximum(-1, cx - rx), np.minimum(1, cx + rx)
+    middle, half = (low + high) / 2, np.maximum(high - low, 0) / 2
+    t = (np.arange(nodes) + 0.5) / nodes * np.pi - np.pi / 2
+    x = middle[:, None] + half[:, None] * np.sin(t)
+    disc = np.sqrt(np.clip(1 - x**2, 0, None))
+    other = ry[:, None] * np.sqrt(np.clip(1 - ((x - cx[:, None]) / rx[:, None]) ** 2, 0, None))
+    top, bottom = np.minimum(disc, cy[:, None] + other), np.maximum(-disc, cy[:, None] - other)
+    chord = np.clip(top - bottom, 0, None)
+    return np.asarray((chord * np.cos(t)).sum(axis=1) * half * np.pi / nodes)

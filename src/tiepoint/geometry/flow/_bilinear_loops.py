@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bilinear resizing in OpenCV's arithmetic, without OpenCV. Loops only; `resize.py` has the rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.numba_cache import cached_njit
+
+Array = NDArray[Any]
+
+
+@cached_njit(nogil=True)
+def split(row: Array, first: Array, second: Array) -> None:
+    """The two channels of a row (n, 2), each on its own, in the type of `first`."""
+    n = row.shape[0]
+    flat = row.reshape(-1)
+    if row.dtype == first.dtype and row.itemsize == 4:
+        # As halves of 64-bit words: six times faster than every other number.
+        words, one, two = flat.view(np.uint64), first.view(np.uint32), second.view(np.uint32)
+        for x in range(n):
+            one[x] = np.uint32(words[x])
+            two[x] = np.uint32(words[x] >> np.uint64(32))
+    else:
+        for x in range(n):
+            first[x] = flat[2 * x]
+            second[x] = flat[2 * x + 1]
+
+
+@cached_njit(nogil=True)
+def _flow_line(flow: Array, x0: Array, x1: Array, f0: Array, f1: Array, blank: bool, line: Array) -> bool:
+    """Horizontal pass of one source row into `line`: u, v, known (0 or 1). True if all of it is known.
+
+    With `blank` unknown flow counts as 0, so that a weight of 0 leaves nothing of it, be it NaN or a number.
+    """
+    limit = np.float32(1e9)
+    zero, one = line.dtype.type(0), line.dtype.type(1)
+    bad = 0
+    flat = flow.reshape(-1)
+    for x in range(flat.size):
+        bad += 0 if abs(flat[x]) <= limit else 1
+    us, vs = line[0], line[1]
+    for x in range(x0.size):
+        a, b = 2 * x0[x], 2 * x1[x]
+        us[x] = flat[a] * f0[x] + flat[b] * f1[x]
+        vs[x] = flat[a + 1] * f0[x] + flat[b + 1] * f1[x]
+    if bad:
+        for x in range(x0.size):
+            a, b = x0[x], x1[x]
+            ka = one if abs(flow[a, 0]) <= limit and abs(flow[a, 1]) <= limit else zero
+            kb = one if abs(flow[b, 0]) <= limit and abs(flow[b, 1]) <= limit else zero
+            line[2, x] = ka * f0[x] + kb * f1[x]
+            if blank:
+                us[x] = (flow[a, 0] * f0[x] if ka else zero) + (flow[b, 0] * f1[x] if kb else zero)
+                vs[x] = (flow[a, 1] * f0[x] if ka else zero) + (flow[b, 1] * f1[x] if kb else zero)
+    else:
+        line[2, :] = one
+    return bad == 0
+
+
+@cached_njit(nogil=True)
+def flow_lines(
+    flow: Array, xs: Array, fx: Array, rows: Array, blank: bool, held: Array, lines: Array
+) -> bool:
+    """Bring `lines` (2, 3, width) to two source rows; `held` remembers what they hold. True if all known.
+
+    ``held[k] = 2 * row + (all known)``, so that a line is made once for all output rows it serves.
+    """
+    if held[1] >> 1 == rows[0] and held[0] >> 1 != rows[0]:
+        lines[0] = lines[1]
+        held[0] = held[1]
+    for k in range(2):
+        if held[k] < 0 or held[k] >> 1 != rows[k]:
+            whole = _flow_line(flow[rows[k]], xs[0], xs[1], fx[0], fx[1], blank, lines[k])
+            held[k] = 2 * rows[k] + (1 if whole else 0)
+    return (held[0] & held[1] & 1) == 1
+
+
+@cached_njit(nogil=True)
+def _scale(row: Array, up: Any, down: Any) -> None:
+    """``row * up / down`` in place, rounded to the type of the row once at the end."""
+    if down == 1:
+        for x in range(row.size):
+            row[x] = row[x] * up
+    else:
+        for x in range(row.size):
+            row[x] = row[x] * up / down
+
+
+@cached_njit(nogil=True)
+def flow_row(
+    lines: Array,
+    whole: bool,
+    f0: Any,
+    f1: Any,
+    ax: Array,
+    ay: Any,
+    to: Array,
+    bx: Array,
+    by: Any,
+    row: Array,
+    start: int,
+    stop: int,
+) -> None:
+    """Columns `start` to `stop` of one output row: ``(r + a) * to[0] / to[1] - b``, 1e10 where not known.
+
+    Sums are made in the type of the weights, in the order written, the product in that of `to` and then
+    rounded to that of the weights. Weights of known contributors add up to exactly 1, so a row without
+    unknown flow (`whole`) needs no test.
+    """
+    # Slices, because a loop that starts at a variable must allow for negative indices and runs on no vectors.
+    top, bottom, a, b, out = (
+        lines[0, 0][start:stop],
+        lines[1, 0][start:stop],
+        ax[start:stop],
+        bx[start:stop],
+        row[0][start:stop],
+    )
+    for x in range(out.size):
+        out[x] = top[x] * f0 + bottom[x] * f1 + a[x]
+    _scale(out, to[0], to[1])
+    for x in range(out.size):
+        out[x] = out[x] - b[x]
+    top, bottom, out = lines[0, 1][start:stop], lines[1, 1][start:stop], row[1][start:stop]
+    for x in range(out.size):
+        out[x] = top[x] * f0 + bottom[x] * f1 + ay
+    _scale(out, to[2], to[3])
+    for x in range(out.size):
+        out[x] = out[x] - by
+    if not whole:
+        unknown = row.dtype.type(1e10)
+        known0, known1 = lines[0, 2], lines[1, 2]
+        for x in range(start, stop):
+            if known0[x] * f0 + known1[x] * f1 != 1:
+                row[0, x] = unknown
+                row[1, x] = unknown
+
+
+@cached_njit(nogil=True)
+def resize_flow(
+    flow: Array,
+    xs: Array,
+    fx: Array,
+    ys: Array,
+    fy: Array,
+    ax: Array,
+    ay: Array,
+    to: Array,
+    bx: Array,
+    by: Array,
+    blank: bool,
+) -> Array:
+    """The whole flow on the new grid, in the type of the weights.
+
+    `xs`, `ys` (2, n) are the two contributors of every output column and row, `fx`, `fy` their weights,
+    `blank` is that of `_flow_line`; the rest is the formula of `flow_row`.
+    """
+    height, width = ys.shape[1], xs.shape[1]
+    out = np.empty((height, width, 2), fx.dtype)
+    lines = np.ones((2, 3, width), fx.dtype)
+    row = np.empty((2, width), fx.dtype)
+    held = np.full(2, -1, np.int64)
+    for y in range(height):
+        whole = flow_lines(flow, xs, fx, ys[:, y], blank, held, lines)
+        flow_row(lines, whole, fy[0, y], fy[1, y], ax, ay[y], to, bx, by[y], row, 0, width)
+        for x in range(width):
+            out[y, x, 0] = row[0, x]
+            out[y, x, 1] = row[1, x]
+    return out
+
+
+@cached_njit(nogil=True)
+def _filled(row: Array) -> tuple[int, int]:
+    """First position of a row that is not zero and the one after the last; (0, 0) if there is none."""
+    some = 0
+    for x in range(row.size):
+        some |= row[x]
+    if some == 0:
+        return 0, 0
+    start, stop = 0, row.size
+    while row[start] == 0:
+        start += 1
+    while row[stop - 1] == 0:
+        stop -= 1
+    return start, stop
+
+
+@cached_njit(nogil=True)
+def reach(xs: Array, size: int) -> tuple[Array, Array]:
+    """For every source position the first output column it contributes to and the one after the last.
+
+    Positions that contribute to none get what keeps both arrays rising.
+    """
+    columns = xs.shape[1]
+    first, last = np.full(size, columns, np.int64), np.zeros(size, np.int64)
+    for x in range(columns):
+        for k in range(2):
+            p = xs[k, x]
+            first[p] = min(first[p], x)
+            last[p] = max(last[p], x + 1)
+    for p in range(size - 2, -1, -1):
+        first[p] = min(first[p], first[p + 1])
+    for p in range(1, size):
+        last[p] = max(last[p], last[p - 1])
+    return first, last
+
+
+@cached_njit(nogil=True)
+def _next_line(lines: Array, spans: Array, held: Array, rows: Array) -> None:
+    """Take over the second line as the first where the next output row starts with its source row.
+
+    Columns outside the span of a line are zero, and stay so.
+    """
+    if held[1] == rows[0] and held[0] != rows[0]:
+        lines[0, spans[0, 0] : spans[0, 1]] = 0
+        start, stop = spans[1, 0], spans[1, 1]
+        lines[0, start:stop] = lines[1, start:stop]
+        held[0], spans[0, 0], spans[0, 1] = held[1], start, stop
+
+
+@cached_njit(nogil=True)
+def _new_span(line: Array, span: Array, source: Array, first: Array, last: Array) -> tuple[int, int]:
+    """Clear a line and give it the span that what is not zero in its new source row can reach."""
+    line[span[0] : span[1]] = 0
+    start, stop = _filled(source)
+    span[0], span[1] = (first[start], last[stop - 1]) if start < stop else (0, 0)
+    return span[0], span[1]
+
+
+@cached_njit(nogil=True)
+def _both_spans(spans: Array) -> tuple[int, int]:
+    """From the first to the last column that either line reaches."""
+    if spans[0, 0] >= spans[0, 1]:
+        return spans[1, 0], spans[1, 1]
+    if spans[1, 0] >= spans[1, 1]:
+        return spans[0, 0], spans[0, 1]
+    return min(spans[0, 0], spans[1, 0]), max(spans[0, 1], spans[1, 1])
+
+
+@cached_njit(nogil=True)
+def resize_bytes(image: Array, xs: Array, cx: Array, ys: Array, cy: Array) -> Array:
+    """OpenCV's fixed-point resize of uint8 rows (h, n); `cx`, `cy` are the weights times 2048, int32.
+
+    `xs` (2, m) are byte positions in a row, so that channels are just more columns. Zeros give zeros: only
+    columns are computed that something else can reach, and a mask has few.
+    """
+    height, width = ys.shape[1], xs.shape[1]
+    out = np.zeros((height, width), np.uint8)
+    lines = np.zeros((2, width), np.int32)
+    held = np.full(2, -1, np.int64)
+    spans = np.zeros((2, 2), np.int64)
+    first, last = reach(xs, image.shape[1])
+    for y in range(height):
+        _next_line(lines, spans, held, ys[:, y])
+        for k in range(2):
+            if held[k] != ys[k, y]:
+                held[k] = ys[k, y]
+                source = image[held[k]]
+                start, stop = _new_span(lines[k], spans[k], source, first, last)
+                line, x0, x1 = lines[k][start:stop], xs[0][start:stop], xs[1][start:stop]
+                c0, c1 = cx[0][start:stop], cx[1][start:stop]
+                for x in range(line.size):
+                    line[x] = source[x0[x]] * c0[x] + source[x1[x]] * c1[x]
+        start, stop = _both_spans(spans)
+        g0, g1 = cy[0, y], cy[1, y]
+        one, two, row = lines[0][start:stop], lines[1][start:stop], out[y][start:stop]
+        for x in range(row.size):
+            total = ((g0 * (one[x] >> 4)) >> 16) + ((g1 * (two[x] >> 4)) >> 16)
+            row[x] = (total + 2) >> 2
+    return out
+
+
+@cached_njit(nogil=True)
+def coverage_mask(mask: Array, xs: Array, fx: Array, ys: Array, fy: Array) -> Array:
+    """255 where at least half of the bilinear weight falls on non-zero pixels of `mask`, else 0; float64."""
+    height, width = ys.shape[1], xs.shape[1]
+    out = np.zeros((height, width), np.uint8)
+    lines = np.zeros((2, width), np.float64)
+    held = np.full(2, -1, np.int64)
+    spans = np.zeros((2, 2), np.int64)
+    first, last = reach(xs, mask.shape[1])
+    for y in range(height):
+        _next_line(lines, spans, held, ys[:, y])
+        for k in range(2):
+            if held[k] != ys[k, y]:
+                held[k] = ys[k, y]
+                source = mask[held[k]]
+                start, stop = _new_span(lines[k], spans[k], source, first, last)
+                line, x0, x1 = lines[k][start:stop], xs[0][start:stop], xs[1][start:stop]
+                f0, f1 = fx[0][start:stop], fx[1][start:stop]
+                for x in range(line.size):
+                    a = f0[x] if source[x0[x]] else 0.0
+                    line[x] = a + (f1[x] if source[x1[x]] else 0.0)
+        start, stop = _both_spans(spans)
+        g0, g1 = fy[0, y], fy[1, y]
+        one, two, row = lines[0][start:stop], lines[1][start:stop], out[y][start:stop]
+        for x in range(row.size):
+            row[x] = 255 if one[x] * g0 + two[x] * g1 >= 0.5 else 0
+    return out

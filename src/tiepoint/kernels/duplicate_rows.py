@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Repeated rows of a pool, collapsed to one, and the pool positions that the rows of a tile stand for.
+
+A constant descriptor must not be the slowest of all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.errors import InputError
+from .threads import Team
+
+Whole = NDArray[np.int64]
+
+# Below this share of repeats the bookkeeping costs more than the rows it saves.
+WORTH = 0.125
+
+
+@cache
+def fingerprint_keys(width: int) -> NDArray[np.uint64]:
+    """Odd numbers that the words of a row are multiplied by."""
+    keys = np.random.Generator(np.random.PCG64(width)).integers(2**63, size=width, dtype=np.uint64)
+    return np.asarray(keys | np.uint64(1))
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """The distinct rows of a pool, numbered by first appearance.
+
+    `row_of[p]` is the distinct row at pool position p; `positions[start[u]:start[u + 1]]` are the pool
+    positions of distinct row u, ascending.
+    """
+
+    row_of: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    start: NDArray[np.int64]
+
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """First position of each distinct row, ascending."""
+        return self.positions[self.start[:-1]]
+
+
+def find_distinct(rows: NDArray[Any], team: Team) -> Distinct | None:
+    """Collapse rows of equal bits; None where too few repeat to be worth it.
+
+    Two rows that differ only in the sign of a zero stay two rows: they are equally far from everything, and
+    nothing but time depends on collapsing.
+    """
+    from .numba_backend.row_statistics import fingerprints, same_rows
+
+    words = rows.view(np.uint32 if rows.dtype == np.float32 else np.uint64)
+    n = len(words)
+    keys = fingerprint_keys(words.shape[1])
+    print_of, fill = np.empty(n, np.uint64), fingerprints(words.dtype)
+    team.split(n, lambda i, j: fill(words[i:j], keys, print_of[i:j]), smallest=512)
+    ordered = np.sort(print_of)
+    if np.count_nonzero(ordered[1:] == ordered[:-1]) < WORTH * n:
+        return None
+    _, first, group = np.unique(print_of, return_index=True, return_inverse=True)
+    candidate = first[group]
+    same = np.empty(n, np.bool_)
+    same_rows(words.dtype)(words, candidate, same)
+    # A row that shares a fingerprint by accident stands for itself.
+    candidate = np.where(same, candidate, np.arange(n))
+    leaders, row_of = np.unique(candidate, return_inverse=True)
+    start = np.zeros(len(leaders) + 1, np.int64)
+    np.cumsum(np.bincount(row_of, minlength=len(leaders)), out=start[1:])
+    return Distinct(row_of.astype(np.int64), np.argsort(row_of, kind="stable"), start)
+
+
+class Slots(NamedTuple):
+    """Pool positions of one tile; empty `position` and `row` where position = first row + slot.
+
+    group_slot[group_start[g]:group_start[g + 1]] are the slots of group g; `query_group` is the group each
+    query leaves out, -1 for none, empty without groups.
+    """
+
+    position: Whole
+    row: Whole
+    group_slot: Whole
+    group_start: Whole
+    query_group: Whole
+
+
+class Lookup(NamedTuple):
+    """Positions of each distinct row, plain and by group; all empty where no rows repeat."""
+
+    row_of: Whole
+    positions: Whole
+    grouped: Whole
+    start: Whole
+    pool_group: Whole
+
+
+class Members:
+    """Repeats and groups of a pool."""
+
+    def __init__(
+        self,
+        distinct: Distinct | None,
+        rows: int,
+        query_group: ArrayLike | None,
+        pool_group: ArrayLike | None,
+        queries: int,
+    ) -> None:
+        empty = np.zeros(0, np.int64)
+        self._distinct = distinct
+        self._groups = 0
+        self._query_group, group = empty, empty
+        if query_group is not None or pool_group is not None:
+            self._query_group, group, self._groups = numbered(query_group, pool_group, queries, rows)
+        if distinct is None:
+            self.lookup = Lookup(empty, empty, empty, empty, group)
+            return
+        grouped = empty
+        if self._groups:
+            order = np.lexsort((group[distinct.positions], distinct.row_of[distinct.positions]))
+            at = distinct.positions[order]
+            grouped = group[at] * rows + at
+        self.lookup = Lookup(distinct.row_of, distinct.positions, grouped, distinct.start, group)
+
+    def slots(self, first: int, stop: int) -> Slots:
+        """Slots of the distinct rows first ... stop - 1."""
+        position = row = np.zeros(0, np.int64)
+        if self._distinct is None:
+            group = self.lookup.pool_group[first:stop]
+        else:
+            found = self._distinct
+            position = np.sort(found.positions[found.start[first] : found.start[stop]])
+            row = found.row_of[position] - first
+            group = self.lookup.pool_group[position] if self._groups else position
+        if not self._groups:
+            return Slots(position, row, position[:0], position[:0], self._query_group)
+        order = np.argsort(group, kind="stable")
+        start = np.searchsorted(group[order], np.arange(self._groups + 1))
+        return Slots(position, row, order, start, self._query_group)
+
+
+def numbered(
+    query_group: ArrayLike | None, pool_group: ArrayLike | None, queries: int, rows: int
+) -> tuple[Whole, Whole, int]:
+    """Groups as numbers 0, 1, ...; -1 for a query whose group is not in the pool."""
+    if query_group is None or pool_group is None:
+        raise InputError("query_group and pool_group go together; give both or neither")
+    q, p = np.asarray(query_group), np.asarray(pool_group)
+    if q.shape != (queries,) or p.shape != (rows,):
+        raise InputError(
+            f"query_group {q.shape} and pool_group {p.shape} must name a group for each of the "
+            f"{queries} queries and {rows} pool rows"
+        )
+    names, group = np.unique(p, return_inverse=True)
+    at = np.minimum(np.searchsorted(names, q), max(len(names) - 1, 0))
+    return np.where(names[at] == q, at, -1), group.astype(np.int64), len(names)

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rank counts between groups of rows, where the distance of two groups is that of their nearest rows.
+
+Several descriptors may stand for one place (a keypoint with two orientations). Counting rows would count
+such a place twice; here it counts once, at its smallest distance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import tiles
+from .duplicate_rows import find_distinct
+from .error_bound import FLOAT32_UNIT, FLOAT64_UNIT
+from .rank_counts import RankCounts, rank_counts
+from .tiles import Scores, make_team
+from .torch_backend.device import served
+
+Ints = NDArray[np.int64]
+_BLOCK = 64
+
+
+def group_rows(of: ArrayLike, valid: ArrayLike) -> tuple[Ints, Ints, Ints]:
+    """Valid rows sorted by group, the groups that have any, and where each starts (one more than groups).
+
+    >>> group_rows([1, 0, 1, 2], [True, True, True, False])
+    (array([1, 0, 2]), array([0, 1]), array([0, 1, 3]))
+    """
+    group = np.asarray(of, np.int64)
+    rows = np.flatnonzero(np.asarray(valid, bool))
+    rows = rows[np.argsort(group[rows], kind="stable")]
+    names, first = np.unique(group[rows], return_index=True)
+    return rows, names, np.append(first, len(rows)).astype(np.int64)
+
+
+def group_rank_counts(
+    queries: NDArray[Any],
+    query_start: Ints,
+    pool: NDArray[Any],
+    pool_start: Ints,
+    pool_position: Ints,
+    target_query: Ints,
+    target_value: NDArray[np.float64],
+    *,
+    distance: str,
+    limits: Ints,
+) -> RankCounts:
+    """Pool groups nearer than, and equally near as, each target.
+
+    Args:
+        queries: rows of the query groups, group after group; group g is rows query_start[g] to
+            query_start[g + 1] - 1, at least one.
+        query_start: (g + 1,).
+        pool: rows of the pool groups, likewise.
+        pool_start: (p + 1,).
+        pool_position: (p,) list position of each pool group.
+        target_query: (t,) query group of each target, non-decreasing.
+        target_value: (t,) reference value of the target: squared for l2, else the distance.
+        distance: l2, l1, hamming, cosine or masked_l1.
+        limits: (g, s): column s counts pool groups at positions < limits[group, s].
+
+    Returns:
+        RankCounts of shape (t, s); `eq_before` is zero (positions here are no file order). A target that is
+        itself in the pool is counted in `eq`.
+
+    """
+    lt = np.zeros((len(target_query), limits.shape[1]), np.int64)
+    eq = np.zeros_like(lt)
+    if len(target_query) and len(pool_start) > 1:
+        sides = (np.asarray(queries), query_start, np.asarray(pool), pool_start, pool_position)
+        targets = (target_query, target_value, distance, limits)
+        lt, eq = served(lambda: _by_rows(*sides, *targets), lambda: _by_tiles(*sides, *targets))
+    return RankCounts(lt, eq, np.zeros_like(lt))
+
+
+def _by_tiles(
+    queries: Any, query_start: Any, pool: Any, pool_start: Any, pool_position: Any, target_query: Any,
+    target_value: Any, distance: str, limits: Any,
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """Counts from tiles of products in which a pool group, whatever its rows, has one score."""
+    from .numba_backend.group_counts import group_ranks
+
+    asked = np.unique(target_query)
+    size = np.diff(query_start)[asked]
+    start = np.append(0, np.cumsum(size)).astype(np.int64)
+    rows = queries if len(asked) == len(query_start) - 1 else queries[_expand(query_start[:-1][asked], size)]
+    layout = _Layout(pool_start, pool_position)
+    # The farthest target of a group first, as `group_ranks` wants them.
+    order = np.lexsort((-target_value, target_query))
+    first = np.searchsorted(target_query[order], np.append(asked, len(query_start))).astype(np.int64)
+    value = np.ascontiguousarray(target_value[order] * (2.0 if distance == "cosine" else 1.0), np.float64)
+    bounds = np.searchsorted(np.sort(pool_position), limits[asked], side="left").astype(np.int64)
+    counts = np.zeros((2, len(value), limits.shape[1]), np.int64)
+    with make_team(rows, pool, distance) as team:
+        scores = Scores(rows, pool[layout.rows], distance, team, collapse=False)
+        repeated = find_distinct(scores.b, team)
+        same = np.zeros(0, np.int64) if repeated is None else repeated.row_of
+        block: list[Any] = []
+        kept: list[Any] = [None, None]
+
+        def on_rows(u: int, _: int) -> None:
+            block[:] = layout.block(u)
+
+        def visit(tile: Any) -> int:
+            group = int(np.searchsorted(start, tile.first_query))
+            known = (scores.largest, scores.dtype)
+            if kept[0] != known:
+                kept[:] = [known, _slack(scores)]
+            slack, plain = kept[1]
+            count = group_ranks(scores.dtype, scores.row_dtype)
+            state = (start, group, first, value, slack, plain, bounds)
+            return int(count(*tile, *state, *block, same, *counts))
+
+        scores.run(
+            visit,
+            free=8.0,
+            targets=len(value) / len(asked),
+            on_rows=on_rows,
+            blocks=layout.blocks,
+            cuts=start,
+        )
+    back = np.empty((2, *counts.shape[1:]), np.int64)
+    back[:, order] = counts
+    return back[0], back[1]
+
+
+def _slack(scores: Scores) -> tuple[NDArray[np.float64], bool]:
+    """What adding its offset may round in a score, query by query; whether that is nothing.
+
+    With A and B the norms of both rows and u the unit roundoff, the offset A^2/2 is rounded (u A^2/2), and so
+    is its sum with a score of at most B^2/2 + (1 + g) A B (see `band`): together below 2 u (A + B)^2. Sums
+    of whole numbers are half of a squared distance, exact in float32 up to 2^23.
+    """
+    if scores.kind != "l2":
+        return np.zeros(len(scores.a)), True
+    most = (scores.norm + scores.largest) ** 2
+    if scores.exact:
+        return np.ones(len(most)), bool(0.5 * most.max() <= 2.0**23)
+    unit = FLOAT32_UNIT if scores.dtype == np.float32 else FLOAT64_UNIT
+    return 2.0 * unit * (1.0 + 1e-9) * most + 2.0**-120, False
+
+
+class _Layout:
+    """Pool groups in the order of their positions, cut into blocks; in each, first rows before other rows."""
+
+    def __init__(self, pool_start: Ints, position: Ints) -> None:
+        order = np.argsort(position, kind="stable")
+        size = np.diff(pool_start)[order]
+        ends = np.cumsum(size)
+        rows, self.blocks, self._facts = [], [], {}
+        g, at = 0, 0
+        while g < len(order):
+            stop = max(g + 1, int(np.searchsorted(ends, at + tiles.TILE_COLUMNS, side="right")))
+            lead, more = pool_start[:-1][order[g:stop]], size[g:stop] - 1
+            rows += [lead, _expand(lead + 1, more)]
+            extra = np.append(0, np.cumsum(more)).astype(np.int64)
+            self._facts[at] = (stop - g, g, extra, np.repeat(np.arange(stop - g), more))
+            self.blocks.append((at, int(ends[stop - 1])))
+            g, at = stop, int(ends[stop - 1])
+        self.rows = np.concatenate(rows)
+
+    def block(self, u: int) -> tuple[int, int, Ints, Ints]:
+        """Of the block that begins with row u: its groups, those before it, their other rows and whose."""
+        return self._facts[u]
+
+
+def _by_rows(
+    queries: Any, query_start: Any, pool: Any, pool_start: Any, pool_position: Any, target_query: Any,
+    target_value: Any, distance: str, limits: Any,
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """Counts for a device that has the kernels of rows alone.
+
+    Groups of one row on both sides, nearly all of them, go through `rank_counts`; the rest is evaluated pair
+    by pair.
+    """
+    lt = np.zeros((len(target_query), limits.shape[1]), np.int64)
+    eq = np.zeros_like(lt)
+    one_query, one_pool = np.diff(query_start) == 1, np.diff(pool_start) == 1
+    easy = one_query[target_query]
+    if easy.any() and one_pool.any():
+        chosen = np.unique(target_query[easy])
+        rank = np.zeros(len(one_query), np.int64)
+        rank[chosen] = np.arange(len(chosen))
+        order = np.argsort(pool_position[one_pool], kind="stable")
+        rows = pool_start[:-1][one_pool][order]
+        bounds = np.searchsorted(pool_position[one_pool][order], limits[chosen], side="left")
+        found = rank_counts(
+            queries[query_start[:-1][chosen]],
+            pool[rows],
+            rank[target_query[easy]],
+            target_value[easy],
+            np.zeros(int(easy.sum()), np.int64),
+            distance=distance,
+            limits=bounds,
+            squared=distance == "l2",
+        )
+        lt[easy] += found.lt
+        eq[easy] += found.eq
+    _direct(queries, query_start, pool, pool_start, pool_position, target_query, target_value, distance,
+            limits, one_query, one_pool, lt, eq)  # fmt: skip
+    return lt, eq
+
+
+def _direct(
+    queries: Any, query_start: Any, pool: Any, pool_start: Any, position: Any, target_query: Any,
+    target_value: Any, distance: str, limits: Any, one_query: Any, one_pool: Any, lt: Any, eq: Any,
+) -> None:  # fmt: skip
+    """Add what pairs with a group of several rows contribute."""
+    from .numba_backend.group_counts import count_groups
+    from .pair_distances import tiler
+    from .threads import Team
+
+    a, b, tile_of = tiler(queries, pool, distance)
+    count = count_groups()
+    value, bounds = np.ascontiguousarray(target_value, np.float64), np.ascontiguousarray(limits, np.int64)
+    first = np.searchsorted(target_query, np.arange(len(query_start)))
+    asked = np.diff(first) > 0
+    for single in (True, False):
+        groups = np.flatnonzero(asked & (one_query == single))
+        # A single query meets the single pool rows in rank_counts already.
+        kept = np.flatnonzero(~one_pool) if single else np.arange(len(one_pool))
+        if len(groups) == 0 or len(kept) == 0:
+            continue
+        size = np.diff(pool_start)[kept]
+        rows = _expand(pool_start[:-1][kept], size)
+        part_b = np.ascontiguousarray(b[rows])
+        start_b = np.append(0, np.cumsum(size))
+
+        at = np.ascontiguousarray(position[kept], np.int64)
+
+        def work(
+            i: int, j: int, groups: Any = groups, place: Any = at, b: Any = part_b, s: Any = start_b
+        ) -> None:
+            for k in range(i, j, _BLOCK):
+                block = groups[k : min(k + _BLOCK, j)]
+                size_a = np.diff(query_start)[block]
+                part_a = np.ascontiguousarray(a[_expand(query_start[:-1][block], size_a)])
+                start_a = np.append(0, np.cumsum(size_a))
+                tile = tile_of(part_a, b)
+                count(tile, start_a, s, place, block, first, value, bounds, lt, eq)
+
+        with Team() as team:
+            team.split(len(groups), work, smallest=_BLOCK)
+
+
+def _expand(start: Ints, size: Ints) -> Ints:
+    """Row numbers of runs: start[i], start[i] + 1, … start[i] + size[i] - 1."""
+    return np.repeat(start - np.append(0, np.cumsum(size))[:-1], size) + np.arange(size.sum())

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The compiled scans that keep the nearest rows, and thresholds that err on the safe side, for all scans.
+
+A tile holds similarities p (products, or minus the distance where that is computed outright). The score is
+s = half - p, and |s - (alpha R - beta)| <= error for the reference value R. In an exact tile the error is
+zero and R = (s + beta) / alpha.
+
+Few helpers here take arrays: each hand-over inside a loop costs two atomic reference counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+from ...core.numba_cache import compiled, matrix
+from .reference_distance import sum_squares
+from .simd import as_type_of, least_two, next_within
+
+GROUPS = 64
+
+
+def scan_signature(real: Any, rows: Any, *state: Any) -> Any:
+    """Signature of a scan: the fields of a `tiles.Tile`, then what the scan keeps."""
+    vector = types.float64[::1]
+    tile = (real[:, ::1], real[::1], types.float64, vector, vector, types.boolean, matrix(rows), matrix(rows))
+    return types.int64(*tile, types.int64, types.int64, *state)
+
+
+@njit(nogil=True, error_model="numpy")
+def make_buffer(half: Any, extra: int) -> Any:
+    """A row of scores with `extra` infinite elements behind it."""
+    buffer = np.empty(len(half) + extra, half.dtype)
+    buffer[len(half) :] = np.inf
+    return buffer
+
+
+@njit(nogil=True, error_model="numpy")
+def round_down(x: float, top: Any) -> Any:
+    """Largest finite number <= x (or the lowest one) in the format whose largest is `top`."""
+    # Float32 scores must meet float32 bounds: comparing across formats would cost several times as much.
+    if x >= top:
+        return top
+    if x <= -top:
+        return as_type_of(top, -top)
+    y = as_type_of(top, x)
+    if np.float64(y) > x:
+        return as_type_of(top, np.nextafter(y, as_type_of(top, -top)))
+    return y
+
+
+@njit(nogil=True, error_model="numpy")
+def round_up(x: float, top: Any) -> Any:
+    """Smallest finite number >= x (or the largest one) in the format whose largest is `top`."""
+    return as_type_of(top, -round_down(-x, top))
+
+
+@njit(nogil=True, error_model="numpy")
+def kth_bound(buffer: Any, width: int, k: int) -> float:
+    """A score that at least k of the first `width` elements do not exceed; infinite if there are fewer.
+
+    The k-th smallest itself for k <= 2, else that of the minima of interleaved groups: each group below it
+    holds one such element. That is a little above the true k-th smallest, and one vector pass finds it. The
+    buffer must hold infinite elements up to the next multiple of the number of groups.
+    """
+    if k <= 2:
+        first, second = least_two(buffer, width)
+        return np.float64(first if k == 1 else second)
+    groups = GROUPS * ((2 * k + GROUPS - 1) // GROUPS)
+    if width < groups:
+        return np.inf if width < k else np.float64(np.partition(buffer[:width], k - 1)[k - 1])
+    least = np.full(groups, np.inf, buffer.dtype)
+    for start in range(0, width, groups):
+        for g in range(groups):
+            x = buffer[start + g]
+            least[g] = x if x < least[g] else least[g]
+    return np.float64(np.partition(least, k - 1)[k - 1])
+
+
+@njit(nogil=True, error_model="numpy")
+def padding(k: int) -> int:
+    """Infinite elements `kth_bound` and the vector search need behind a row of scores."""
+    return 16 + GROUPS * ((2 * k + GROUPS - 1) // GROUPS)
+
+
+@njit(nogil=True, error_model="numpy")
+def reference(exact: bool, score: float, alpha: float, beta: float, a: Any, q: int, b: Any, u: int) -> float:
+    """Reference value of query q and pool row u, read off an exact score or summed in the fixed order."""
+    if exact:
+        return (score + beta) / alpha
+    return sum_squares(a, q, b, u)
+
+
+_VECTOR, _WHOLE = types.float64[::1], types.int64[::1]
+_VALUES, _TABLE = types.float64[:, ::1], types.int64[:, ::1]
+
+
+def _select_signature(real: Any, rows: Any) -> Any:
+    return scan_signature(real, rows, _VALUES, _TABLE, _WHOLE)
+
+
+def _first_two_signature(real: Any, rows: Any) -> Any:
+    return scan_signature(real, rows, _WHOLE, _VECTOR, _VECTOR, _WHOLE, _WHOLE)
+
+
+@compiled(_select_signature)
+def select(
+    tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
+    first_query: int, first_row: int, value: Any, row: Any, filled: Any,
+) -> int:  # fmt: skip
+    """Merge one tile into the k best (value, row) of each query; return the reference sums taken.
+
+    A row belongs to the k best of the tile only if its score is within twice the error of the k-th smallest
+    score; and it enters a full list only if its reference value is below the list's last, since rows pass
+    by in ascending order and the earlier one wins a tie.
+    """
+    k = value.shape[1]
+    width = tile.shape[1]
+    buffer = make_buffer(half, padding(k))
+    top = as_type_of(half[0], np.finfo(half.dtype).max)
+    lowest = round_up(-np.inf, top)
+    sums = 0
+    for i in range(tile.shape[0]):
+        q = first_query + i
+        for j in range(width):
+            buffer[j] = half[j] - tile[i, j]
+        count = filled[q]
+        if count < k:
+            bound = round_up(kth_bound(buffer, width, k) + 2.0 * error[i], top)
+        else:
+            bound = round_up(alpha * value[q, k - 1] - beta[i] + error[i], top)
+        j = next_within(buffer, 0, width, lowest, bound)
+        while j < width:
+            u = first_row + j
+            r = reference(exact, np.float64(buffer[j]), alpha, beta[i], a, q, b, u)
+            sums += 1
+            if count < k or r < value[q, k - 1]:
+                place = min(count, k - 1)
+                while place > 0 and value[q, place - 1] > r:
+                    value[q, place] = value[q, place - 1]
+                    row[q, place] = row[q, place - 1]
+                    place -= 1
+                value[q, place] = r
+                row[q, place] = u
+                count = min(count + 1, k)
+                if count == k:
+                    bound = min(bound, round_up(alpha * value[q, k - 1] - beta[i] + error[i], top))
+            j = next_within(buffer, j + 1, width, lowest, bound)
+        filled[q] = count
+    return sums
+
+
+@compiled(_first_two_signature)
+def first_two(
+    tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
+    first_query: int, first_row: int, copies: Any, d1: Any, d2: Any, row: Any, ties: Any,
+) -> int:  # fmt: skip
+    """Merge one tile into first, second and ties of each query; return the reference sums taken.
+
+    `copies[u]` is how often distinct row u stands in the pool; empty means once each.
+    """
+    width = tile.shape[1]
+    buffer = make_buffer(half, padding(2))
+    top = as_type_of(half[0], np.finfo(half.dtype).max)
+    lowest = round_up(-np.inf, top)
+    sums = 0
+    for i in range(tile.shape[0]):
+        q = first_query + i
+        for j in range(width):
+            buffer[j] = half[j] - tile[i, j]
+        second = np.float64(least_two(buffer, width)[1])
+        bound = round_up(min(second + 2.0 * error[i], alpha * d2[q] - beta[i] + error[i]), top)
+        j = next_within(buffer, 0, width, lowest, bound)
+        while j < width:
+            u = first_row + j
+            r = reference(exact, np.float64(buffer[j]), alpha, beta[i], a, q, b, u)
+            sums += 1
+            copy = copies[u] if len(copies) else 1
+            if r < d1[q]:
+                d2[q] = r if copy > 1 else d1[q]
+                d1[q] = r
+                row[q] = u
+                ties[q] = copy
+            elif r == d1[q]:
+                ties[q] += copy
+                d2[q] = r
+            elif r < d2[q]:
+                d2[q] = r
+            bound = min(bound, round_up(alpha * d2[q] - beta[i] + error[i], top))
+            j = next_within(buffer, j + 1, width, lowest, bound)
+    return sums
+
+
+@compiled(lambda: types.void(_VALUES, _TABLE, _WHOLE, _WHOLE, _WHOLE, _TABLE, _VALUES))
+def expand(value: Any, row: Any, positions: Any, start: Any, skip: Any, index: Any, out: Any) -> None:
+    """Write the first pool positions of rows sorted by value; rows of equal value interleave by position."""
+    keep = value.shape[1]
+    at = np.empty(keep, np.int64)
+    for q in range(len(value)):
+        done = 0
+        first = 0
+        while done < index.shape[1]:
+            last = first
+            while last < keep and value[q, last] == value[q, first]:
+                at[last] = start[row[q, last]]
+                last += 1
+            while done < index.shape[1]:
+                best = -1
+                lowest = len(positions)
+                for g in range(first, last):
+                    if at[g] < start[row[q, g] + 1] and positions[at[g]] < lowest:
+                        best, lowest = g, positions[at[g]]
+                if best < 0:
+                    break
+                at[best] += 1
+                if lowest != skip[q]:
+                    index[q, done] = lowest
+                    out[q, done] = value[q, first]
+                    done += 1
+            first = last

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiled loops that evaluate the reference distance: pair by pair, and for all pairs of two blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import carray, njit, types
+
+from ...core.numba_cache import compiled, matrix
+from .reference_distance import bit_count, sum_absolute, sum_squares, sum_squares_single
+from .simd import pointer, prefetch
+
+_INDEX = types.Array(types.int64, 1, "C", readonly=True)
+_SHORT = types.Array(types.int32, 1, "C", readonly=True)
+_BASES = types.Array(types.uint64, 1, "C", readonly=True)
+_SOME = 1024
+
+
+def _pairs(rows: Any) -> Any:
+    return types.void(matrix(rows), matrix(rows), _INDEX, _INDEX, types.float64[::1])
+
+
+def _across(rows: Any) -> Any:
+    lists = (_SHORT, _SHORT, _SHORT, _SHORT, _SHORT)
+    return types.boolean(matrix(rows), _BASES, *lists, types.float64[::1], types.boolean, types.int8[::1])
+
+
+def _tile(rows: Any, real: Any) -> Any:
+    return types.void(matrix(rows), matrix(rows), real[:, ::1])
+
+
+def _table(rows: Any) -> Any:
+    return _tile(rows, types.float64)
+
+
+@njit(nogil=True, error_model="numpy")
+def _ahead(a: Any, b: Any, index_a: Any, index_b: Any, i: int) -> None:
+    """Fetch the rows of a later pair: listed rows lie anywhere in memory, and waiting is most of the time."""
+    later = min(i + 8, len(index_a) - 1)
+    for k in range(0, a.shape[1], 64 // a.itemsize):
+        prefetch(a, index_a[later], k)
+        prefetch(b, index_b[later], k)
+
+
+@compiled(_pairs)
+def pairs_l2(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
+    """Write the sum of squares of each pair."""
+    for i in range(len(out)):
+        _ahead(a, b, index_a, index_b, i)
+        out[i] = sum_squares(a, index_a[i], b, index_b[i])
+
+
+@compiled(_pairs)
+def pairs_l1(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
+    """Write the sum of absolute differences of each pair."""
+    for i in range(len(out)):
+        _ahead(a, b, index_a, index_b, i)
+        out[i] = sum_absolute(a, index_a[i], b, index_b[i])
+
+
+@njit(nogil=True, error_model="numpy")
+def _row(like: Any, base: Any, index: int) -> Any:
+    """The row `index` behind the address `base`, as a matrix of one row of the format of `like`."""
+    size = like.shape[1] * like.itemsize
+    return carray(pointer(base + np.uint64(index * size)), (1, like.shape[1]), like.dtype)
+
+
+@njit(nogil=True, error_model="numpy")
+def _fetch(row: Any) -> None:
+    for k in range(0, row.shape[1], 64 // row.itemsize):
+        prefetch(row, 0, k)
+
+
+@njit(nogil=True, error_model="numpy")
+def _place(root: float) -> Any:
+    """Where the single precision of a number >= 0 stands among all of them."""
+    return np.float32(root).view(np.int32)
+
+
+@compiled(_across)
+def across(
+    like: Any,
+    bases: Any,
+    part_a: Any,
+    row_a: Any,
+    part_b: Any,
+    row_b: Any,
+    place: Any,
+    out: Any,
+    l2: bool,
+    steps: Any,
+) -> bool:
+    """Write the sum of squares (with `l2`) or absolute differences of pair i to out[place[i]].
+
+    Where `steps` is not empty, steps[place[i]] says how many float32 numbers the root of the sum moves when
+    differences are rounded to float32 first. Rows lie behind the addresses of their parts. Nothing is
+    checked: every part, row and place must be there. Returns whether all sums are finite.
+    """
+    n, odd, some, single = len(place), 0, np.empty(_SOME), np.empty(_SOME)
+    rounded = len(steps) > 0
+    for start in range(0, n, _SOME):
+        count = min(_SOME, n - start)
+        for k in range(count):
+            i = start + k
+            later = min(i + 10, n - 1)
+            _fetch(_row(like, bases[part_a[later]], row_a[later]))
+            _fetch(_row(like, bases[part_b[later]], row_b[later]))
+            a, b = _row(like, bases[part_a[i]], row_a[i]), _row(like, bases[part_b[i]], row_b[i])
+            some[k] = sum_squares(a, 0, b, 0) if l2 else sum_absolute(a, 0, b, 0)
+            if rounded:
+                single[k] = sum_squares_single(a, 0, b, 0)
+        # Apart from the loop above, which waits for memory and must not wait for anything else.
+        for k in range(count):
+            out[place[start + k]] = some[k]
+            odd += 0 if some[k] < np.inf else 1
+        if rounded:
+            for k in range(count):
+                moved = _place(np.sqrt(single[k])) - _place(np.sqrt(some[k]))
+                steps[place[start + k]] = moved
+    return odd == 0
+
+
+@compiled(lambda: types.int64(_INDEX, _SHORT, _SHORT))
+def rows_missing(rows: Any, part: Any, row: Any) -> int:
+    """How many pairs name a row that their part does not have."""
+    missing = 0
+    for i in range(len(part)):
+        missing += 1 if (row[i] < 0) | (row[i] >= rows[part[i]]) else 0
+    return missing
+
+
+@compiled(_pairs)
+def pairs_hamming(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
+    """Write the number of differing bits of each pair."""
+    for i in range(len(out)):
+        out[i] = bit_count(a, index_a[i], b, index_b[i])
+
+
+@compiled(_tile)
+def minus_l1(a: Any, b: Any, out: Any) -> None:
+    """Write minus the sum of absolute differences of all pairs of rows."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            out[i, j] = -sum_absolute(a, i, b, j)
+
+
+@compiled(_tile)
+def minus_hamming(a: Any, b: Any, out: Any) -> None:
+    """Write minus the Hamming distance of all pairs of rows of 64-bit words."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            out[i, j] = -bit_count(a, i, b, j)
+
+
+@compiled(_table)
+def table_l2(a: Any, b: Any, out: Any) -> None:
+    """Write the sum of squares of all pairs of rows."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            out[i, j] = sum_squares(a, i, b, j)
+
+
+@compiled(_table)
+def table_l1(a: Any, b: Any, out: Any) -> None:
+    """Write the sum of absolute differences of all pairs of rows."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            out[i, j] = sum_absolute(a, i, b, j)
+
+
+@compiled(_table)
+def table_hamming(a: Any, b: Any, out: Any) -> None:
+    """Write the number of differing bits of all pairs of rows."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            out[i, j] = np.float64(bit_count(a, i, b, j))

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts in pools too large to hold: a pool that comes in parts, and one ranked list over all pairs.
+
+A pooled list of 8000 x 40000 pairs has 320 million entries, and its average precision needs for each of the
+few right ones only how many others are nearer. Tiles of reference values are sorted in among the values of
+the right ones by binary search and dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.errors import InputError
+from .rank_counts import Given, RankCounts, counts_on_device, given_targets, rank_counts
+from .torch_backend.device import block_bytes, on_torch, served
+
+_ROWS, _COLUMNS, _BUCKETS = 64, 4096, 1 << 16
+_BLOCK_BYTES = 32 << 20
+Part = tuple[int, NDArray[Any]]
+
+
+def rank_counts_across(
+    queries: NDArray[Any],
+    parts: Iterable[Part],
+    target_query: ArrayLike,
+    target_distance: ArrayLike,
+    *,
+    query_group: ArrayLike,
+    distance: str = "l2",
+    squared: bool = False,
+) -> RankCounts:
+    """`rank_counts` against a pool that comes in parts and never lies in memory as a whole.
+
+    A part is a group and its rows (n, d), which may be memory-mapped; several parts may have one group, and
+    a part may be empty. Query i meets all rows of all parts but those of group query_group[i]. Targets are
+    as in `rank_counts`: target j belongs to query target_query[j] and lies at target_distance[j]. Parts are
+    asked for one by one, once, and put together into blocks of 32 MiB.
+
+    Returns:
+        Counts (t, 1) of pool rows nearer (`lt`) and equally near (`eq`); `eq_before` is zero, as a pool
+        without an order has no earlier positions.
+
+    >>> parts = [(0, np.array([[1.0], [9.0]])), (1, np.array([[3.0]])), (1, np.array([[2.0], [3.0]]))]
+    >>> counts = rank_counts_across(np.array([[0.0]]), iter(parts), [0], [3.0], query_group=[0])
+    >>> counts.lt, counts.eq
+    (array([[1]]), array([[2]]))
+    """
+    query, target, nowhere = given_targets(
+        target_query, target_distance, np.zeros(np.shape(target_query), np.int64), len(queries)
+    )
+    lt, eq = np.zeros((len(query), 1), np.int64), np.zeros((len(query), 1), np.int64)
+    groups = np.asarray(query_group, np.int64)
+    order = np.argsort(query, kind="stable")
+    for rows, group in _blocks(parts, block_bytes() if on_torch() else _BLOCK_BYTES):
+        limit = np.full((len(queries), 1), len(group))
+        given = Given(query[order], target[order], nowhere, False, limit, distance, squared)
+
+        def on_device(rows: Any = rows, group: Any = group, given: Any = given) -> Any:
+            column = np.zeros_like(given.limit)
+            return counts_on_device(np.asarray(queries), rows, given, groups, group, order, column)
+
+        def compiled(rows: Any = rows, group: Any = group) -> Any:
+            named = {"query_group": groups, "pool_group": group, "distance": distance, "squared": squared}
+            return rank_counts(queries, _joined(rows), query, target, nowhere, **named)
+
+        found = served(on_device, compiled) if len(query) else compiled()
+        lt += found[0]
+        eq += found[1]
+    return RankCounts(lt, eq, np.zeros_like(lt))
+
+
+def _blocks(parts: Iterable[Part], size: int) -> Iterator[tuple[list[NDArray[Any]], NDArray[np.int64]]]:
+    """Rows of several parts, at most `size` bytes of them, and the group of each row."""
+    rows: list[NDArray[Any]] = []
+    group: list[NDArray[np.int64]] = []
+    held = 0
+    for number, part in parts:
+        most = max(1, size // max(1, part.itemsize * part.shape[1])) if part.ndim == 2 else 1
+        for start in range(0, len(part), most):
+            piece = part[start : start + most]
+            if rows and held + piece.nbytes > size:
+                yield rows, np.concatenate(group)
+                rows, group, held = [], [], 0
+            rows.append(piece)
+            group.append(np.full(len(piece), number, np.int64))
+            held += piece.nbytes
+    if rows:
+        yield rows, np.concatenate(group)
+
+
+def _joined(rows: list[NDArray[Any]]) -> NDArray[Any]:
+    widths = {r.shape[1:] for r in rows}
+    if len(widths) > 1:
+        raise InputError(f"parts of a pool have rows of {sorted(widths)} numbers; all must have as many")
+    return rows[0] if len(rows) == 1 else np.concatenate(rows)
+
+
+class PooledCounts:
+    """How many entries of a pooled list lie below, at, and at and before each right one.
+
+    Entries are pairs with a reference value (squared for l2) and a list position. All entries are added,
+    right ones too; `result` takes the right ones out again, so that only wrong ones are counted.
+
+    >>> counts = PooledCounts([4.0, 1.0], [0, 3])
+    >>> counts.add_values([0.5, 4.0, 4.0, 1.0], [2, 0, 1, 3])     # two wrong entries, then the right ones
+    >>> counts.result().lt[:, 0], counts.result().eq[:, 0]
+    (array([1, 1]), array([1, 0]))
+    """
+
+    def __init__(self, value: ArrayLike, position: ArrayLike) -> None:
+        v, p = np.asarray(value, np.float64), np.asarray(position, np.int64)
+        self._order = np.lexsort((p, v))
+        self._value, self._at = v[self._order], p[self._order]
+        n = len(v)
+        self._sums = np.zeros((3, n + 1), np.int64)
+        if n:
+            from .numba_backend.group_counts import bucket_table
+
+            if not np.isfinite(self._value).all():
+                raise InputError("a right entry has no finite distance; leave it out and count it as missed")
+            self._low = float(self._value[0])
+            span = float(self._value[-1]) - self._low
+            self._scale = (_BUCKETS - 1) / span if span > 0 else 0.0
+            self._table = bucket_table()(self._value, self._low, self._scale, _BUCKETS)
+
+    def _count(self, tile: Any, position: Any, stride: int, sums: Any) -> None:
+        from .numba_backend.group_counts import count_below
+
+        look = (self._value, self._at, self._table, self._low, self._scale)
+        count_below()(tile, np.ascontiguousarray(position), stride, *look, *sums)
+
+    def add_values(self, value: ArrayLike, position: ArrayLike) -> None:
+        """Add entries one by one: reference values (n,) and list positions (n,)."""
+        v = np.ascontiguousarray(value, np.float64).reshape(-1, 1)
+        if len(self._value) and len(v):
+            self._count(v, np.ascontiguousarray(position, np.int64), 0, self._sums)
+
+    def add_pairs(
+        self,
+        queries: NDArray[Any],
+        pool: NDArray[Any],
+        position: ArrayLike,
+        *,
+        distance: str,
+        stride: int = 1,
+    ) -> None:
+        """Add all pairs of rows; query i and pool row j have list position position[i] + stride * j."""
+        if not (len(self._value) and len(queries) and len(pool)):
+            return
+        at = np.ascontiguousarray(position, np.int64)
+        self._sums += served(
+            lambda: self._on_device(queries, pool, at, distance, stride),
+            lambda: self._compiled(queries, pool, at, distance, stride),
+        )
+
+    def _on_device(self, queries: Any, pool: Any, at: Any, distance: str, stride: int) -> NDArray[np.int64]:
+        from .torch_backend.counts import pooled
+
+        rows = np.asarray(queries), np.asarray(pool)
+        return pooled(*rows, at, stride, distance, self._value, self._at)
+
+    def _compiled(self, queries: Any, pool: Any, at: Any, distance: str, stride: int) -> NDArray[np.int64]:
+        from .pair_distances import tiler
+        from .threads import Team
+
+        a, b, tile_of = tiler(queries, pool, distance)
+
+        def work(start: int, stop: int) -> NDArray[np.int64]:
+            sums = np.zeros_like(self._sums)
+            for i in range(start, stop, _ROWS):
+                rows = slice(i, min(i + _ROWS, stop))
+                for j in range(0, len(b), _COLUMNS):
+                    tile = tile_of(a[rows], b[j : j + _COLUMNS])
+                    self._count(tile, at[rows] + stride * j, stride, sums)
+            return sums
+
+        with Team() as team:
+            return np.sum(team.split(len(a), work, smallest=_ROWS), axis=0)
+
+    def result(self) -> RankCounts:
+        """Wrong entries below, at, and at and before each right one, (n, 1), in the order they were given."""
+        n = len(self._value)
+        own = PooledCounts.__new__(PooledCounts)
+        own.__dict__.update(self.__dict__, _sums=np.zeros_like(self._sums))
+        own.add_values(self._value, self._at)
+        sums = np.cumsum(self._sums - own._sums, axis=1)[:, :n]
+        out = np.empty((3, n), np.int64)
+        out[:, self._order] = sums
+        return RankCounts(*(row[:, None] for row in out))

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts and listed pairs on a torch device; see `scan` for how scores decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import nearest_scan
+from .device import LeaveToCpu, block_bytes, get_device
+from .nearest_scan import MOST_CANDIDATES, Scores, Tile, above, below
+from .row_cache import Tensor, difference, download, in_chunks, pairs, reference, root, send, upload
+
+SPARSE = 24
+"""Where fewer than one score in so many can matter to any target, those are looked at one by one."""
+FEW = 1 << 16
+"""So many are in any case."""
+ROOT_SLACK = 2.0**-50
+"""Rounding of a square and of a square root, with room to spare."""
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+
+
+class Targets(NamedTuple):
+    """Targets in the order of their queries: query, value, position; `root`: values are roots of sums.
+
+    `limit` (q, s) ascending for each query; with `own`, the row at a target's position is left out. `order`
+    says where each target came from, `column` (q, s) where each limit did: so are results returned.
+    """
+
+    query: Ints
+    value: Array
+    position: Ints
+    root: bool
+    own: bool
+    limit: Ints
+    order: Ints
+    column: Ints
+
+
+class _Counter:
+    """Counts (targets, limits) while tiles pass by; targets of a query side by side, as many for each."""
+
+    def __init__(self, scores: Scores, targets: Targets, groups: tuple[Any, Any] | None) -> None:
+        import torch
+
+        self.scores, self.targets = scores, targets
+        device = scores.a.device
+        per = np.bincount(targets.query, minlength=scores.q)
+        self.slots, self.columns = int(per.max()), targets.limit.shape[1]
+        cells = scores.q * self.slots * (self.columns + 1)
+        if cells > 8 * len(targets.query) * (self.columns + 1) + (1 << 22):
+            raise LeaveToCpu
+        self.at = np.arange(len(targets.query)) - (np.cumsum(per) - per)[targets.query]
+        value = np.full((scores.q, self.slots), -1.0)
+        value[targets.query, self.at] = targets.value
+        position = np.zeros((scores.q, self.slots), np.int64)
+        position[targets.query, self.at] = targets.position
+        self.value, self.position, self.limit = send(value), send(position), send(targets.limit)
+        self.groups = None if groups is None else (send(groups[0]), send(groups[1]))
+        self.first_limit = int(targets.limit.min())
+        shape = (3, scores.q, self.slots, self.columns + 1)
+        self.steps = torch.zeros(shape, dtype=torch.int64, device=device)
+        self.whole = torch.zeros((scores.q, self.slots, self.columns), dtype=torch.int64, device=device)
+
+    def add(self, tile: Tile) -> None:
+        """Add a tile to the counts."""
+        import torch
+
+        i, j = tile.i, tile.i + len(tile.scores)
+        value = self.value[i:j]
+        low = high = value
+        if self.targets.root:
+            square = value * value
+            low, high = square * (1.0 - ROOT_SLACK), square * (1.0 + ROOT_SLACK)
+        alpha, beta, error = self.scores.alpha, tile.beta[:, None], tile.error[:, None]
+        there = value >= 0
+        low = below(torch.where(there, alpha * low - beta - error, -torch.inf), tile.scores)
+        high = above(torch.where(there, alpha * high - beta + error, -torch.inf), tile.scores)
+        mask = tile.scores <= high.amax(dim=1)[:, None]
+        count = int(mask.sum())
+        if count == 0:
+            return
+        if count <= max(mask.numel() // SPARSE, FEW):
+            found = mask.nonzero()
+            self._one_by_one(tile, low, high, found[:, 0], found[:, 1])
+        else:
+            del mask
+            self._all(tile, low, high)
+
+    def _one_by_one(self, tile: Tile, low: Tensor, high: Tensor, row: Tensor, column: Tensor) -> None:
+        if self.groups is not None:
+            other = self.groups[1][tile.u + column] != self.groups[0][tile.i + row]
+            row, column = row[other], column[other]
+        step = max(1, block_bytes() // (16 * self.slots))
+        for start in range(0, len(row), step):
+            r, c = row[start : start + step], column[start : start + step]
+            score = tile.scores[r, c]
+            nearer = score[:, None] < low[r]
+            self._count(0, tile, r, c, nearer)
+            inside = (score[:, None] <= high[r]) & ~nearer
+            some = inside.any(dim=1).nonzero()[:, 0]
+            self._decide(tile, r[some], c[some], score[some], inside[some], None)
+
+    def _all(self, tile: Tile, low: Tensor, high: Tensor) -> None:
+        import torch
+
+        i, j, width = tile.i, tile.i + len(tile.scores), min(tile.scores.shape[1], self.scores.n - tile.u)
+        scores = tile.scores[:, :width]
+        if self.groups is not None:
+            own = self.groups[1][None, tile.u : tile.u + width] == self.groups[0][i:j, None]
+            scores.masked_fill_(own, torch.inf)
+        edge = (self.limit[i:j] - tile.u).clamp(0, width)
+        free = self.first_limit >= tile.u + width
+        for slot in range(self.slots):
+            nearer = scores < low[:, slot, None]
+            if free:
+                self.whole[i:j, slot] += nearer.sum(dim=1)[:, None]
+            else:
+                running = torch.cumsum(nearer, dim=1, dtype=torch.int32)
+                counted = running.gather(1, (edge - 1).clamp(min=0))
+                self.whole[i:j, slot] += torch.where(edge > 0, counted, 0)
+            inside = (scores <= high[:, slot, None]).logical_and_(~nearer)
+            found = inside.nonzero()
+            if not self.scores.exact and len(found) > MOST_CANDIDATES:
+                raise LeaveToCpu
+            r, c = found[:, 0], found[:, 1]
+            self._decide(tile, r, c, scores[r, c], None, slot)
+
+    def _decide(
+        self, tile: Tile, row: Tensor, column: Tensor, score: Tensor, inside: Tensor | None, slot: int | None
+    ) -> None:
+        """Count rows inside the band of targets by their reference value."""
+        if not len(row):
+            return
+        value = self.scores.values(tile, row, column, score)
+        value = root(value) if self.targets.root else value
+        chosen = slice(None) if slot is None else slice(slot, slot + 1)
+        target = self.value[:, chosen][tile.i + row]
+        nearer, equal = value[:, None] < target, value[:, None] == target
+        if inside is not None:
+            nearer, equal = nearer & inside, equal & inside
+        before = equal & ((tile.u + column)[:, None] < self.position[:, chosen][tile.i + row])
+        for kind, mask in enumerate((nearer, equal, before)):
+            self._count(kind, tile, row, column, mask, slot or 0)
+
+    def _count(
+        self, kind: int, tile: Tile, row: Tensor, column: Tensor, mask: Tensor, first_slot: int = 0
+    ) -> None:
+        """Add entries to the targets that the mask (entries, slots) names, from the first limit past them."""
+        import torch
+
+        found = mask.nonzero()
+        if not len(found):
+            return
+        entry, slot = found[:, 0], found[:, 1] + first_slot
+        query, place = tile.i + row, tile.u + column
+        step = torch.empty_like(place)
+        for at in in_chunks(len(place), self.columns, 9):
+            step[at] = (self.limit[query[at]] <= place[at, None]).sum(dim=1)
+        cell = (query[entry] * self.slots + slot) * (self.columns + 1) + step[entry]
+        self.steps[kind].view(-1).scatter_add_(0, cell, torch.ones_like(cell))
+
+    def result(self) -> NDArray[np.int64]:
+        """Counts (3, targets, limits), as these were given."""
+        import torch
+
+        query, value, position, root_of, own, _, order, column = self.targets
+        counts = self.steps.cumsum(dim=3)[..., :-1]
+        counts[0] += self.whole
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        cell = send((query * self.slots + self.at)[back])
+        counts = counts.reshape(3, -1, self.columns)[:, cell]
+        if own:
+            found = self.scores.listed(send(query), send(position))
+            found = root(found) if root_of else found
+            at, target = send(back), send(value)
+            counted = (send(position)[:, None] < self.limit[send(query)])[at]
+            if self.groups is not None:
+                other = self.groups[1][send(position)] != self.groups[0][send(query)]
+                counted &= other[at, None]
+            counts[0] -= (counted & (found < target)[at, None]).to(torch.int64)
+            counts[1] -= (counted & (found == target)[at, None]).to(torch.int64)
+        if self.columns > 1:
+            place = send(np.argsort(column, axis=1))[send(query[back])]
+            counts = counts.gather(2, place.expand(3, -1, -1))
+        return download(counts)
+
+
+def rank_counts(scores: Scores, targets: Targets, groups: tuple[Any, Any] | None) -> NDArray[np.int64]:
+    """`lt`, `eq` and `eq_before` (3, t, s) of sorted targets, limits in ascending order.
+
+    `groups`: whole numbers of the queries and of the pool rows; equal ones leave each other out.
+    """
+    counter = _Counter(scores, targets, groups)
+    for tile in scores.tiles():
+        counter.add(tile)
+    return counter.result()
+
+
+def pooled(
+    queries: Array, pool: Array, position: Ints, stride: int, distance: str, value: Array, at: Ints
+) -> NDArray[np.int64]:
+    """Steps (3, n + 1) of the sums that `_group_loops.count_below` makes, for all pairs of rows."""
+    import torch
+
+    scores = Scores(queries, [[pool]], distance)
+    n = len(value)
+    run = np.concatenate([[0], np.cumsum(value[1:] != value[:-1])])
+    wide = 2 + max(int(at.max()), int(position.max()) + abs(stride) * scores.n)
+    if int(at.min()) < 0 or int(position.min()) < 0 or stride < 0 or (int(run[-1]) + 1) * wide >= 2**62:
+        raise LeaveToCpu
+    edges, place = send(value), send(position)
+    composed, runs = send(run * wide + at), send(run)
+    out = torch.zeros((3, n + 1), dtype=torch.int64, device=scores.a.device)
+    columns = min(scores.n, 4096)
+    step = max(1, block_bytes() // (40 * columns))
+    for i in range(0, scores.q, step):
+        for u in range(0, scores.n, columns):
+            tile = scores.block(i, min(i + step, scores.q), u, min(u + columns, scores.n))
+            up = torch.searchsorted(edges, tile, right=True)
+            out[0] += torch.bincount(up.view(-1), minlength=n + 1)
+            low = torch.searchsorted(edges, tile)
+            row, column = (low < up).nonzero(as_tuple=True)
+            low, up = low[row, column], up[row, column]
+            out[1] += torch.bincount(low, minlength=n + 1) - torch.bincount(up, minlength=n + 1)
+            p = place[i + row] + stride * (u + column)
+            k = torch.searchsorted(composed, runs[low] * wide + p, right=True)
+            out[2] += torch.bincount(k, minlength=n + 1) - torch.bincount(up, minlength=n + 1)
+    return download(out)
+
+
+def value_table(queries: Array, pool: Array, distance: str) -> Array:
+    """Reference values of all pairs, (q, n)."""
+    scores = Scores(queries, [[pool]], distance)
+    return download(scores.block(0, scores.q, 0, scores.n))
+
+
+def _few(count: int, width: int) -> bool:
+    return get_device() != "torch:cpu" and count * width < nearest_scan.SMALL // 8
+
+
+def listed(a: Array, b: Array, left: Ints, right: Ints, distance: str) -> Array:
+    """Reference values of listed pairs of two matrices of one format."""
+    if _few(len(left), a.shape[1]) or not len(left):
+        raise LeaveToCpu
+    sides = []
+    for x, index in ((a, left), (b, right)):
+        few = len(x) > 2 * len(index)  # then the rows are cheaper to pick here than to bring all of them
+        sides.append((np.ascontiguousarray(x[index]), None) if few else (x, index))
+    rows_a, rows_b = upload([side[0] for side in sides])
+    i, j = (send(np.arange(len(left)) if index is None else index) for _, index in sides)
+    found = pairs(rows_a.values, rows_b.values, i, j, distance)
+    if not bool(found.isfinite().all()):
+        raise LeaveToCpu
+    return download(found)
+
+
+def across(
+    parts: Sequence[Array], lists: Sequence[Array], out: Array, distance: str, steps: NDArray[np.int8] | None
+) -> None:
+    """Write what `pairs.pair_distances_across` does."""
+    import torch
+
+    part_a, row_a, part_b, row_b, place = lists
+    if _few(len(place), parts[0].shape[1]) or not len(place):
+        raise LeaveToCpu
+    rows = [r.values for r in upload(parts)]
+    flat = rows[0] if len(rows) == 1 else torch.cat(rows)
+    starts = send(np.cumsum([0, *(len(p) for p in parts)])[:-1])
+    sides = [(send(p), send(r)) for p, r in ((part_a, row_a), (part_b, row_b))]
+    values = torch.empty(len(place), dtype=torch.float64, device=flat.device)
+    moved = torch.empty(0 if steps is None else len(place), dtype=torch.int8, device=flat.device)
+    for at in in_chunks(len(place), flat.shape[1]):
+        x, y = (flat[starts[p[at]] + r[at]] for p, r in sides)
+        values[at] = found = reference(difference(x, y), distance)
+        if steps is not None:
+            single = reference(torch.sub(x, y).to(torch.float64), "l2")
+            single, found = (root(v).to(torch.float32).view(torch.int32) for v in (single, found))
+            moved[at] = (single - found).to(torch.int8)
+    if not bool(values.isfinite().all()):
+        raise LeaveToCpu
+    for mine, theirs in ((values, out), (moved, steps)):
+        if theirs is None:
+            continue
+        if len(place) == len(theirs):
+            ordered = torch.empty_like(mine)
+            ordered[send(place).to(torch.int64)] = mine
+            theirs[:] = download(ordered)
+        else:
+            theirs[place] = download(mine)

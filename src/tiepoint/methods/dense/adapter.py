@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dense methods: an object with ``match(image1, image2)`` becomes flows both ways. And `zero`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import InputError, TiepointError
+from ...core.units import Arrays, Item
+from ..pairs.forms import as_array, check_kind, form_of, match_arrays
+from ..user_code import to_hand_over, user_failure
+
+Image = NDArray[np.uint8]
+
+
+def bind_dense(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable[[Item, Any], Arrays]:
+    """What turns a dense method into features of a pair: flow1, flow2, and masks and confidences if given.
+
+    `thing` has one of
+
+    * ``match(image1, image2)``: a flow (h, w, 2) on image 1 that points into image 2, or
+      ``(flow, mask)``, or ``(flow, mask, confidence)``; it is called once in each direction. A first array of
+      two dimensions is points, (points0, points1[, confidence]), whose displacements are interpolated;
+      ``kind = "dense"`` or ``"pairs"`` declares which, and the other is then an error;
+    * ``match_both(image1, image2)``: a mapping of the arrays, for methods that do both at once;
+    * ``lookup_item(item)``: the same mapping, for what only needs to know which pair (files);
+    * ``extract(image)``: keypoints and descriptors, matched and interpolated into a flow.
+
+    Images are uint8, RGB. A flow may have another size than its image; tasks resize it. Unknown flow is
+    NaN or 1e10 and counts as wrong. `distance` has no meaning here. An `on_bad` other than
+    ``error`` would have no effect and is refused.
+    """
+    if on_bad != "error":
+        raise InputError(
+            f'`on_bad="{on_bad}"` is about descriptors and has no effect on flows; for missing results use '
+            "the option missing=skip or missing=zero"
+        )
+    thing = as_matcher(thing)
+    check_kind(thing, name)
+    if hasattr(thing, "lookup_item"):
+        return lambda item, _: dict(thing.lookup_item(item))
+    if hasattr(thing, "match_both"):
+        return _telling(name, thing, lambda item, pair: _both(thing, name, item, pair))
+    if hasattr(thing, "match"):
+        return _telling(name, thing, lambda item, pair: _each(thing, name, item, pair))
+    raise InputError(f"method {name!r} has no match(image1, image2); a dense method needs it")
+
+
+def _telling(name: str, thing: Any, extract: Callable[[Item, Any], Arrays]) -> Callable[[Item, Any], Arrays]:
+    """`extract`, whose exceptions say which pair it was and where in a user's code."""
+
+    def told(item: Item, pair: Any) -> Arrays:
+        try:
+            return extract(item, pair)
+        except TiepointError:
+            raise
+        except (Exception, SystemExit) as e:
+            raise user_failure(f"{name} failed on {item.key}", e, thing, pair) from e
+
+    return told
+
+
+def as_matcher(thing: Any) -> Any:
+    """The object itself; one that only finds keypoints and descriptors with what matches them."""
+    if hasattr(thing, "extract") and not any(
+        hasattr(thing, m) for m in ("lookup_item", "match_both", "match")
+    ):
+        from .sparse_to_dense import UserFeatures
+
+        return UserFeatures(thing)
+    return thing
+
+
+def _both(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Arrays:
+    made: Mapping[str, Any] = thing.match_both(*(to_hand_over(thing, image) for image in pair))
+    out: dict[str, NDArray[Any]] = {}
+    for i in (1, 2):
+        parts = (made[f"flow{i}"], made.get(f"mask{i}"), made.get(f"conf{i}"))
+        out.update(_checked(parts, name, item.key, i))
+    return out
+
+
+def _each(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Arrays:
+    first, second = pair
+    there = thing.match(*(to_hand_over(thing, image, used_again=True) for image in (first, second)))
+    out = _told_apart(thing, there, first, name, item.key, 1)
+    back = thing.match(*(to_hand_over(thing, image) for image in (second, first)))
+    return out | _told_apart(thing, back, second, name, item.key, 2)
+
+
+def _told_apart(thing: Any, made: Any, source: Image, name: str, key: str, i: int) -> dict[str, NDArray[Any]]:
+    """Arrays of one direction from a flow, or from points, which are interpolated."""
+    form, parts = form_of(made, getattr(thing, "kind", None), f"method {name!r} on {key}")
+    if form == "dense":
+        return _checked(parts, name, key, i)
+    from .sparse_to_dense import interpolated_flow
+
+    found = match_arrays(parts, (None, None), f"method {name!r} on {key}")
+    flow = interpolated_flow(found["points0"], found["points1"], source.shape[:2])
+    return _checked((flow,), name, key, i)
+
+
+def _checked(made: Any, name: str, key: str, i: int) -> dict[str, NDArray[Any]]:
+    """Arrays of one direction, or an error that names the method, the pair and what is wrong."""
+    parts = made if isinstance(made, tuple) else (made,)
+    if not 1 <= len(parts) <= 3:
+        raise InputError(f"method {name!r} on {key}: expected flow, (flow, mask) or (flow, mask, confidence)")
+    flow = as_array(parts[0], f"method {name!r} on {key}")
+    if flow.ndim != 3 or flow.shape[2] != 2 or not np.issubdtype(flow.dtype, np.floating) or 0 in flow.shape:
+        raise InputError(
+            f"method {name!r} on {key}: a flow is float (height, width, 2), found {flow.dtype} {flow.shape}"
+        )
+    out: dict[str, NDArray[Any]] = {f"flow{i}": flow.astype(np.float32)}
+    for label, part in zip(("mask", "conf"), parts[1:], strict=False):
+        if part is None:
+            continue
+        values = as_array(part, f"method {name!r} on {key}")
+        if values.ndim != 2:
+            raise InputError(
+                f"method {name!r} on {key}: {label} has shape {values.shape}, not (height, width)"
+            )
+        out[f"{label}{i}"] = _mask(values) if label == "mask" else values.astype(np.float32)
+    return out
+
+
+def _mask(values: NDArray[Any]) -> NDArray[np.uint8]:
+    if values.dtype == np.uint8:
+        return values
+    return np.where(values > 0, 255, 0).astype(np.uint8)
+
+
+class Zero:
+    """Flow 0 everywhere; everything is foreground.
+
+    >>> Zero().match(np.zeros((2, 3, 3), np.uint8), np.zeros((2, 3, 3), np.uint8))[0].shape
+    (2, 3, 2)
+    """
+
+    name = "zero"
+
+    def match(
+        self, image1: NDArray[np.uint8], image2: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Flow and mask on image 1."""
+        size = image1.shape[:2]
+        return np.zeros((*size, 2), np.float32), np.ones(size, bool)

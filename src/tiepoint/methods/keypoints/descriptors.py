@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Patch descriptors at keypoints: a square around each keypoint is cut out and described.
+
+The square has a side of `magnification` times the keypoint's size, in image pixels, and is turned with the
+keypoint. Sizes are diameters, so 6 covers what SIFT's grid covers. Squares that leave the image are filled
+by its edge pixels.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.edges import distance_of
+from ...core.errors import InputError
+from ...core.keypoints import Keypoints
+from ...formats.image.reader import to_grey
+from ...geometry.patch_sampling import similarity_frames
+from ...geometry.sampling import sample_patches
+
+Image = NDArray[np.uint8]
+MAGNIFICATION = 6.0
+_BLOCK = 2048
+
+
+def patches_at(
+    image: Image, keypoints: Keypoints, *, magnification: float, patch_px: int, upright: bool = False
+) -> NDArray[np.uint8]:
+    """Grey squares around keypoints, uint8 (n, patch_px, patch_px).
+
+    >>> centre = Keypoints.at([[4, 4]], size_px=2)
+    >>> patches_at(np.full((9, 9), 7, np.uint8), centre, magnification=2, patch_px=4).max()
+    np.uint8(7)
+    """
+    angle = np.zeros(len(keypoints)) if upright else np.nan_to_num(keypoints.angle_deg, nan=0.0)
+    frames = similarity_frames(keypoints.xy, keypoints.size_px * magnification / 2, np.deg2rad(angle))
+    return np.clip(np.rint(sample_patches(to_grey(image), frames, patch_px)), 0, 255).astype(np.uint8)
+
+
+class PatchAtKeypoints:
+    """Any patch descriptor at keypoints; subclasses make it.
+
+    `magnification` is the side of the square in keypoint sizes, `patch_px` its side in pixels when it is
+    handed to the descriptor, `upright` ignores orientations.
+    """
+
+    libraries = ("numba", "numpy")
+
+    def __init__(self, inner: Any, magnification: float, patch_px: int, upright: bool) -> None:
+        if not magnification > 0:
+            raise InputError(f"magnification must be positive, but is {magnification:g}")
+        if patch_px < 2:
+            raise InputError(f"patch_px must be at least 2, but is {patch_px}")
+        self.inner = inner
+        self.magnification, self.patch_px, self.upright = float(magnification), int(patch_px), upright
+        self.distance = distance_of(inner)
+        self.tiepoint_parts = {"patch": inner}
+        self.warnings = getattr(inner, "warnings", [])
+        self.rooted = bool(getattr(inner, "rooted", False))
+        self.config = {"magnification": self.magnification, "patch_px": self.patch_px, "upright": upright}
+
+    def describe(self, image: Image, keypoints: Keypoints) -> tuple[Any, NDArray[np.bool_]]:
+        """(n, d) and which squares have any contrast and were described."""
+        parts, masks = [], []
+        for start in range(0, len(keypoints), _BLOCK):
+            some = keypoints[start : start + _BLOCK]
+            patches = patches_at(
+                image, some, magnification=self.magnification, patch_px=self.patch_px, upright=self.upright
+            )
+            made = self.inner.describe(patches)
+            values, valid = made if isinstance(made, tuple) else (made, np.ones(len(some), bool))
+            flat = patches.min(axis=(1, 2)) == patches.max(axis=(1, 2))
+            parts.append(np.asarray(values))
+            masks.append(np.asarray(valid, bool) & ~flat)
+        values, valid = np.concatenate(parts), np.concatenate(masks)
+        if values.dtype.kind == "f":
+            valid &= np.isfinite(values).all(axis=1) & values.any(axis=1)
+        return np.where(valid[:, None], values, values.dtype.type(0)), valid
+
+
+class PatchMethod(PatchAtKeypoints):
+    """``patch:NAME``: a registered patch descriptor (``patch:vlfeat-sift``), on 65-px squares."""
+
+    def __init__(
+        self, name: str, magnification: float = MAGNIFICATION, patch_px: int = 65, upright: bool = False
+    ) -> None:
+        from ..registry import METHODS
+
+        made: Any = METHODS.load(name, family="patches")
+        inner = made()
+        if not hasattr(inner, "describe"):
+            raise InputError(f"patch:{name} looks patches up by name and cannot describe new ones")
+        super().__init__(inner, magnification, patch_px, upright)
+
+
+class KorniaNetwork(PatchAtKeypoints):
+    """``kornia:NAME?weights=FILE``: HardNet, HyNet, SOSNet, TFeat (and HardTFeat) on 32-px squares."""
+
+    def __init__(
+        self,
+        name: str,
+        weights: str,
+        magnification: float = MAGNIFICATION,
+        patch_px: int = 32,
+        upright: bool = False,
+        batch: int | None = None,
+        device: str = "cpu",
+    ) -> None:
+        from ..networks.kornia import Kornia
+
+        super().__init__(Kornia(name, weights, batch, device), magnification, patch_px, upright)
+
+
+class OnnxNetwork(PatchAtKeypoints):
+    """``onnx:FILE``: a patch network run by onnxruntime."""
+
+    def __init__(
+        self,
+        path: str,
+        magnification: float = MAGNIFICATION,
+        patch_px: int = 32,
+        upright: bool = False,
+        input: str = "unit",
+        output: str | None = None,
+    ) -> None:
+        from ..networks.onnx import Onnx
+
+        inner = Onnx(path, size=patch_px, input=input, output=output)
+        super().__init__(inner, magnification, patch_px, upright)
+
+
+class TorchScriptNetwork(PatchAtKeypoints):
+    """``torchscript:FILE``: a patch network as TorchScript."""
+
+    def __init__(
+        self,
+        path: str,
+        magnification: float = MAGNIFICATION,
+        patch_px: int = 32,
+        upright: bool = False,
+        input: str = "unit",
+        batch: int | None = None,
+        device: str = "cpu",
+    ) -> None:
+        from ..networks.torch_module import TorchScript
+
+        inner = TorchScript(str(Path(path)), size=patch_px, input=input, batch=batch, device=device)
+        super().__init__(inner, magnification, patch_px, upright)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""AKAZE and KAZE at given keypoints: OpenCV reads the level of its scale space from `class_id`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import UnitError
+from ...core.keypoints import Keypoints
+from ...formats.image.reader import to_grey
+from ..patches.opencv import opencv
+from .detectors import MAX_FEATURES, limited
+from .opencv_descriptors import Described, Image
+from .opencv_detectors import Kaze as KazeDetector
+
+_SMALLEST = (80, 40)
+"""AKAZE builds no octave narrower or lower than this, in pixels."""
+
+
+@dataclass(eq=False)
+class Akaze:
+    """M-LDB, 486 bits, at the level of AKAZE's scale space whose keypoints have the nearest size.
+
+    Level l has keypoints of size 4.8 · 2^(l/4). At its own keypoints it equals what AKAZE itself computes.
+    """
+
+    name, distance, dimension, libraries = "akaze", "hamming", 61, ("cv2", "numpy")
+    n_octaves: int = 4
+    n_octave_layers: int = 4
+    upright: bool = False
+
+    def describe(self, image: Image, keypoints: Keypoints) -> Described:
+        """(n, 61) packed bits; none fail."""
+        grey = to_grey(image)
+        octaves = _octaves_of(grey.shape, self.n_octaves)
+        levels = np.rint(np.log2(keypoints.size_px / 4.8) * self.n_octave_layers)
+        levels = np.clip(levels, 0, octaves * self.n_octave_layers - 1).astype(np.int64)
+        kind = opencv("AKAZE_DESCRIPTOR_MLDB_UPRIGHT" if self.upright else "AKAZE_DESCRIPTOR_MLDB")
+        made = opencv("AKAZE_create")(kind, nOctaves=self.n_octaves, nOctaveLayers=self.n_octave_layers)
+        values = _computed(made, grey, keypoints, levels, self.n_octave_layers)
+        return values, np.ones(len(values), bool)
+
+
+class KazeFeatures:
+    """KAZE as OpenCV detects and describes it in one go, strongest first.
+
+    At given keypoints OpenCV takes its derivatives from another step of the algorithm, so that its own
+    keypoints get other descriptors there; this class is what `kaze` means alone.
+    """
+
+    name, distance, libraries = "kaze", "l2", ("cv2", "numpy")
+    identity = "keypoints/kaze-in-one-go"
+
+    def __init__(
+        self,
+        max_features: int | None = MAX_FEATURES,
+        border_px: float = 0.0,
+        threshold: float = 0.001,
+        n_octaves: int = 4,
+        n_octave_layers: int = 4,
+        extended: bool = False,
+        upright: bool = False,
+    ) -> None:
+        self.detect_with = KazeDetector(max_features, border_px, threshold, n_octaves, n_octave_layers)
+        self.extended, self.upright = extended, upright
+        self.config = {**vars(self.detect_with), "extended": extended, "upright": upright}
+
+    def extract(self, image: Image) -> tuple[Keypoints, NDArray[np.float32], NDArray[np.bool_]]:
+        """Keypoints, (n, 64 or 128) and which rows are not blank."""
+        d = self.detect_with
+        made = opencv("KAZE_create")(self.extended, self.upright, d.threshold, d.n_octaves, d.n_octave_layers)
+        points, values = made.detectAndCompute(to_grey(image), None)
+        numbered = Keypoints.from_cv(points)
+        numbered = Keypoints.at(
+            numbered.xy, size_px=numbered.size_px, angle_deg=numbered.angle_deg,
+            response=numbered.response, octave=numbered.octave, class_id=np.arange(len(numbered)),
+        )  # fmt: skip
+        kept = limited(numbered, image, max_features=d.max_features, border_px=d.border_px)
+        rows = np.empty((0, 64), np.float32) if values is None else values[kept.class_id]
+        return kept, rows, np.asarray(rows.any(axis=1))
+
+
+@dataclass(eq=False)
+class Kaze:
+    """M-SURF in KAZE's scale space, 64 numbers, at the level whose keypoints have the nearest size.
+
+    Level l has keypoints of size 3.2 · 2^(l/4), and level 0 has no derivatives. KAZE finds the orientation
+    itself, whatever the keypoint's.
+    """
+
+    name, distance, libraries = "kaze", "l2", ("cv2", "numpy")
+    native = KazeFeatures
+    n_octaves: int = 4
+    n_octave_layers: int = 4
+    extended: bool = False
+    upright: bool = False
+
+    def describe(self, image: Image, keypoints: Keypoints) -> Described:
+        """(n, 64), or (n, 128) extended, and which rows are not blank."""
+        levels = np.rint(np.log2(keypoints.size_px / 3.2) * self.n_octave_layers)
+        levels = np.clip(levels, 1, self.n_octaves * self.n_octave_layers - 1).astype(np.int64)
+        made = opencv("KAZE_create")(
+            self.extended, self.upright, nOctaves=self.n_octaves, nOctaveLayers=self.n_octave_layers
+        )
+        values = _computed(made, to_grey(image), keypoints, levels, self.n_octave_layers)
+        valid = np.isfinite(values).all(axis=1) & values.any(axis=1)
+        return np.where(valid[:, None], values, np.float32(0)), valid
+
+
+def _octaves_of(shape: tuple[int, ...], wanted: int) -> int:
+    """Octaves that fit an image (h, w)."""
+    for octave in range(1, wanted):
+        if (shape[1] >> octave) < _SMALLEST[0] or (shape[0] >> octave) < _SMALLEST[1]:
+            return octave
+    return wanted
+
+
+def _computed(
+    made: Any, grey: Image, keypoints: Keypoints, levels: NDArray[np.int64], layers: int
+) -> NDArray[Any]:
+    """Descriptors in the order given; these two algorithms drop and reorder nothing, which is checked."""
+    angles = np.nan_to_num(keypoints.angle_deg, nan=0.0)
+    points = [
+        cv2.KeyPoint(float(x), float(y), float(s), float(a), 0.0, int(level) // layers, int(level))
+        for (x, y), s, a, level in zip(keypoints.xy, keypoints.size_px, angles, levels, strict=True)
+    ]
+    kept, values = made.compute(grey, points)
+    same = len(kept) == len(points) and all(a.pt == b.pt for a, b in zip(kept, points, strict=True))
+    if values is None or not same:
+        raise UnitError("OpenCV dropped or reordered keypoints, so that rows cannot be told apart")
+    return np.asarray(values)

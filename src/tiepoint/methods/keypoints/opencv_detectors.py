@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""OpenCV's detectors: thresholds are theirs, the cap and the order are ours.
+
+Every class finds all keypoints its thresholds allow, then keeps the `max_features` strongest off the border
+(`order.limited`). Only ORB is asked for the number beforehand, because it shares it out between the
+levels of its pyramid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.keypoints import Keypoints
+from ...formats.image.reader import to_grey
+from ..patches.opencv import opencv
+from .detectors import Capped
+
+Image = NDArray[np.uint8]
+_ALL = 1_000_000
+
+
+class OpenCVDetector(Capped):
+    """Detects on the grey image; subclasses make OpenCV's object."""
+
+    libraries = ("cv2", "numpy")
+    oriented = True
+    """Whether the angles mean something; an unset or constant one becomes NaN."""
+
+    def detector(self) -> Any:
+        """OpenCV's object."""
+        raise NotImplementedError
+
+    def detect(self, image: Image) -> Keypoints:
+        """Keypoints of an image, strongest first."""
+        found = Keypoints.from_cv(self.detector().detect(to_grey(image)))
+        if not self.oriented:
+            found = Keypoints.at(
+                found.xy, size_px=found.size_px, response=found.response, octave=found.octave,
+                class_id=found.class_id,
+            )  # fmt: skip
+        return self.limited(found, image)
+
+
+@dataclass(eq=False)
+class Sift(OpenCVDetector):
+    """Extrema of differences of Gaussians; one keypoint for every strong orientation."""
+
+    contrast_threshold: float = 0.04
+    edge_threshold: float = 10.0
+    sigma: float = 1.6
+    n_octave_layers: int = 3
+
+    def detector(self) -> Any:
+        """SIFT without its own cap."""
+        return opencv("SIFT_create")(
+            0, self.n_octave_layers, self.contrast_threshold, self.edge_threshold, self.sigma
+        )
+
+
+@dataclass(eq=False)
+class Orb(OpenCVDetector):
+    """FAST corners in a pyramid, ranked by Harris, with the direction of the intensity centroid."""
+
+    scale_factor: float = 1.2
+    n_levels: int = 8
+    edge_threshold: int = 31
+    fast_threshold: int = 20
+
+    def detector(self) -> Any:
+        """ORB, asked for as many as are kept."""
+        shape = (self.scale_factor, self.n_levels, self.edge_threshold)
+        return opencv("ORB_create")(self.max_features or _ALL, *shape, fastThreshold=self.fast_threshold)
+
+
+@dataclass(eq=False)
+class Akaze(OpenCVDetector):
+    """Hessian extrema in a nonlinear scale space, fast."""
+
+    threshold: float = 0.001
+    n_octaves: int = 4
+    n_octave_layers: int = 4
+
+    def detector(self) -> Any:
+        """AKAZE with M-LDB, whose orientation it finds while detecting."""
+        return opencv("AKAZE_create")(
+            threshold=self.threshold, nOctaves=self.n_octaves, nOctaveLayers=self.n_octave_layers
+        )
+
+
+class Kaze(Akaze):
+    """Hessian extrema in a nonlinear scale space, by additive operator splitting.
+
+    The descriptor finds the orientation, so detections have none.
+    """
+
+    oriented = False
+
+    def detector(self) -> Any:
+        """KAZE, rotation invariant."""
+        return opencv("KAZE_create")(
+            threshold=self.threshold, nOctaves=self.n_octaves, nOctaveLayers=self.n_octave_layers
+        )
+
+
+@dataclass(eq=False)
+class Brisk(OpenCVDetector):
+    """AGAST corners in a scale space; the descriptor finds the orientation, so detections have none."""
+
+    oriented = False
+    threshold: int = 30
+    octaves: int = 3
+
+    def detector(self) -> Any:
+        """BRISK."""
+        return opencv("BRISK_create")(self.threshold, self.octaves)
+
+
+@dataclass(eq=False)
+class Fast(OpenCVDetector):
+    """Segment-test corners at one scale; size is 7 px, the diameter of the tested circle."""
+
+    oriented = False
+    threshold: int = 10
+    suppress: bool = True
+
+    def detector(self) -> Any:
+        """FAST 9-16."""
+        return opencv("FastFeatureDetector_create")(self.threshold, self.suppress)
+
+
+class Agast(Fast):
+    """Segment-test corners by the adaptive decision tree."""
+
+    def detector(self) -> Any:
+        """AGAST 9-16."""
+        return opencv("AgastFeatureDetector_create")(self.threshold, self.suppress)
+
+
+@dataclass(eq=False)
+class Mser(OpenCVDetector):
+    """Centres of maximally stable regions; size is the diameter of the circle around the region.
+
+    OpenCV gives no strength; the size takes its place, so that a cap keeps the large regions.
+    """
+
+    oriented = False
+    delta: int = 5
+    min_area: int = 60
+    max_area: int = 14400
+    max_variation: float = 0.25
+
+    def detector(self) -> Any:
+        """MSER on grey values."""
+        return opencv("MSER_create")(self.delta, self.min_area, self.max_area, self.max_variation)
+
+    def detect(self, image: Image) -> Keypoints:
+        """Keypoints with the size as response."""
+        found = Keypoints.from_cv(self.detector().detect(to_grey(image)))
+        ranked = Keypoints.at(found.xy, size_px=found.size_px, response=found.size_px)
+        return self.limited(ranked, image)
+
+
+@dataclass(eq=False)
+class Gftt(OpenCVDetector):
+    """Good features to track: maxima of the smaller eigenvalue of the structure tensor.
+
+    One scale: `block_px` is the window and becomes the size. The response is the eigenvalue itself, which
+    OpenCV's own detector does not hand out.
+    """
+
+    oriented = False
+    quality: float = 0.01
+    min_distance_px: float = 1.0
+    block_px: int = 3
+
+    def detect(self, image: Image) -> Keypoints:
+        """Corners above `quality` times the best response."""
+        grey = to_grey(image)
+        corners = cv2.goodFeaturesToTrack(
+            grey, 0, self.quality, self.min_distance_px, blockSize=self.block_px
+        )
+        xy = np.empty((0, 2)) if corners is None else corners.reshape(-1, 2).astype(np.float64)
+        strength = cv2.cornerMinEigenVal(grey, self.block_px)
+        at = np.rint(xy).astype(np.int64)
+        found = Keypoints.at(xy, size_px=float(self.block_px), response=strength[at[:, 1], at[:, 0]])
+        return self.limited(found, image)

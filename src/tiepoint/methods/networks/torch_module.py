@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Torch networks from a user's files: ``torchscript:FILE`` and ``torch:FILE.py:CLASS?weights=FILE``."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+
+from ...core.edges import distance_of
+from ...core.errors import InputError
+from ...core.hashing import hash_file
+from ..identity import config_of
+from ..spec import Stage, built, own_name, parameters_of
+from ..user_code import UserFactory, load_from_file
+from .batches import checked_distance, checked_file
+from .torch_runner import NetworkRunner, plain_float32, torch_device
+
+Array = NDArray[Any]
+_CLASS_IN_FILE = re.compile(r"^(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)$")
+_INSIDE = ("state_dict", "model_state_dict", "model")
+"""Where a checkpoint keeps its state dict, if it is not one itself."""
+_NAMED = 5
+SIDE = 32
+
+
+class TorchScript:
+    """A scripted or traced network that takes float (n, 1, size, size) and gives (n, d).
+
+    Such a file is a program: torch runs whatever it says, and its operators can read and write files. Nothing
+    here keeps it from that.
+    """
+
+    libraries = ("numpy", "torch")
+
+    def __init__(
+        self,
+        path: str,
+        size: int = SIDE,
+        input: str = "unit",
+        distance: str = "l2",
+        batch: int | None = None,
+        device: str = "cpu",
+    ) -> None:
+        file = checked_file(path, "TorchScript file")
+        self.distance = checked_distance(distance, path)
+        self.device = torch_device(device, path)
+        try:
+            self.network = torch.jit.load(str(file), map_location=self.device).eval()
+        except (RuntimeError, ValueError) as e:
+            reason = str(e).strip().splitlines()[0]
+            raise InputError(f"{path} is not a TorchScript file that torch can load: {reason}") from e
+        self.name = f"torchscript:{file.name}"
+        self.runner = NetworkRunner(
+            self.network, size=size, intensity=input, device=self.device, where=self.name, batch=batch
+        )
+        self.warnings = self.runner.warnings
+        self.weight_hashes = {file.name: hash_file(file)}
+        self.config = {"size": size, "input": input, **self.runner.config(batch)}
+        if self.runner.on_device:
+            self.describe_stream = self.runner.stream
+
+    def describe(self, patches: Array) -> Array:
+        """(n, s, s) -> (n, d)."""
+        return self.runner.describe(patches)
+
+
+class LoadedModule:
+    """An `nn.Module` of a user, ready to run on a device: from ``FILE.py:CLASS``, or a copy of one in memory.
+
+    `params` go to the class or function, and the device where it takes one. An object is copied, so that
+    whoever made it finds it as it was: in its mode, on its device. `known` says what determines its
+    output, `unknown` why that is not all.
+    """
+
+    def __init__(self, given: Any, weights: str | None, device: str, params: Mapping[str, Any]) -> None:
+        if isinstance(given, torch.nn.Module):
+            self.name, owner = type(given).__name__, given
+            self.module, device = _copied(given), _place(given, device)
+            self._inside: Callable[[Any], Any] = lambda function: function
+        else:
+            factory = module_factory(given)
+            self.name = factory.name
+            owner = built(factory, Stage(factory.name, params), device)
+            self.module, self._inside = owner.user_thing, owner.user_modules.inside
+            if not isinstance(self.module, torch.nn.Module):
+                raise InputError(
+                    f"torch:{given} is {type(self.module).__name__} and no torch.nn.Module; leave out torch: "
+                    "if it is a class with methods of its own"
+                )
+        self.device = torch_device(device, self.name)
+        if weights is not None:
+            file = checked_file(str(weights), "weight file")
+            load_weights(self.module, state_dict(file), f"{weights} does not fit {self.name}")
+        self.module = self.module.eval().to(self.device)
+        own = own_name(self.module)
+        self.name = own or (self.name if owner is given else f"torch:{self.name}")
+        thing = self.module if owner is given else owner
+        self.known, self.unknown = config_of(
+            thing, distance=distance_of(self.module), device=str(self.device), on_bad="error"
+        )
+
+    def has(self, edge: str) -> bool:
+        """Whether the module has a method of this name."""
+        return callable(getattr(self.module, edge, None))
+
+    def says(self, name: str, given: Any, otherwise: Any) -> Any:
+        """A setting: what was given, else what the module says, else a default."""
+        if given is not None:
+            return given
+        own = getattr(self.module, name, None)
+        return own if isinstance(own, type(otherwise)) else otherwise
+
+    def call(self, edge: str | None = None) -> Callable[..., Any]:
+        """A method of the module, or the module itself, run among its files, without gradients or TF32."""
+        function = self._inside(getattr(self.module, edge or "__call__"))
+
+        def called(*given: Any) -> Any:
+            with plain_float32():
+                return function(*given)
+
+        return called
+
+
+class TorchPatches:
+    """``torch:FILE.py:CLASS``: an `nn.Module` that takes float (n, 1, size, size) and gives (n, d).
+
+    `weights` is a state dict, or a checkpoint that holds one. `size`, `input` and `distance` may be
+    attributes of the module instead; `size` and `input` are also given to a constructor that has such
+    parameters. All other parameters go there. A module with a ``describe(patches)`` of its own is given
+    bytes, as any class.
+    """
+
+    libraries = ("numpy", "torch")
+
+    def __init__(
+        self,
+        path: Any,
+        weights: str | None = None,
+        size: int | None = None,
+        input: str | None = None,
+        distance: str | None = None,
+        batch: int | None = None,
+        device: str = "cpu",
+        **params: Any,
+    ) -> None:
+        ours = {"size": size, "input": input}
+        loaded = LoadedModule(path, weights, device, {**shared(path, ours), **params})
+        self.name, self.uncached_reason = loaded.name, loaded.unknown
+        self.distance = checked_distance(distance or distance_of(loaded.module), self.name)
+        self.zero_rows_are_valid = bool(getattr(loaded.module, "zero_rows_are_valid", False))
+        self.config: dict[str, Any] = {"module": loaded.known, "on": str(loaded.device)}
+        self.warnings: list[str] = []
+        if loaded.has("describe"):
+            check_unused(ours | {"batch": batch}, path, f"{self.name} describes patches itself")
+            self.describe = loaded.call("describe")
+            return
+        side, scale = loaded.says("size", size, SIDE), loaded.says("input", input, "unit")
+        self.runner = NetworkRunner(
+            loaded.call(), size=side, intensity=scale, device=loaded.device, where=self.name, batch=batch
+        )
+        self.warnings = self.runner.warnings
+        self.describe = self.runner.describe
+        self.config |= {"size": side, "input": scale, **self.runner.config(batch)}
+        if self.runner.on_device:
+            self.describe_stream = self.runner.stream
+
+
+def module_factory(path: Any) -> UserFactory:
+    """What makes the module of ``FILE.py:CLASS``."""
+    found = _CLASS_IN_FILE.match(str(path))
+    if found is None:
+        raise InputError(
+            f"torch:{path} names no class; write torch:FILE.py:CLASS?weights=FILE (a TorchScript file is "
+            "torchscript:FILE)"
+        )
+    return load_from_file(found["file"], found["name"])
+
+
+def shared(path: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Of settings that were given, those that the constructor has a parameter for, too."""
+    if not isinstance(path, str):
+        return {}
+    known = parameters_of(module_factory(path))
+    return {k: v for k, v in ours.items() if v is not None and k in known}
+
+
+def check_unused(ours: Mapping[str, Any], path: Any, why: str) -> None:
+    """Refuse settings that have no effect, unless the constructor took them."""
+    taken = shared(path, ours)
+    for key in (k for k, v in ours.items() if v is not None and k not in taken):
+        raise InputError(f"`{key}` has no effect: {why}; leave it out")
+
+
+def _copied(module: Any) -> Any:
+    try:
+        return copy.deepcopy(module)
+    except Exception as e:  # whatever the attributes of a user's module raise
+        raise InputError(
+            f"the module {type(module).__name__} cannot be copied ({type(e).__name__}: {e}); name its class "
+            "and weights as torch:FILE.py:CLASS?weights=FILE"
+        ) from e
+
+
+def _place(module: Any, device: str) -> str:
+    """Where a module runs: on `device`; on its own if that is another than the CPU and none is asked for."""
+    tensor = next(iter([*module.parameters(), *module.buffers()]), None)
+    return device if tensor is None or device != "cpu" else str(tensor.device)
+
+
+def required_inputs(module: Any) -> int:
+    """How many arguments the `forward` of a module needs."""
+    found = parameters_of(module.forward).values()
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in plain and p.default is p.empty for p in found)
+
+
+def state_dict(file: Path) -> Mapping[str, Any]:
+    """The weights in a file, or in a checkpoint in it; only tensors are loaded, never code."""
+    try:
+        loaded = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as e:  # pickle, zip and torch errors, without a common base
+        reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
+        raise InputError(f"{file} is not a weight file that torch can load safely: {reason}") from e
+    inner = next((loaded[k] for k in _INSIDE if isinstance(loaded, dict) and k in loaded), loaded)
+    state = inner if isinstance(inner, dict) else loaded
+    if not isinstance(state, dict) or not all(isinstance(v, torch.Tensor) for v in state.values()):
+        raise InputError(f"{file} holds no state dict (a mapping of names to tensors)")
+    return {k.removeprefix("module."): v for k, v in state.items()}
+
+
+def load_weights(network: Any, state: Mapping[str, Any], complaint: str) -> None:
+    """Give a network its weights, all of them and no others; names that do not fit are told."""
+    own = network.state_dict()
+    wrong = {
+        "missing": [k for k in own if k not in state],
+        "unexpected": [k for k in state if k not in own],
+        "of another shape": [k for k, v in own.items() if k in state and v.shape != state[k].shape],
+    }
+    if problems := [f"{what}: {_some(names)}" for what, names in wrong.items() if names]:
+        raise InputError(f"{complaint}: {'; '.join(problems)}")
+    try:
+        network.load_state_dict(dict(state), strict=True)
+    except RuntimeError as e:
+        raise InputError(f"{complaint}: {' '.join(str(e).split())[:300]}") from e
+
+
+def _some(names: Iterable[str]) -> str:
+    found = list(names)
+    more = len(found) - _NAMED
+    return ", ".join(found[:_NAMED]) + (f" and {more} more" if more > 0 else "")

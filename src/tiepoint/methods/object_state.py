@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an object is set to, by content: values, arrays, files they name, networks, functions.
+
+Two objects with equal content compute the same. What cannot be told by content raises `Unkeyed`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import functools
+import inspect
+import io
+import logging
+import re
+import sys
+import types
+import zipfile
+from collections.abc import Container, Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import InputError
+from ..core.hashing import hash_array, hash_bytes, hash_file, hash_folder, hash_json
+from .source_files import OWN, is_installed
+
+_DEEPEST = 24
+_LONGEST_PATH = 1024
+_BY_WORDS = (complex, slice, range, np.dtype, re.Pattern, type(...))
+"""Types whose ``repr`` says all."""
+
+
+class Unkeyed(Exception):
+    """Something that could change unseen: an attribute, or the class itself where `what` is empty."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(f"{what}: {why}")
+        self.what, self.why = what, why
+
+
+class Content:
+    """Content of values as plain JSON; source files and libraries they rest on are collected on the way.
+
+    Args:
+        modules: modules by name that are not in ``sys.modules``: those beside a user's file.
+        folder: where a relative path is looked for besides the current folder.
+    """
+
+    def __init__(self, modules: Mapping[str, Any] | None = None, folder: Path | None = None) -> None:
+        self.modules = modules or {}
+        self.folder = folder
+        self.files: set[Path] = set()
+        self.libraries: set[str] = set()
+        self._open: list[int] = []
+
+    def written_in(self, cls: type) -> set[Path]:
+        """Source files of a class and of those it inherits from; its own counts even if it is installed.
+
+        The containers and layers of torch itself are known by its version.
+        """
+        if cls.__module__.partition(".")[0] == "torch":
+            self.libraries.add("torch")
+            return set(self.files)
+        if cls.__module__ == "__main__" or (file := self._file(cls)) is None:
+            raise Unkeyed(
+                "",
+                "its class was defined in a session or in the main script, where a change would not be "
+                "noticed; put it into a file of its own and name it as FILE.py:CLASS",
+            )
+        for base in cls.__mro__[1:-1]:
+            self.code(base, "")
+        return {file, *self.files}
+
+    def whole(self, thing: Any) -> Any:
+        """All that an object under test is set to."""
+        self._open.append(id(thing))
+        torch = sys.modules.get("torch")
+        is_network = torch is not None and isinstance(thing, torch.nn.Module)
+        try:
+            return self.network(thing, "") if is_network else self.attributes(thing)
+        finally:
+            self._open.pop()
+
+    def of(self, value: Any, what: str) -> Any:
+        """The content of a value; `what` names it in an error."""
+        if value is None or (isinstance(value, bool | int | float) and type(value).__module__ == "builtins"):
+            return value
+        if isinstance(value, str) and type(value) is str:
+            return self.text(value)
+        if id(value) in self._open:
+            return {"again": self._open.index(id(value))}
+        if len(self._open) > _DEEPEST:
+            raise Unkeyed(what, "it is nested too deeply")
+        self._open.append(id(value))
+        try:
+            return self._other(value, what)
+        finally:
+            self._open.pop()
+
+    def text(self, value: str) -> Any:
+        """A text; with the content of the file or folder it names, where there is one."""
+        found = self.named(value)
+        return {"text": value, "content": found} if found else value
+
+    def named(self, value: str | PurePath, *, folders: bool = True) -> list[str]:
+        """Content of the files and folders of this name, in the current folder and in the user's."""
+        if isinstance(value, str) and (not value.strip("./\\") or len(value) > _LONGEST_PATH):
+            return []
+        found: list[str] = []
+        try:
+            places = [Path(value).expanduser()]
+            if self.folder is not None:
+                places.append(self.folder / value)
+            for place in dict.fromkeys(p.resolve() for p in places):
+                if place.is_file():
+                    found.append(hash_file(place))
+                elif folders and place.is_dir():
+                    found.append(hash_folder(place))
+        except (OSError, ValueError, RuntimeError):  # no name of a file: too long, a NUL in it, no home
+            return found
+        except InputError as e:
+            raise Unkeyed(str(value), str(e)) from e
+        return found
+
+    def _other(self, value: Any, what: str) -> Any:
+        if isinstance(value, PurePath):
+            return {"path": str(value), "content": self.named(value)}
+        if isinstance(value, enum.Enum):
+            return {"enum": self.code(type(value), what), "name": value.name}
+        if isinstance(value, np.generic):
+            return {"number": value.dtype.str, "value": hash_array(np.asarray(value))}
+        if isinstance(value, np.ndarray):
+            if value.dtype.hasobject:
+                return {"objects": list(value.shape), "values": self.of(value.ravel().tolist(), what)}
+            return {"array": hash_array(value)}
+        if isinstance(value, bytes | bytearray | memoryview):
+            return {"bytes": hash_bytes(bytes(value))}
+        if type(value) in (list, tuple):
+            return [self.of(v, f"{what}[{i}]") for i, v in enumerate(value)]
+        if type(value) in (set, frozenset):
+            return {"set": sorted((self.of(v, what) for v in value), key=hash_json)}
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return {"tuple": self.code(type(value), what), "values": self.of(list(value), what)}
+        if isinstance(value, Mapping) and _is_plain_mapping(value):
+            return self._mapping(value, what)
+        if isinstance(value, type):
+            return self.code(value, what)
+        if isinstance(value, types.ModuleType):
+            return {"module": self._module(value, what)}
+        if callable(value) and (made := self._callable(value, what)) is not None:
+            return made
+        if isinstance(value, _BY_WORDS) or type(value).__module__ in ("datetime", "decimal", "fractions"):
+            return {type(value).__name__: repr(value)}
+        if isinstance(value, types.SimpleNamespace | argparse.Namespace):
+            return {"namespace": self.of(vars(value), what)}
+        if isinstance(value, logging.Logger):
+            return {"logger": value.name}
+        if (torch := sys.modules.get("torch")) is not None:
+            if isinstance(value, torch.nn.Module):
+                return self.network(value, what)
+            if isinstance(value, torch.Tensor):
+                return _tensor(value, what)
+            if isinstance(value, torch.dtype | torch.device | torch.Size):
+                return {"torch": str(value)}
+        return self._instance(value, what)
+
+    def _mapping(self, value: Mapping[Any, Any], what: str) -> Any:
+        if all(type(k) is str for k in value):
+            return {k: self.of(v, f"{what}[{k!r}]") for k, v in value.items()}
+        pairs = [[self.of(k, what), self.of(v, f"{what}[{k!r}]")] for k, v in value.items()]
+        return {"pairs": sorted(pairs, key=hash_json)}
+
+    def _instance(self, value: Any, what: str) -> Any:
+        """An object of a class in a user's source: its class and its attributes."""
+        cls = type(value)
+        classes = [c for c in cls.__mro__ if c is not object and c.__module__ not in ("typing", "abc")]
+        if not classes or any(self._is_foreign(c) for c in classes):
+            raise Unkeyed(what, f"a {cls.__name__} cannot be identified by its content")
+        return {"class": self.code(cls, what), "attributes": self.attributes(value, what)}
+
+    def _is_foreign(self, cls: type) -> bool:
+        """Whether a class may hide state: one of a library, perhaps compiled."""
+        file = self._file(cls)
+        return file is None or (is_installed(file) and cls.__module__.partition(".")[0] != OWN)
+
+    def attributes(self, value: Any, what: str = "", *, but: Container[str] = ()) -> dict[str, Any]:
+        """Attributes of an object and of its user's classes, by content."""
+        found: dict[str, Any] = {}
+        for cls in reversed(type(value).__mro__):
+            file = self._file(cls)
+            if file is not None and not is_installed(file):
+                found |= {k: v for k, v in vars(cls).items() if _is_data(k, v)}
+                slots = getattr(cls, "__slots__", ())
+                names = (slots,) if isinstance(slots, str) else tuple(slots)
+                found |= {n: getattr(value, n) for n in names if hasattr(value, n) and n != "__dict__"}
+        found |= getattr(value, "__dict__", {})
+        return {k: self.of(v, f"{what}.{k}" if what else k) for k, v in found.items() if k not in but}
+
+    def code(self, thing: Any, what: str) -> Any:
+        """Which class or function something is: a name; its source or its library are collected."""
+        module = str(getattr(thing, "__module__", None) or "builtins")
+        name = f"{module}.{getattr(thing, '__qualname__', thing.__name__)}"
+        if module == "__main__":
+            raise Unkeyed(what, "it was defined in a session or in the main script")
+        file = self._file(thing)
+        if file is None or is_installed(file):
+            self.libraries.add(module.partition(".")[0])
+        else:
+            self.files.add(file)
+            name = str(thing.__qualname__)
+        return name
+
+    def _file(self, thing: Any) -> Path | None:
+        """The source file of a class or function; None where there is none."""
+        name = getattr(thing, "__module__", None)
+        module = self.modules.get(str(name)) or sys.modules.get(str(name))
+        found = getattr(module, "__file__", None)
+        return Path(found) if found and str(found).endswith(".py") else None
+
+    def _module(self, module: types.ModuleType, what: str) -> str:
+        if module.__name__ == "__main__":
+            raise Unkeyed(what, "it is the main script")
+        file = getattr(module, "__file__", None)
+        if file is not None and not is_installed(file):
+            self.files.add(Path(file))
+        else:
+            self.libraries.add(module.__name__.partition(".")[0])
+        return module.__name__
+
+    def _callable(self, value: Any, what: str) -> Any:
+        if isinstance(value, functools.partial):
+            parts = [value.func, list(value.args), dict(value.keywords)]
+            return {"partial": self.of(parts, what)}
+        if isinstance(value, types.MethodType):
+            return {"method": value.__func__.__qualname__, "of": self.of(value.__self__, what)}
+        if isinstance(value, types.FunctionType):
+            cells = [c.cell_contents for c in value.__closure__ or () if _is_filled(c)]
+            rest = [list(value.__defaults__ or ()), dict(value.__kwdefaults__ or {}), cells]
+            return {"function": self.code(value, what), "at": _place(value), "with": self.of(rest, what)}
+        if isinstance(value, types.BuiltinFunctionType | np.ufunc | types.MethodWrapperType):
+            owner = getattr(value, "__self__", None)
+            if owner is not None and not isinstance(owner, types.ModuleType):
+                return {"method": value.__name__, "of": self.of(owner, what)}
+            module = getattr(value, "__module__", None) or type(value).__module__
+            self.libraries.add(str(module).partition(".")[0])
+            return {"builtin": f"{module}.{value.__name__}"}
+        inner = getattr(value, "__wrapped__", None)
+        return None if inner is None else {"wrapped": self.of(inner, what)}
+
+    def network(self, net: Any, what: str) -> Any:
+        """A torch module: tensors, and of each part its class, mode and settings. No hooks."""
+        torch: Any = sys.modules["torch"]
+        self.libraries.add("torch")
+        if isinstance(net, torch.jit.ScriptModule):
+            return {"torchscript": _saved(net), "training": net.training}
+        usual = set(vars(torch.nn.Module())) - {"training"}
+        parts = []
+        for name, part in net.named_modules():
+            here = ".".join(n for n in (what, name) if n)
+            if part._forward_hooks or part._forward_pre_hooks:
+                raise Unkeyed(here, "it has hooks")
+            if isinstance(part, torch.jit.ScriptModule):
+                raise Unkeyed(here, "a TorchScript module inside another cannot be identified by its content")
+            parts.append([name, self.code(type(part), here), self.attributes(part, here, but=usual)])
+        tensors = [*net.named_parameters(), *net.named_buffers()]
+        return {"parts": parts, "tensors": {name: _tensor(t, f"{what}.{name}") for name, t in tensors}}
+
+
+def _is_plain_mapping(value: Mapping[Any, Any]) -> bool:
+    return type(value) is dict or type(value).__module__ in ("collections", "builtins")
+
+
+def _is_data(name: str, value: Any) -> bool:
+    """Whether an attribute of a class is a value, and not code."""
+    if name.startswith("__") or name == "_abc_impl":
+        return False
+    code = inspect.isroutine(value) or isinstance(value, property | type | classmethod | staticmethod)
+    return not code and not hasattr(type(value), "__get__")
+
+
+def _place(function: types.FunctionType) -> list[int]:
+    """Line and column where the body of a function begins: two functions of one line have one name."""
+    places = [
+        (line, left or 0) for line, _, left, right in function.__code__.co_positions() if line and right
+    ]
+    return [*min(places, default=(function.__code__.co_firstlineno, 0))]
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018  (an empty cell raises)
+    except ValueError:
+        return False
+    return True
+
+
+def _tensor(value: Any, what: str) -> Any:
+    torch: Any = sys.modules["torch"]
+    if value.layout is not torch.strided or value.is_quantized or value.is_meta:
+        raise Unkeyed(what, f"a tensor of the kind {value.layout} cannot be identified by its content")
+    flat = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return {"tensor": [str(value.dtype), list(value.shape), hash_array(flat)]}
+
+
+def _saved(net: Any) -> str:
+    """Hash of a TorchScript module as it would be saved: code, constants and tensors."""
+    buffer = io.BytesIO()
+    sys.modules["torch"].jit.save(net, buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        names = [n for n in archive.namelist() if not n.endswith((".debug_pkl", "serialization_id"))]
+        return hash_json([[name.partition("/")[2], hash_bytes(archive.read(name))] for name in sorted(names)])

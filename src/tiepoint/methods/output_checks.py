@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a method returns, checked at the edge: shape, row count, type, rows that cannot be compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.edges import DISTANCES
+from ..core.errors import InputError
+from .bad_rows import BadRows, find_bad_rows
+
+Array = NDArray[Any]
+KEEP_ZEROS = "keep-zeros"
+ON_BAD = ("error", "miss", KEEP_ZEROS)
+
+
+def check_on_bad(on_bad: str, distance: str, name: str) -> None:
+    """Refuse a value of `on_bad` that is unknown, or that the distance of a method has no use for.
+
+    >>> check_on_bad("keep-zeros", "cosine", "mine")
+    Traceback (most recent call last):
+    tiepoint.core.errors.InputError: mine is compared by cosine, and a zero vector has no direction; use \
+`on_bad="miss"`
+    """
+    if on_bad not in ON_BAD:
+        raise InputError(f"unknown value {on_bad!r} of on_bad; choose one of {', '.join(ON_BAD)}")
+    if on_bad == KEEP_ZEROS and distance == "cosine":
+        raise InputError(
+            f'{name} is compared by cosine, and a zero vector has no direction; use `on_bad="miss"`'
+        )
+
+
+def check_descriptors(
+    returned: Any,
+    *,
+    rows: int,
+    distance: str,
+    where: str,
+    on_bad: str = "error",
+    zero_rows_are_valid: bool = False,
+    keep_nan: bool = False,
+) -> dict[str, Array]:
+    """Descriptors as arrays ``values`` (rows, d) and, where something failed, ``valid`` (rows,).
+
+    `returned` is what a method gave: an array, or a pair (array, valid mask). Row i belongs to patch i,
+    so a wrong row count is always an error and rows are never shifted. A row is bad if it holds NaN or
+    infinity, or is all zero: a zero vector has no direction, and two blank patches would be a perfect
+    match. Bad rows are an error unless `on_bad` is ``miss``, which makes them failures: the values become
+    zero and ``valid`` False. With ``keep-zeros`` a zero row is an ordinary vector, as the older tools have
+    it, and rows with NaN or infinity are failures. Rows the method itself marks as failed are misses in any
+    case. With `keep_nan` failed rows keep NaN and infinity that the method did not mark: a program that does
+    not look for them compares them. For `hamming` a zero row is an ordinary bit string; boolean arrays are
+    packed, eight bits to a byte.
+
+    >>> check_descriptors([[1, 2], [3, 4]], rows=2, distance="l2", where="a/ref")["values"].dtype
+    dtype('float32')
+    >>> check_descriptors(np.ones((3, 4)), rows=2, distance="l2", where="a/ref")
+    Traceback (most recent call last):
+    tiepoint.core.errors.InputError: a/ref: 3 descriptors for 2 patches; return one row for every patch
+    """
+    if distance not in DISTANCES:
+        raise InputError(f"{where}: unknown distance {distance!r}; choose one of {', '.join(DISTANCES)}")
+    given, claimed = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
+    values = _two_dimensional(given, rows, where)
+    values = _packed(values, where) if distance == "hamming" else _real(values, where)
+    if distance == "masked_l1" and values.shape[1] % 2:
+        raise InputError(f"{where}: masked_l1 needs values and as many mask columns, found {values.shape[1]}")
+    valid = _claimed_mask(claimed, rows, where)
+    looked_at = values if valid.all() else np.where(valid[:, None], values, values.dtype.type(1))
+    found = _bad_rows(looked_at, distance, zero_rows_are_valid)
+    if on_bad == KEEP_ZEROS:
+        found = BadRows(found.nan, found.infinite, np.empty(0, np.int64))
+    problems = found.problems(where)
+    if problems and on_bad == "error":
+        keep = ', or keep zero rows as vectors with `on_bad="keep-zeros"`' if len(found.zero) else ""
+        raise InputError(
+            f'{"; ".join(problems)}; correct them, or count them as misses with `on_bad="miss"`'
+            + (keep if distance != "cosine" else "")
+        )
+    for rows_of_kind in (found.nan, found.infinite, found.zero):
+        valid[rows_of_kind] = False
+    if valid.all():
+        return {"values": values}
+    shown = valid.copy()
+    if keep_nan:
+        shown[found.nan] = shown[found.infinite] = True
+    return {"values": np.where(shown[:, None], values, values.dtype.type(0)), "valid": valid}
+
+
+def from_tensor(given: Any) -> Any:
+    """A torch tensor as an array, wherever it lies, bfloat16 as float32; everything else as it is.
+
+    Raises:
+        MaskedError: for a masked array that hides something: NumPy would give what it hides.
+
+    >>> from_tensor([1, 2])
+    [1, 2]
+    """
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        raise MaskedError
+    if not hasattr(given, "detach"):
+        return given
+    tensor = given.detach()
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).cpu().numpy()
+
+
+class MaskedError(TypeError):
+    """A masked array that hides something."""
+
+    def __str__(self) -> str:
+        return "it is a masked array, whose mask would be lost; leave out what it hides, or say it otherwise"
+
+
+def array_of(given: Any, where: str, ragged: str) -> Array:
+    """What a method gave as an array; what cannot become one is an error, `ragged` where rows differ."""
+    try:
+        return np.asarray(from_tensor(given))
+    except ValueError as e:
+        raise InputError(f"{where}: {ragged}") from e
+    except Exception as e:  # whatever an object raises when it is asked for its numbers
+        raise InputError(f"{where}: what was returned is no array ({type(e).__name__}: {e})") from e
+
+
+def _two_dimensional(given: Any, rows: int, where: str) -> Array:
+    if given is None:
+        raise InputError(f"{where}: the method returned nothing; return an array with one row a patch")
+    values = array_of(given, where, "descriptors differ in length; all rows need the same dimension")
+    if values.dtype == object or values.dtype.kind not in "biuf":
+        raise InputError(f"{where}: descriptors must be numbers, found dtype {values.dtype}")
+    if values.ndim != 2:
+        raise InputError(f"{where}: descriptors must have shape (n, d), found {values.shape}")
+    if len(values) != rows:
+        raise InputError(
+            f"{where}: {len(values)} descriptors for {rows} patches; return one row for every patch"
+        )
+    if values.shape[1] == 0:
+        raise InputError(f"{where}: descriptors have no columns")
+    return values
+
+
+def _packed(values: Array, where: str) -> Array:
+    if values.dtype == bool:
+        return np.packbits(values, axis=1)
+    if values.dtype != np.uint8:
+        raise InputError(
+            f"{where}: hamming descriptors are packed bits in uint8 or one bool per bit, found {values.dtype}"
+        )
+    if values.size >= 256 and values.max() == 1:
+        raise InputError(
+            f"{where}: hamming descriptors look like one bit a byte; return bool, or numpy.packbits of them"
+        )
+    return np.ascontiguousarray(values)
+
+
+def _real(values: Array, where: str) -> Array:
+    values = values.astype(values.dtype.newbyteorder("="), copy=False)
+    kind = values.dtype
+    if kind in (np.float32, np.float64, np.uint8):
+        return np.ascontiguousarray(values)
+    if kind.kind == "f" and kind.itemsize > 8:
+        return values.astype(np.float64)
+    if kind.kind in "iu" and values.size and max(abs(int(values.min())), abs(int(values.max()))) > 1 << 24:
+        return values.astype(np.float64)
+    return values.astype(np.float32)
+
+
+def _claimed_mask(claimed: Any, rows: int, where: str) -> NDArray[np.bool_]:
+    if claimed is None:
+        return np.ones(rows, bool)
+    mask = array_of(claimed, f"{where}: the validity mask", "rows differ in length")
+    if mask.shape != (rows,) or mask.dtype != bool:
+        raise InputError(
+            f"{where}: the validity mask must be bool of shape ({rows},), found {mask.dtype} {mask.shape}"
+        )
+    return mask.copy()
+
+
+def _bad_rows(values: Array, distance: str, zero_rows_are_valid: bool) -> BadRows:
+    none = np.empty(0, np.int64)
+    if distance == "hamming":
+        return BadRows(none, none, none)
+    found = find_bad_rows(values)
+    if distance == "masked_l1":
+        # zero values are fine; a row of which nothing is left after masking is not
+        zero = np.flatnonzero(~values[:, values.shape[1] // 2 :].any(axis=1))
+    else:
+        zero = none if zero_rows_are_valid else found.zero
+    return BadRows(found.nan, found.infinite, zero)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Patch methods made ready to run: a describer or a lookup becomes `extract(item, patches)`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import InputError, TiepointError
+from ...core.units import Arrays, Item
+from ..base import Finish
+from ..output_checks import check_descriptors
+from ..user_code import is_ours, to_hand_over, user_failure
+
+
+class PatchExtract:
+    """The `extract` of a patch method, and its `stream` where the thing under test has `describe_stream`."""
+
+    def __init__(self, thing: Any, name: str, distance: str, on_bad: str) -> None:
+        self._call = _caller(thing, name)
+        streams = is_ours(type(thing)) and hasattr(thing, "describe_stream")
+        self.stream = partial(self._stream, thing.describe_stream) if streams else None
+        self.name, self._distance, self._on_bad = name, distance, on_bad
+        self._zero_rows_are_valid = bool(getattr(thing, "zero_rows_are_valid", False))
+        self._seen: dict[str, int] = {}
+
+    def __call__(self, item: Item, payload: Any) -> Arrays:
+        """Features of one item."""
+        rows = _rows(item, payload)
+        try:
+            returned = self._call(item, rows, payload)
+        except (Exception, SystemExit) as e:
+            returned = e
+        return self._finish(item, rows, returned)
+
+    def _stream(self, describe: Any, payloads: Iterator[tuple[Item, Any]]) -> Iterator[tuple[Item, Finish]]:
+        taken: deque[tuple[Item, int]] = deque()
+
+        def patches() -> Iterator[Any]:
+            for item, payload in payloads:
+                given = _patches(payload, item)
+                taken.append((item, _rows(item, payload)))
+                yield given
+
+        for returned in describe(patches()):
+            item, rows = taken.popleft()
+            yield item, partial(self._finish, item, rows, returned)
+
+    def _finish(self, item: Item, rows: int, returned: Any) -> Arrays:
+        if isinstance(returned, TiepointError):
+            raise returned
+        if isinstance(returned, BaseException):
+            raise user_failure(f"{self.name} failed on {item.key}", returned) from returned
+        arrays = check_descriptors(
+            returned,
+            rows=rows,
+            distance=self._distance,
+            where=f"{self.name} on {item.key}",
+            on_bad=self._on_bad,
+            zero_rows_are_valid=self._zero_rows_are_valid,
+            keep_nan=True,
+        )
+        found = arrays["values"].shape[1]
+        first, dimension = next(iter(self._seen.items()), (item.key, found))
+        self._seen.setdefault(first, dimension)
+        if found != dimension:
+            raise InputError(
+                f"{self.name}: {item.key} has {found} columns and {first} has {dimension}; "
+                "all descriptors need the same dimension"
+            )
+        return arrays
+
+
+def bind_patches(thing: Any, *, name: str, distance: str, on_bad: str) -> PatchExtract:
+    """The `extract` of a patch method.
+
+    `thing` has one of ``describe(patches)``, ``lookup(sequence, image)`` (a features provider, which knows
+    which patches it is asked for) or, inside this package, ``lookup_item(item, rows)``.
+    """
+    return PatchExtract(thing, name, distance, on_bad)
+
+
+def _rows(item: Item, payload: Any) -> int:
+    return item.count if item.count is not None else len(payload)
+
+
+def _caller(thing: Any, name: str) -> Callable[[Item, int, Any], Any]:
+    if hasattr(thing, "lookup_item"):
+        return lambda item, rows, payload: thing.lookup_item(item, rows)
+    if hasattr(thing, "lookup"):
+        return lambda item, rows, payload: thing.lookup(*_sequence_and_image(item))
+    if hasattr(thing, "describe"):
+        return lambda item, rows, payload: thing.describe(to_hand_over(thing, _patches(payload, item)))
+    raise InputError(
+        f"method {name!r} has neither describe(patches) nor lookup(sequence, image); add one of them"
+    )
+
+
+def _sequence_and_image(item: Item) -> tuple[str, str]:
+    sequence, _, image = item.key.rpartition("/")
+    return sequence, image
+
+
+def _patches(payload: Any, item: Item) -> Any:
+    patches = np.asarray(payload)
+    if patches.ndim != 3 or patches.dtype != np.uint8 or patches.shape[1] != patches.shape[2]:
+        raise InputError(
+            f"{item.key}: patches must be uint8 (n, side, side), found {patches.dtype} {patches.shape}"
+        )
+    return patches

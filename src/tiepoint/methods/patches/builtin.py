@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Descriptors made of the intensities themselves, the floor for all others; patches resized by matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import InputError
+
+Array = NDArray[Any]
+
+
+def area_matrix(side: int, size: int) -> NDArray[np.float64]:
+    """Weights (size, side): output cell i is the mean of the input over [i, i+1) side/size.
+
+    When growing, linear interpolation between pixel centres instead, border pixels repeated.
+
+    >>> area_matrix(3, 2).round(3).tolist()
+    [[0.667, 0.333, 0.0], [0.0, 0.333, 0.667]]
+    """
+    if size <= side:
+        edges = np.arange(size + 1) * side / size
+        low, high = np.arange(side), np.arange(side) + 1
+        overlap = np.minimum(edges[1:, None], high) - np.maximum(edges[:-1, None], low)
+        return np.maximum(overlap, 0.0) * size / side
+    centres = np.clip((np.arange(size) + 0.5) * side / size - 0.5, 0, side - 1)
+    return np.maximum(0.0, 1 - np.abs(centres[:, None] - np.arange(side)))
+
+
+def bicubic_matrix(side: int, size: int) -> NDArray[np.float64]:
+    """Weights (size, side) of Keys' cubic (a = -1/2) at the centres of `size` equal cells, borders mirrored.
+
+    Output centre i lies at (i + 1/2) side/size - 1/2 in pixel units. The kernel keeps its width of four
+    pixels when shrinking: this is what "no antialiasing" means. Samples beyond the border are mirrored
+    with the border pixel repeated.
+
+    >>> bicubic_matrix(4, 4).round(3).tolist() == np.eye(4).tolist()
+    True
+    """
+    centres = (np.arange(size) + 0.5) * side / size - 0.5
+    first = np.floor(centres - 2).astype(int) + 1
+    weights = np.zeros((size, side))
+    for tap in range(4):
+        at = first + tap
+        x = np.abs(centres - at)
+        near = 1.5 * x**3 - 2.5 * x**2 + 1
+        far = -0.5 * x**3 + 2.5 * x**2 - 4 * x + 2
+        value = np.where(x <= 1, near, np.where(x < 2, far, 0.0))
+        mirrored = np.where(at < 0, -1 - at, np.where(at >= side, 2 * side - 1 - at, at))
+        np.add.at(weights, (np.arange(size), np.clip(mirrored, 0, side - 1)), value)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def resized(patches: Array, size: int) -> NDArray[np.float32]:
+    """Patches (n, s, s) as float32 (n, size, size) with the intensities 0 to 255, by area."""
+    if patches.shape[1] == size:
+        return np.asarray(patches, np.float32)
+    weights = area_matrix(patches.shape[1], size)
+    return (weights @ patches @ weights.T).astype(np.float32)
+
+
+_CHUNK = 2048
+
+
+def z_scored(patches: Array) -> NDArray[np.float32]:
+    """Each patch minus its mean, over its sample standard deviation (n - 1); a flat patch becomes zero.
+
+    >>> z_scored(np.array([[[0, 2], [0, 2]]], np.uint8))
+    array([[[-0.8660254,  0.8660254],
+            [-0.8660254,  0.8660254]]], dtype=float32)
+    """
+    values = np.asarray(patches, np.float64)
+    mean = values.mean(axis=(1, 2), keepdims=True)
+    deviation = values.std(axis=(1, 2), ddof=1, keepdims=True)
+    centred = values - mean
+    return np.divide(centred, deviation, out=np.zeros_like(centred), where=deviation > 0).astype(np.float32)
+
+
+def _in_chunks(patches: Array, function: Any) -> Array:
+    # float64 copies of a whole strip of 5000 patches would take 170 MB each
+    parts = [function(patches[i : i + _CHUNK]) for i in range(0, len(patches), _CHUNK)]
+    return np.concatenate(parts) if parts else function(patches)
+
+
+class MeanStd:
+    """Mean and sample standard deviation of the patch, not normalised.
+
+    A black patch is (0, 0), which is its true descriptor and no failure.
+
+    >>> MeanStd().describe(np.array([[[1, 3], [1, 3]]], np.uint8))
+    array([[2.       , 1.1547005]], dtype=float32)
+    """
+
+    name = "meanstd"
+    distance = "l2"
+    zero_rows_are_valid = True
+
+    def describe(self, patches: Array) -> Array:
+        """(n, s, s) -> (n, 2)."""
+
+        def one(block: Array) -> Array:
+            values = np.asarray(block, np.float64)
+            pair = (values.mean(axis=(1, 2)), values.std(axis=(1, 2), ddof=1))
+            return np.stack(pair, axis=1).astype(np.float32)
+
+        return _in_chunks(patches, one)
+
+
+class Pixels:
+    """The z-scored patch itself, row by row: normalised correlation as a distance. (n, s*s)."""
+
+    name = "pixels"
+    distance = "l2"
+
+    def describe(self, patches: Array) -> Array:
+        """(n, s, s) -> (n, s*s)."""
+        return _in_chunks(patches, lambda block: z_scored(block).reshape(len(block), -1))
+
+
+class Resize:
+    """The z-scored patch, bicubic to `size` x `size` without antialiasing, columns first.
+
+    Size 4 is the baseline of 2017, normalised to length 1; size 6 that of 2016, not normalised. A flat
+    patch is a zero row.
+    """
+
+    name = "resize"
+    distance = "l2"
+
+    def __init__(self, size: int = 4) -> None:
+        if size not in (4, 6):
+            raise InputError(f"resize knows size=4 (the rule of 2017) and size=6 (that of 2016), not {size}")
+        self.size = size
+
+    def describe(self, patches: Array) -> Array:
+        """(n, s, s) -> (n, size*size)."""
+        weights = bicubic_matrix(patches.shape[1], self.size)
+
+        def one(block: Array) -> Array:
+            small = weights @ z_scored(block).astype(np.float64) @ weights.T
+            values = small.transpose(0, 2, 1).reshape(len(block), -1)
+            if self.size == 4:
+                norm = np.linalg.norm(values, axis=1, keepdims=True)
+                values = np.divide(values, norm, out=np.zeros_like(values), where=norm > 0)
+            return values.astype(np.float32)
+
+        return _in_chunks(patches, one)

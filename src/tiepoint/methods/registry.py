@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Methods: the things under test. `METHODS` knows their names; one name may stand for one in each family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..core.errors import InputError, UnknownNameError
+from ..core.plugins import PLUGGED, Entry, Registry
+
+FAMILIES = ("patches", "keypoints", "dense", "pairs")
+
+
+_PATCH_NETWORKS = {
+    "hardnet": ("HardNet", "github.com/DagnyT/hardnet"),
+    "hardnet8": ("HardNet8", "cmp.felk.cvut.cz/~mishkdmy/hardnet8v2.pt"),
+    "hynet": ("HyNet", "github.com/ducha-aiki/Key.Net-Pytorch"),
+    "sosnet": ("SOSNet", "github.com/yuruntian/SOSNet"),
+    "tfeat": ("TFeat", "github.com/vbalnt/tfeat"),
+}
+"""By name, what kornia calls a network and where its weights are."""
+
+_NON_COMMERCIAL = "whose licence allows non-commercial use only"
+_OTHERS = {
+    "l2net": ("patches", "github.com/yuruntian/L2-Net"),
+    "superpoint": ("keypoints", f"Magic Leap (SuperPointPretrainedNetwork), {_NON_COMMERCIAL}"),
+    "disk": ("keypoints", "github.com/cvlab-epfl/disk"),
+    "aliked": ("keypoints", "github.com/Shiaoming/ALIKED"),
+    "alike": ("keypoints", "github.com/Shiaoming/ALIKE"),
+    "d2net": ("keypoints", "github.com/mihaidusmanu/d2-net"),
+    "r2d2": ("keypoints", f"github.com/naver/r2d2, {_NON_COMMERCIAL}"),
+    "dedode": ("keypoints", "github.com/Parskatt/DeDoDe"),
+    "superglue": ("pairs", f"Magic Leap (SuperGluePretrainedNetwork), {_NON_COMMERCIAL}"),
+    "lightglue": ("pairs", "github.com/cvg/LightGlue"),
+    "loftr": ("pairs", "github.com/zju3dv/LoFTR"),
+    "eloftr": ("pairs", "github.com/zju3dv/EfficientLoFTR"),
+    "roma": ("pairs", "github.com/Parskatt/RoMa"),
+    "dkm": ("pairs", "github.com/Parskatt/DKM"),
+    "mast3r": ("pairs", f"github.com/naver/mast3r, {_NON_COMMERCIAL}"),
+    "dust3r": ("pairs", f"github.com/naver/dust3r, {_NON_COMMERCIAL}"),
+}
+"""Networks that are run from their authors' code: what they are for, and where their weights are."""
+_VISMATCH = {"lightglue": "superpoint-lightglue", "superpoint": "superpoint-lightglue"}
+
+
+def unknown_method(what: str, name: str, family: str | None, known: Iterable[str]) -> InputError:
+    """The error for a name that is not registered; of a known network it says how that is had.
+
+    >>> print(unknown_method("method", "HardNet", "patches", []))
+    'HardNet' is a network, whose weights are not part of this package: write kornia:HardNet?weights=FILE \
+(weights: github.com/DagnyT/hardnet)
+    >>> print(unknown_method("method", "sfit", "patches", ["sift"]))
+    unknown method 'sfit'; did you mean 'sift'? Known: sift
+    """
+    plain = "".join(c for c in name.lower() if c.isalnum())
+    if plain in _PATCH_NETWORKS:
+        network, weights = _PATCH_NETWORKS[plain]
+        how = f"write kornia:{network}?weights=FILE" + ("" if family == "patches" else "@sift")
+    elif plain in _OTHERS:
+        home, weights = _OTHERS[plain]
+        how = "write torch:FILE.py:CLASS?weights=FILE around its code (docs/adding-a-method.md)"
+        if family == "pairs" and home != "patches":
+            how = f"write vismatch:{_VISMATCH.get(plain, plain)}, or files:DIR with its matches, or {how[6:]}"
+        elif home == "pairs":
+            how = f"on tasks of pairs write vismatch:{_VISMATCH.get(plain, plain)}, or {how[6:]}"
+        elif home == "keypoints":
+            how += ", or files:DIR with its features" if family == "keypoints" else "; it finds keypoints"
+    else:
+        return UnknownNameError(what, name, known)
+    return InputError(
+        f"{name!r} is a network, whose weights are not part of this package: {how} (weights: {weights})"
+    )
+
+
+class MethodRegistry(Registry):
+    """Names by family: `sift` describes patches in one family and keypoints in another.
+
+    Internally an entry is known as ``family/name``; that full form is accepted wherever a name is. A
+    plug-in (entry point) belongs to every family: whether its object fits is seen when it is resolved.
+
+    >>> r = MethodRegistry("method")
+    >>> r.add("pi", "math:pi", "3.14…", family="patches")
+    >>> r.add("pi", "math:tau", "6.28…", family="dense")
+    >>> round(r.load("pi", family="dense"), 2), r.names("patches")
+    (6.28, ['pi'])
+    """
+
+    def _key(self, name: str, family: str) -> str:
+        """A name can be taken once in each family."""
+        return f"{family}/{name}"
+
+    def names(self, family: str | None = None) -> list[str]:
+        """Known names, of one family (and the plug-ins) or of all."""
+        return sorted({e.name for e in self if family in (None, e.family) or e.family == PLUGGED})
+
+    def __contains__(self, name: str) -> bool:
+        self._plug()
+        return name in self._entries or any(e.name == name for e in self._entries.values())
+
+    def entry(self, name: str, *, family: str | None = None) -> Entry:
+        """The entry of `name` in `family`.
+
+        Without a family the first of patches, keypoints, dense, pairs, plug-in that has the name. A name that
+        exists only in another family is an error that says so.
+        """
+        self._plug()
+        if name in self._entries:
+            return self._entries[name]
+        for wanted in (*FAMILIES, PLUGGED):
+            if family in (None, wanted) or wanted == PLUGGED:
+                found = self._entries.get(f"{wanted}/{name}")
+                if found is not None:
+                    return found
+        elsewhere = sorted({e.family for e in self._entries.values() if e.name == name})
+        if elsewhere:
+            raise InputError(
+                f"{self.what} {name!r} is for {' and '.join(elsewhere)}, and this task is for {family}; "
+                f"known for {family}: {', '.join(self.names(family)) or 'none'}"
+            )
+        raise unknown_method(self.what, name, family, self.names(family))
+
+    def spelled(self, name: str, family: str) -> str:
+        """The name as it is registered in a family, whatever case it is given in; as given where it is not.
+
+        >>> from tiepoint.methods.registry import METHODS
+        >>> METHODS.spelled("SIFT", "patches"), METHODS.spelled("Mine", "patches")
+        ('sift', 'Mine')
+        """
+        known = self.names(family)
+        return name.lower() if name not in known and name.lower() in known else name
+
+    def load(self, name: str, *, family: str | None = None) -> object:
+        """Import and return the object registered as `name` in `family`."""
+        return self.imported(self.entry(name, family=family))
+
+    def identity(self, cls: type) -> str:
+        """What a class of this package is called in keys, wherever its file lies: ``patches/sift``.
+
+        Its first registered name, in alphabetical order; what it says itself as `identity`, where it is not
+        registered.
+
+        >>> from tiepoint.methods.registry import METHODS
+        >>> METHODS.identity(METHODS.load("sift", family="patches"))
+        'patches/sift'
+        """
+        target = f"{cls.__module__}:{cls.__qualname__}"
+        names = sorted(key for key, entry in self._entries.items() if entry.target == target)
+        return names[0] if names else str(getattr(cls, "identity", target))
+
+
+METHODS = MethodRegistry("method", group="tiepoint.methods")
+
+_CV, _TORCH, _ONNX = "opencv", "learned", "onnx"
+"""Extras of this package that a method needs."""
+
+
+def _register(family: str, package: str, *rows: tuple[str, str, str | None, str]) -> None:
+    """Add methods of a family: name, module and class below `package`, extra, one line about it."""
+    for name, target, needs, summary in rows:
+        METHODS.add(name, f"tiepoint.{package}.{target}", summary, family=family, needs=needs)
+
+
+_register(
+    "patches",
+    "methods",
+    ("constant", "canaries:Constant", None, "canary: the same for every patch"),
+    ("random", "canaries:Random", None, "canary: noise, seeded by the patch-image"),
+    ("oracle", "canaries:Oracle", None, "canary: knows the answer"),
+    ("meanstd", "patches.builtin:MeanStd", None, "mean and standard deviation of the patch"),
+    ("resize", "patches.builtin:Resize", None, "z-scored patch at 4 x 4 (v1: 6 x 6)"),
+    ("pixels", "patches.builtin:Pixels", None, "z-scored raw patch"),
+    ("vlfeat-sift", "patches.vlfeat_sift:VLFeatSift", None, "SIFT as VLFeat computes it"),
+    ("sift", "patches.opencv:Sift", _CV, "SIFT of OpenCV"),
+    ("rootsift", "patches.opencv:RootSift", _CV, "square root of l1-normalised SIFT"),
+    ("orb", "patches.opencv:Orb", _CV, "rotated BRIEF, 256 bits, upright"),
+    ("brief", "patches.opencv:Brief", _CV, "256 intensity comparisons"),
+    ("brisk", "patches.opencv:Brisk", _CV, "512 comparisons on rings, upright"),
+    ("freak", "patches.opencv:Freak", _CV, "512 comparisons on a retina, upright"),
+    ("latch", "patches.opencv:Latch", _CV, "256 comparisons of patch triplets"),
+    ("akaze", "patches.opencv:Akaze", _CV, "M-LDB in a nonlinear scale space"),
+    ("daisy", "patches.opencv:Daisy", _CV, "orientation histograms on rings"),
+    ("vgg", "patches.opencv:Vgg", _CV, "learned pooling and projection, 120-d"),
+    ("boostdesc", "patches.opencv:BoostDesc", _CV, "BinBoost, 256 boosted bits"),
+    ("beblid", "patches.opencv:Beblid", _CV, "512 boosted box comparisons"),
+    ("teblid", "patches.opencv:Teblid", _CV, "256 triplet-trained box comparisons"),
+    ("files", "patches.files:DescriptorFiles", None, "files:DIR, what another program wrote"),
+)
+_register(
+    "patches",
+    "methods.networks",
+    ("onnx", "onnx:Onnx", _ONNX, "onnx:FILE, a patch network"),
+    ("torchscript", "torch_module:TorchScript", _TORCH, "torchscript:FILE, a program: trust its author"),
+    ("torch", "torch_module:TorchPatches", _TORCH, "torch:FILE.py:CLASS?weights=FILE"),
+    ("kornia", "kornia:Kornia", _TORCH, "kornia:NAME?weights=FILE"),
+)
+_register(
+    "detectors",
+    "methods.keypoints",
+    ("sift", "opencv_detectors:Sift", _CV, "differences of Gaussians, with orientations"),
+    ("orb", "opencv_detectors:Orb", _CV, "FAST in a pyramid, Harris score"),
+    ("akaze", "opencv_detectors:Akaze", _CV, "nonlinear scale space, fast"),
+    ("kaze", "opencv_detectors:Kaze", _CV, "nonlinear scale space"),
+    ("brisk", "opencv_detectors:Brisk", _CV, "AGAST in a scale space"),
+    ("fast", "opencv_detectors:Fast", _CV, "segment-test corners, one scale"),
+    ("agast", "opencv_detectors:Agast", _CV, "segment-test corners, one scale"),
+    ("gftt", "opencv_detectors:Gftt", _CV, "smaller eigenvalue, one scale"),
+    ("mser", "opencv_detectors:Mser", _CV, "maximally stable regions"),
+    ("surf", "surf:Detector", None, "fast Hessian on an integral image"),
+    ("harris", "harris:Harris", None, "Harris corners, scale by the Laplacian"),
+    ("grid", "plain:Grid", None, "a regular grid"),
+    ("random", "plain:Random", None, "random points, seeded by the image"),
+    ("keynet", "keynet:KeyNet", _TORCH, "keynet?weights=FILE, Key.Net through kornia"),
+    ("files", "files_part:KeypointFiles", None, "files:DIR, keypoint CSVs"),
+    ("set", "files_part:KeypointSetPlaces", None, "set:NAME, a stored keypoint set"),
+    ("xfeat", "xfeat:Detector", _ONNX, "xfeat?weights=FILE, reliable cells"),
+    ("torch", "torch_module:TorchImages", _TORCH, "torch:FILE.py:CLASS?weights=FILE"),
+)
+_register(
+    "keypoints",
+    "methods",
+    ("constant", "canaries_part:Constant", None, "canary: the same at every keypoint"),
+    ("random", "canaries_part:Random", None, "canary: noise, seeded by the image"),
+    ("oracle", "canaries_part:Oracle", None, "canary: oracle@set:NAME, knows projected points"),
+    ("sift", "keypoints.sift:Sift", _CV, "SIFT of OpenCV, level by size"),
+    ("rootsift", "keypoints.sift:RootSift", _CV, "square root of l1-normalised SIFT"),
+    ("rgbsift", "keypoints.sift:RgbSift", _CV, "SIFT of each colour channel, 384-d"),
+    ("rgbsift_channel_avg", "keypoints.sift:RgbSiftChannelAverage", _CV, "mean of the channels of rgbsift"),
+    ("orb", "keypoints.opencv_descriptors:Orb", _CV, "rotated BRIEF, 256 bits"),
+    ("brief", "keypoints.opencv_descriptors:Brief", _CV, "256 intensity comparisons"),
+    ("brisk", "keypoints.opencv_descriptors:Brisk", _CV, "512 comparisons on rings"),
+    ("freak", "keypoints.opencv_descriptors:Freak", _CV, "512 comparisons on a retina"),
+    ("latch", "keypoints.opencv_descriptors:Latch", _CV, "256 comparisons of patch triplets"),
+    ("daisy", "keypoints.opencv_descriptors:Daisy", _CV, "orientation histograms on rings"),
+    ("vgg", "keypoints.opencv_descriptors:Vgg", _CV, "learned pooling and projection, 120-d"),
+    ("boostdesc", "keypoints.opencv_descriptors:BoostDesc", _CV, "BinBoost, 256 boosted bits"),
+    ("beblid", "keypoints.opencv_descriptors:Beblid", _CV, "512 boosted box comparisons"),
+    ("teblid", "keypoints.opencv_descriptors:Teblid", _CV, "256 triplet-trained box comparisons"),
+    ("akaze", "keypoints.kaze:Akaze", _CV, "M-LDB in a nonlinear scale space"),
+    ("kaze", "keypoints.kaze:Kaze", _CV, "M-SURF in a nonlinear scale space"),
+    ("surf", "keypoints.surf:Descriptor", None, "Haar responses, 64-d or extended 128-d"),
+    ("honc", "keypoints.honc:Honc", None, "histograms of normalised colours, 128-d"),
+    ("patch", "keypoints.descriptors:PatchMethod", None, "patch:NAME, a patch descriptor on squares"),
+    ("kornia", "keypoints.descriptors:KorniaNetwork", _TORCH, "kornia:NAME?weights=FILE, on squares"),
+    ("onnx", "keypoints.descriptors:OnnxNetwork", _ONNX, "onnx:FILE, a patch network on squares"),
+    (
+        "torchscript",
+        "keypoints.descriptors:TorchScriptNetwork",
+        _TORCH,
+        "torchscript:FILE, a program: trust it",
+    ),
+    ("torch", "keypoints.torch_module:TorchImages", _TORCH, "torch:FILE.py:CLASS?weights=FILE"),
+    ("xfeat", "keypoints.xfeat:Descriptor", _ONNX, "xfeat?weights=FILE, dense maps"),
+    ("files", "keypoints.files:FeatureFiles", None, "files:DIR, keypoints and descriptors"),
+    ("dsp", "keypoints.pooling:DomainSizePooling", None, "dsp:DESCRIPTOR, pooled over sizes"),
+    ("dspsift", "keypoints.pooling:DomainSizePooling", _CV, "sift pooled over sizes of the keypoint"),
+    ("dsprgbsift", "keypoints.pooling:DomainSizePooling", _CV, "rgbsift pooled over sizes of the keypoint"),
+    ("dsphonc", "keypoints.pooling:DomainSizePooling", _CV, "honc pooled over sizes of the keypoint"),
+    ("fuse", "keypoints.fusion:Fusion", None, "fuse:A,B: several descriptors as one"),
+)
+_register(
+    "dense",
+    "methods.dense",
+    ("zero", "adapter:Zero", None, "canary: nothing moves"),
+    ("files", "files:DenseFiles", None, "files:DIR, flows and masks in the TSS layout"),
+    ("dense-sift", "sift:DenseSift", None, "coarse-to-fine dense SIFT, masks by consistency"),
+    ("homography", "opencv:Homography", _CV, "SIFT + MAGSAC"),
+    ("sparse", "sparse_to_dense:Sparse", _CV, "matched keypoints, interpolated"),
+    ("dis", "opencv:Dis", _CV, "dense inverse search flow"),
+    ("farneback", "opencv:Farneback", _CV, "polynomial expansion flow"),
+    ("tvl1", "opencv:TVL1", _CV, "dual TV-L1 flow"),
+    ("deepflow", "opencv:DeepFlow", _CV, "DeepFlow without matches"),
+    ("pcaflow", "opencv:PCAFlow", _CV, "PCA-Flow without a prior"),
+    ("rlof", "opencv:Rlof", _CV, "robust local flow, interpolated"),
+    ("sparse-to-dense", "opencv:SparseToDense", _CV, "Lucas-Kanade on a grid"),
+)
+_register(
+    "pairs",
+    "methods",
+    ("files", "pairs.files:MatchFiles", None, "files:DIR, matches that another program wrote"),
+    ("constant", "canaries_part_part:Constant", None, "canary: everything goes to the centre"),
+    ("random", "canaries_part_part:Random", None, "canary: matches anywhere, seeded by the images"),
+    ("oracle", "canaries_part_part:Oracle", None, "canary: is told true correspondences"),
+    ("klt", "pairs.image_matchers:Klt", _CV, "corners tracked there and back"),
+    ("vismatch", "pairs.vismatch:Vismatch", None, "vismatch:NAME, a matcher of that package"),
+)
+for _family in ("dense", "pairs"):
+    _register(
+        _family,
+        "methods.keypoints",
+        ("torch", "torch_module:TorchImages", _TORCH, "torch:FILE.py:CLASS?weights=FILE"),
+    )

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What code a method is made of: source files reached by its imports, and versions of installed libraries."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
+
+from .._version import __version__
+from ..core.errors import InputError
+from ..core.hashing import hash_bytes, hash_file, hash_json
+
+OWN = "tiepoint"
+_OWN_FOLDER = Path(__file__).resolve().parents[1]
+_LONGEST_NAME = 260
+
+_DISTRIBUTIONS = {
+    "PIL": ("pillow",),
+    "cv2": (
+        "opencv-contrib-python-headless",
+        "opencv-contrib-python",
+        "opencv-python-headless",
+        "opencv-python",
+    ),
+    "skimage": ("scikit-image",),
+    "sklearn": ("scikit-learn",),
+}
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Source files with the names they are imported by, names of libraries, and short texts in the code."""
+
+    files: tuple[tuple[str, Path], ...]
+    libraries: tuple[str, ...]
+    texts: tuple[str, ...]
+
+    @property
+    def hash(self) -> str:
+        """Hash of the names and contents of the files, wherever they lie."""
+        return hash_json(sorted([name, hash_file(file)] for name, file in self.files))
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the libraries."""
+        return library_versions(self.libraries)
+
+
+@lru_cache(maxsize=1)
+def _installed_folders() -> tuple[Path, ...]:
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    found = [sysconfig.get_path(name) for name in names]
+    found += [*site.getsitepackages(), site.getusersitepackages()]
+    return (*(Path(f).resolve() for f in found if f), _OWN_FOLDER)
+
+
+@lru_cache(maxsize=8192)
+def is_installed(path: str | Path) -> bool:
+    """Whether a file belongs to Python, to an installed package or to this one: known by its version.
+
+    >>> import json
+    >>> is_installed(json.__file__), is_installed("my_file.py")
+    (True, False)
+    """
+    file = Path(path).resolve()
+    if {"site-packages", "dist-packages"} & set(file.parts):
+        return True
+    return any(file.is_relative_to(folder) for folder in _installed_folders())
+
+
+def sources_of(*roots: str | Path) -> Sources:
+    """The files and all they import, directly or not, as far as it is not installed.
+
+    Imports are found wherever they stand, also inside functions and as ``import_module("name")``. A name is
+    looked for as Python would: beside the file that a search began with, in the package around it, in the
+    folders of ``sys.path`` that hold no installed packages, and where an editable installation points.
+    Packages count with their ``__init__.py``, compiled modules by their bytes. What is not found there is a
+    library, or part of Python. The package of a root counts even where it is installed.
+    """
+    files: dict[Path, str] = {}
+    libraries: set[str] = set()
+    texts: set[str] = set()
+    for root in roots:
+        start = Path(root).resolve()
+        search = _Search(tuple(search_folders(start)), _outermost(start))
+        waiting = [(start.name, start)]
+        while waiting:
+            name, file = waiting.pop()
+            if file in files:
+                continue
+            files[file] = name
+            if file.suffix != ".py":
+                continue
+            code = _parsed(file, file.stat().st_mtime_ns, file.stat().st_size)
+            texts.update(code.texts)
+            for module, level, names in code.imports:
+                waiting += search.reached(file, module, level, names)
+                if level == 0:
+                    libraries.add(module.partition(".")[0])
+    named = tuple((name, file) for file, name in files.items())
+    return Sources(named, tuple(sorted(libraries)), tuple(sorted(texts)))
+
+
+def source_hash(path: Path) -> str:
+    """Hash of a source file and of all it imports that is not installed; see `sources_of`."""
+    return sources_of(path).hash
+
+
+def package_root(file: Path) -> Path:
+    """The folder that a file's outermost package lies in; the file's own folder where it is in none."""
+    folder = file.resolve().parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def search_folders(file: Path) -> list[Path]:
+    """Where imports of a user's file are looked for, first things first."""
+    others = [Path(entry or ".").resolve() for entry in sys.path]
+    others = [entry for entry in others if entry.is_dir() and not is_installed(entry / "any.py")]
+    return list(dict.fromkeys([file.parent, package_root(file), *others]))
+
+
+@dataclass(frozen=True)
+class _Search:
+    """How imports are followed: folders to look in, and what counts as the user's though it is installed."""
+
+    folders: tuple[Path, ...]
+    own: Path
+
+    def reached(
+        self, file: Path, module: str, level: int, names: Sequence[str]
+    ) -> Iterator[tuple[str, Path]]:
+        """Files that one import statement of a file runs, those of installed packages left out."""
+        top = module.partition(".")[0]
+        if level == 0 and top == OWN:
+            return
+        places: Sequence[Path] = self.folders
+        if level:
+            base = file.parents[min(level, len(file.parents)) - 1]
+            places = [base]
+            yield from _packages_around(base)
+        elif all(_module_file(place, top) is None for place in places):
+            places = [*places, *_elsewhere(top)]
+        dotted = [f"{module}.{name}" if module else name for name in names if name != "*"]
+        for wanted in [module, *dotted] if module else dotted:
+            yield from self.located(wanted, places)
+        if "*" in names:
+            whole = [found for _, found in self.located(module, places)] if module else []
+            for package in {f.parent for f in whole if f.name == "__init__.py"}:
+                yield from ((f"{module}.{p.stem}", p) for p in sorted(package.glob("*.py")))
+
+    def located(self, dotted: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+        """Files that importing ``a.b.c`` runs: the packages on the way and the module."""
+        done: list[str] = []
+        for part in dotted.split("."):
+            done.append(part)
+            found = next((f for place in places if (f := _module_file(place, part)) is not None), None)
+            if found is None:  # a folder without __init__.py, in one place or in several
+                places = [place / part for place in places if (place / part).is_dir()]
+                continue
+            found = found.resolve()
+            if is_installed(found) and not found.is_relative_to(self.own):
+                return
+            yield ".".join(done), found
+            places = [found.parent] if found.name == "__init__.py" else []
+
+
+def _outermost(file: Path) -> Path:
+    """The folder of the outermost package of a file, the file itself where it is in none."""
+    root = package_root(file)
+    return file if root == file.parent else root / file.relative_to(root).parts[0]
+
+
+def _module_file(place: Path, name: str) -> Path | None:
+    endings = ("/__init__.py", *EXTENSION_SUFFIXES, ".py")
+    return next((f for e in endings if (f := Path(f"{place / name}{e}")).is_file()), None)
+
+
+def _packages_around(folder: Path) -> Iterator[tuple[str, Path]]:
+    while (folder / "__init__.py").is_file():
+        yield folder.name, (folder / "__init__.py").resolve()
+        folder = folder.parent
+
+
+def _elsewhere(top: str) -> list[Path]:
+    """Where Python itself finds a package that is installed in place, from the folder of its source."""
+    if top in sys.stdlib_module_names:
+        return []
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return []
+    if spec is None:
+        return []
+    if spec.submodule_search_locations is not None:
+        return [Path(place).parent for place in spec.submodule_search_locations]
+    return [Path(spec.origin).parent] if spec.origin and spec.has_location else []
+
+
+@dataclass(frozen=True)
+class _Code:
+    """What a source file says: imports as (module, level, names), and texts that might name a file."""
+
+    imports: tuple[tuple[str, int, tuple[str, ...]], ...]
+    texts: frozenset[str]
+
+
+@lru_cache(maxsize=1024)
+def _parsed(file: Path, mtime_ns: int, size: int) -> _Code:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError) as e:
+        line = f", line {e.lineno}" if isinstance(e, SyntaxError) else ""
+        raise InputError(f"{file}{line}: {e.args[0]}; correct the Python file") from e
+    imports: list[tuple[str, int, tuple[str, ...]]] = []
+    texts: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imports += [(alias.name, 0, ()) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            imports.append((node.module or "", node.level, tuple(alias.name for alias in node.names)))
+        elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
+            imports += [_by_text(text) for text in _texts(node.args[:1])]
+        elif isinstance(node, ast.Constant):
+            texts.update(_texts([node]))
+    return _Code(tuple(imports), frozenset(t for t in texts if len(t) <= _LONGEST_NAME and "\n" not in t))
+
+
+def _called(node: ast.Call) -> str:
+    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+
+
+def _texts(nodes: Iterable[ast.AST]) -> list[str]:
+    return [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value]
+
+
+def _by_text(text: str) -> tuple[str, int, tuple[str, ...]]:
+    name = text.lstrip(".")
+    return name, len(text) - len(name), ()
+
+
+def library_versions(names: Iterable[str]) -> dict[str, str]:
+    """Versions of installed libraries by the names they are imported by; those not installed are left out.
+
+    A version is what the installed distribution says, never what an imported module says: the answer does
+    not depend on what this process has imported. Of several distributions of one name, all are told.
+
+    >>> sorted(library_versions(["numpy", "no_such_library"]))
+    ['numpy']
+    """
+    wanted = sorted(set(names) - sys.stdlib_module_names)
+    return {name: found for name in wanted if (found := _version(name)) is not None}
+
+
+@lru_cache(maxsize=256)
+def _version(name: str) -> str | None:
+    if name == OWN:
+        return __version__
+    found = _distributed(_DISTRIBUTIONS.get(name, (name,)))
+    found = found or _distributed(packages_distributions().get(name, ()))
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if found:
+        return ", ".join(f"{k} {v}" for k, v in sorted(found.items()))
+    return _binary_version(name)
+
+
+def _distributed(names: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for name in names:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _binary_version(name: str) -> str | None:
+    """A library without a distribution (built by hand): a hash of the file that Python would import."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+    if spec is None or not spec.has_location or spec.origin is None or not is_installed(spec.origin):
+        return None
+    return hash_bytes(Path(spec.origin).read_bytes())[:12]

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""AP, AUC and FPR at 95 % recall from counts: no candidate is kept, only how many are nearer or equal.
+
+For every relevant item: `lt` irrelevant items of its list are nearer, `eq` are equally near, `eq_before` of
+these stand before it in file order. Relevant items of one list need no distance: the counts order them, and
+two of them are tied exactly when they share irrelevant items (same `lt`, same `eq` > 0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...core.errors import InputError
+from .normaliser import Normaliser, normalised
+from .roc import needed_positives
+from .ties import Blocks, Floats, check_ties
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Targets:
+    """Retrieved relevant items sorted by list and place; `lt` and `eq` as the tie rule sees them."""
+
+    lt: Ints
+    eq: Ints
+    owner: Ints
+    relevant: Floats
+
+
+def _targets(
+    lt: ArrayLike, eq: ArrayLike, owner: Any, lists: int, eq_before: Any, retrieved: Any, ties: str
+) -> _Targets:
+    check_ties(ties)
+    low, same = np.asarray(lt, np.int64), np.asarray(eq, np.int64)
+    o = np.zeros(low.shape, np.int64) if owner is None else np.asarray(owner, np.int64)
+    if not (low.ndim == 1 and low.shape == same.shape == o.shape):
+        raise InputError(
+            f"lt, eq and owner must have the same length, found {low.shape}, {same.shape}, {o.shape}"
+        )
+    one = owner is None and lists == 1
+    total = np.array([float(len(low))]) if one else np.bincount(o, minlength=lists).astype(np.float64)
+    if ties == "file":
+        if eq_before is None:
+            raise InputError("the tie rule 'file' needs eq_before, the equal items before each target")
+        low, same = low + np.asarray(eq_before, np.int64), np.zeros_like(same)
+    elif ties == "optimistic":
+        same = np.zeros_like(same)
+    elif ties == "pessimistic":
+        low, same = low + same, np.zeros_like(same)
+    if retrieved is not None:
+        kept = np.asarray(retrieved, bool)
+        if not kept.all():
+            low, same, o = low[kept], same[kept], o[kept]
+    if _ordered(low, same, None if one else o):
+        return _Targets(low, same, o, total)
+    order = np.lexsort((same, low, o))
+    return _Targets(low[order], same[order], o[order], total)
+
+
+def _ordered(low: Ints, same: Ints, owner: Ints | None) -> bool:
+    """Whether targets stand in order of list and place already; then a million need no sort."""
+    later = (low[1:] > low[:-1]) | ((low[1:] == low[:-1]) & (same[1:] >= same[:-1]))
+    if owner is not None:
+        later = (owner[1:] > owner[:-1]) | ((owner[1:] == owner[:-1]) & later)
+    return bool(later.all())
+
+
+def blocks_from_counts(t: _Targets, *, ties: str = "expected") -> Blocks:
+    """Tie blocks of sorted targets: relevant items between the same irrelevant ones share a block.
+
+    Only `group` can tell such items apart from tied ones; there, those without an irrelevant equal stand
+    alone.
+    """
+    n = len(t.lt)
+    if not n:
+        empty = np.zeros(0)
+        return Blocks(np.zeros(0, np.int64), empty, empty, empty, empty, empty)
+    new = np.ones(n, bool)
+    new[1:] = (t.owner[1:] != t.owner[:-1]) | (t.lt[1:] != t.lt[:-1]) | (t.eq[1:] != t.eq[:-1])
+    if ties == "group":
+        new |= t.eq == 0
+    first = np.flatnonzero(new)
+    r = np.diff(np.append(first, n)).astype(np.float64)
+    new_list = np.ones(n, bool)
+    new_list[1:] = t.owner[1:] != t.owner[:-1]
+    list_start = np.maximum.accumulate(np.where(new_list, np.arange(n), 0))[first]
+    before = (first - list_start).astype(np.float64)
+    return Blocks(t.owner[first], t.lt[first] + before, before, r + t.eq[first], r, r * (r - 1.0))
+
+
+def average_precision_from_counts(
+    lt: ArrayLike,
+    eq: ArrayLike,
+    *,
+    owner: ArrayLike | None = None,
+    lists: int = 1,
+    eq_before: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    flavour: str = "trec",
+    normaliser: Normaliser = "all",
+    ties: str = "expected",
+    cutoff: int | None = None,
+) -> Floats:
+    """Average precision of many lists from the counts of their relevant items.
+
+    Args:
+        lt: (t,) irrelevant items nearer than each relevant one.
+        eq: (t,) irrelevant items equally near.
+        owner: (t,) list of each relevant item, in 0 … lists-1; None for one list.
+        lists: number of lists.
+        eq_before: (t,) equal ones standing before it; needed for ties `file`.
+        retrieved: (t,) False for relevant items at infinite distance; they count in the normaliser `all`.
+        flavour: as in `average_precision`.
+        normaliser: as in `average_precision`, also one number per list.
+        ties: as in `average_precision`; counts do not show ties of relevant items among themselves, so under
+            `group` those that tie with no irrelevant item count as distinct.
+        cutoff: as in `average_precision`.
+
+    Returns:
+        float64 (lists,), NaN where a list has no relevant item.
+
+    >>> average_precision_from_counts([0, 1, 1], [0, 1, 1]).round(6)   # hit, miss, tie of two hits and a miss
+    array([0.753704])
+    """
+    t = _targets(lt, eq, owner, lists, eq_before, retrieved, ties)
+    blocks = blocks_from_counts(t, ties=ties)
+    return normalised(blocks, t.relevant, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff)
+
+
+def roc_auc_from_counts(
+    lt: ArrayLike,
+    eq: ArrayLike,
+    negatives: ArrayLike,
+    *,
+    owner: ArrayLike | None = None,
+    lists: int = 1,
+    eq_before: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    ties: str = "expected",
+) -> Floats:
+    """Area under the ROC curve of many lists, 1 - mean(lt + eq/2) / negatives over the relevant items.
+
+    `negatives` is the number of irrelevant items of each list (one, or one per list). A relevant item that
+    is never retrieved counts 0; irrelevant ones that are never retrieved are correct rejections.
+
+    >>> roc_auc_from_counts([0, 0], [0, 1], 2)
+    array([0.875])
+    """
+    t = _targets(lt, eq, owner, lists, eq_before, retrieved, ties)
+    n = np.broadcast_to(np.asarray(negatives, np.float64), lists)
+    area: Floats
+    if lists == 1:  # whole numbers and halves: the sum is exact in any order
+        area = n * len(t.lt) - float(t.lt.sum()) - float(t.eq.sum()) / 2.0
+    else:
+        won = n[t.owner] - t.lt - t.eq / 2.0
+        area = np.bincount(t.owner, weights=won, minlength=lists).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((t.relevant > 0) & (n > 0), area / (t.relevant * n), np.nan)
+
+
+def fpr_at_recall_from_counts(
+    lt: ArrayLike,
+    eq: ArrayLike,
+    negatives: int,
+    *,
+    recall: float = 0.95,
+    eq_before: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
+    ties: str = "expected",
+) -> float:
+    """False positive rate of one list where its recall reaches `recall`; see `roc.fpr_at_recall`.
+
+    >>> fpr_at_recall_from_counts([0, 1], [0, 0], 2, recall=1.0)
+    0.5
+    """
+    rule = "pessimistic" if ties == "group" else ties
+    t = _targets(lt, eq, None, 1, eq_before, retrieved, rule)
+    if not t.relevant[0] or not negatives:
+        return float("nan")
+    needed = needed_positives(int(t.relevant[0]), recall)
+    if needed > len(t.lt):
+        return 1.0
+    at = max(needed - 1, 0)
+    nearer, equal = int(t.lt[at]), int(t.eq[at])
+    if not equal:
+        return nearer / negatives
+    # The tie of the positive that reaches the recall: `first` stand before it, `size` in it.
+    place = np.searchsorted(t.lt, [nearer, nearer + 1])
+    inside = np.searchsorted(t.eq[place[0] : place[1]], [equal, equal + 1])
+    first, size = int(place[0] + inside[0]), int(inside[1] - inside[0])
+    return (nearer + equal * (needed - first) / (size + 1.0)) / negatives

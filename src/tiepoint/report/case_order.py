@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The cases of a scene sorted by disagreement, by failure, by confident failure; from records alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import InputError, UnknownNameError
+from ..core.scores import SceneValues
+from ..run.result import Run
+from ..tasks import stored_task
+from ..tasks.cases import WRONG_BELOW, Cases, Floats, Keys, row_of
+from .runs.lazy_records import tables_of
+
+By = Literal["disagreement", "wrong", "confident"]
+BY: dict[By, str] = {
+    "disagreement": "largest difference of the two methods first",
+    "wrong": "lowest score of the better method first",
+    "confident": "wrong answers with the smallest distance ratio first",
+}
+"""Orders, and what they are in words."""
+Ints = NDArray[np.int64]
+
+
+class SceneRow(NamedTuple):
+    """A scene of a run: its name, its kind, and the mean of the headline score in it, if one exists."""
+
+    scene: str
+    kind: str
+    value: float | None
+
+
+class CaseRow(NamedTuple):
+    """A line of a list: key for addresses, words, score and confidence of each method (None: has none)."""
+
+    key: str
+    label: str
+    scores: tuple[float | None, ...]
+    confidence: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Cases that all methods have, in an order: `order` (n,) are rows of `keys`, `scores`, `confidence`.
+
+    `scores` and `confidence` are (methods, n), NaN where a case has none. The first `meant` of the order are
+    what it is about: different scores, all wrong, confident and wrong; the rest follows in order of the keys.
+    """
+
+    by: By
+    cases: Cases
+    keys: Keys
+    scores: Floats
+    confidence: Floats | None
+    order: Ints
+    meant: int
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def page(self, start: int = 0, count: int = 50) -> list[CaseRow]:
+        """Lines of a page, in order; fewer at the end, none beyond it."""
+        return [self.row(i) for i in self.order[max(start, 0) : max(start, 0) + max(count, 0)].tolist()]
+
+    def row(self, i: int) -> CaseRow:
+        """The line of a row of `keys`."""
+        sure = (None,) * len(self.scores) if self.confidence is None else _numbers(self.confidence[:, i])
+        key = str(self.keys[i])
+        return CaseRow(key, self.cases.words(key), _numbers(self.scores[:, i]), sure)
+
+    def place(self, key: str) -> int | None:
+        """Where a key stands in the order, None where it is not in it."""
+        row = row_of(self.keys, key)
+        return None if row is None else int(np.flatnonzero(self.order == row)[0])
+
+    def beside(self, key: str) -> tuple[str | None, str | None]:
+        """The keys before and after one in the order."""
+        at = self.place(key)
+        if at is None:
+            return None, None
+        before = str(self.keys[self.order[at - 1]]) if at else None
+        after = str(self.keys[self.order[at + 1]]) if at + 1 < len(self.order) else None
+        return before, after
+
+
+def _numbers(values: Floats) -> tuple[float | None, ...]:
+    return tuple(None if np.isnan(v) else float(v) for v in values)
+
+
+def scenes_of(run: Run, protocol: str = "exact") -> list[SceneRow]:
+    """The scenes that a run is scored by, with the mean of its headline score in each.
+
+    Scenes of pooled scores have no value of their own. A run without stored scene values has no scenes.
+    """
+    tables, task = tables_of(run, protocol), stored_task(run.task)
+    if not tables:
+        return []
+    column = task.headline(list(tables))
+    table = tables[column] if column is not None and column in tables else next(iter(tables.values()))
+    if not isinstance(table, SceneValues):
+        return [SceneRow(s, k, None) for s, k in zip(table.scenes, table.kinds, strict=True)]
+    cells = np.asarray(table.cells, np.float64)
+    known = np.isfinite(cells)
+    total, times = np.where(known, cells, 0.0).sum(axis=0), known.sum(axis=0)
+    return [
+        SceneRow(s, k, float(v / n) if n else None)
+        for s, k, v, n in zip(table.scenes, table.kinds, total, times, strict=True)
+    ]
+
+
+def cases_of(run: Run, scene: str) -> Cases | None:
+    """The cases of a scene from the records of `exact`; None where run or task has none."""
+    task = stored_task(run.task)
+    if "exact" not in task.protocols:
+        return None
+    comparison = task.comparison("exact")
+    units = run.unit_records
+    names = [scene] if scene in units else list(units)
+    records = [units[name][comparison] for name in names if comparison in units[name]]
+    return task.cases(records, scene) if records else None
+
+
+def orders(run_a: Run, run_b: Run | None, scene: str, by: By = "disagreement") -> Ordered | None:
+    """The cases of a scene that both runs have, in an order; None where one of them has no cases.
+
+    `disagreement` is |A - B|, with one run how far it is from right. `wrong` is by the better score of the
+    two, lowest first; among equals the lower other one. `confident` has the wrong answers (a score below
+    0.5) of either method by the smaller ratio of first and second distance. Equal cases stay in the order of
+    their keys, and cases without a score come last.
+
+    Raises:
+        InputError: `by` is unknown, or the runs are of different tasks.
+    """
+    if by not in BY:
+        raise UnknownNameError("order of cases", by, tuple(BY))
+    runs = [run_a] if run_b is None else [run_a, run_b]
+    if len({r.task for r in runs}) > 1:
+        raise InputError(
+            f"runs {run_a.id} and {runs[-1].id} are of different tasks; compare runs of one task"
+        )
+    found = [cases_of(run, scene) for run in runs]
+    known = [c for c in found if c is not None]
+    return ordered(known, by) if len(known) == len(runs) else None
+
+
+def ordered(found: list[Cases], by: By) -> Ordered:
+    """The cases that all of these have, in an order; see `orders`.
+
+    >>> name = "patch {}".format
+    >>> a = Cases(np.array([1, 2, 3]), np.array([1.0, 0.0, 1.0]), np.array([0.5, 0.9, 0.2]), name)
+    >>> b = Cases(np.array([3, 2, 1]), np.array([0.0, 0.0, 1.0]), np.array([0.3, 0.4, 0.1]), name)
+    >>> [(r.key, r.scores) for r in ordered([a, b], "disagreement").page(0, 1)]
+    [('3', (1.0, 0.0))]
+    >>> [r.key for r in ordered([a, b], "confident").page()]
+    ['3', '2', '1']
+    """
+    keys, rows = shared(found)
+    scores = np.array([c.score[r] for c, r in zip(found, rows, strict=True)], np.float64)
+    sure: Floats | None = None
+    if all(c.confidence is not None for c in found):
+        sure = np.array(
+            [c.confidence[r] for c, r in zip(found, rows, strict=True) if c.confidence is not None]
+        )
+    known = np.isfinite(scores).all(axis=0)
+    scored = np.where(known, scores, 1.0)
+    ranks: tuple[Floats, ...]
+    if by == "disagreement":
+        apart = scored.max(axis=0) - scored.min(axis=0) if len(found) > 1 else 1.0 - scored[0]
+        meant, ranks = known & (apart > 0), (-apart,)
+    elif by == "wrong":
+        meant, ranks = known & (scored.max(axis=0) < WRONG_BELOW), (scored.max(axis=0), scored.mean(axis=0))
+    else:
+        ratio = np.full(scores.shape, np.inf) if sure is None else np.where(np.isfinite(sure), sure, np.inf)
+        least = np.where(scored < WRONG_BELOW, ratio, np.inf).min(axis=0, initial=np.inf)
+        meant, ranks = known & np.isfinite(least), (least,)
+    order = np.lexsort((np.arange(len(keys)), *ranks[::-1], ~meant, ~known))
+    return Ordered(by, found[0], keys, scores, sure, order, int(meant.sum()))
+
+
+def shared(found: list[Cases]) -> tuple[Keys, list[Ints]]:
+    """Keys that all have, ascending, and in which row each has them; numbers and names share none.
+
+    >>> a, b = (Cases(np.array(k), np.zeros(2), None, str) for k in ([2, 1], [3, 2]))
+    >>> keys, rows = shared([a, b]); keys.tolist(), [r.tolist() for r in rows]
+    ([2], [[0], [1]])
+    """
+    first = found[0].keys
+    if (first[1:] > first[:-1]).all() and all(np.array_equal(c.keys, first) for c in found[1:]):
+        return first, [np.arange(len(first))] * len(found)
+    keys: Keys = np.unique(first)
+    for c in found[1:]:
+        same = (c.keys.dtype.kind == "U") == (keys.dtype.kind == "U")
+        keys = np.intersect1d(keys, c.keys) if same else keys[:0]
+    rows = []
+    for c in found:
+        order = np.argsort(c.keys, kind="stable")
+        rows.append(order[np.searchsorted(c.keys[order], keys)] if len(keys) else np.empty(0, np.int64))
+    return keys, rows

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether runs may be compared: same data, same lists, same protocol, same scenes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import InputError, ProblemsError, brief_list
+from ...core.scores import PooledBins, SceneValues
+from ..runs.names import some
+
+# Reasons that come from the scene values themselves, next to the keys of the metadata.
+SCENES, VALUES, WEIGHTS = "scenes", "values", "weights"
+REMEDY = "rerun the older ones"
+OF_WEIGHTS = "compare by a score in which every scene counts the same"
+"""What to do where methods have different numbers of queries: running them again changes nothing."""
+
+
+def check_metadata(
+    meta: Mapping[str, Mapping[str, Any]], allow: Collection[str], remedy: str = REMEDY
+) -> list[str]:
+    """Refuse runs whose metadata differ, naming each key, each value and who has it.
+
+    Args:
+        meta: by method, what must agree: dataset hash, list hash, protocol, metric, group, split …
+            None where it is not known (imported results).
+        allow: keys that may differ; `all` allows every one.
+        remedy: what to do about runs that differ, for the error.
+
+    Returns:
+        A note for each key that differs and was allowed, and for each that is not known of some.
+
+    >>> check_metadata({"a": {"protocol": "exact"}, "b": {"protocol": "workbench"}}, ["protocol"])
+    ['compared although protocol differs: exact (a), workbench (b)']
+    """
+    differing: list[tuple[str, str]] = []
+    not_known: dict[tuple[str, ...], list[str]] = {}
+    for key in dict.fromkeys(key for m in meta.values() for key in m):
+        holders: dict[str, list[str]] = {}
+        unknown = [method for method, m in meta.items() if key in m and m[key] is None]
+        for method, m in meta.items():
+            if method not in unknown:
+                holders.setdefault(str(m.get(key, "not given")), []).append(method)
+        if unknown and holders:
+            not_known.setdefault(tuple(unknown), []).append(key)
+        if len(holders) > 1:
+            shown = ", ".join(f"{_short(value)} ({some(who)})" for value, who in holders.items())
+            differing.append((key, f"{key} differ{'' if key.endswith('s') else 's'}: {shown}"))
+    return settle(differing, allow, remedy) + [
+        f"{' and '.join(keys)} of {some(who)} {'are' if len(keys) > 1 or keys[0].endswith('s') else 'is'} "
+        "not known (imported); scenes are matched by name"
+        for who, keys in not_known.items()
+    ]
+
+
+class DifferingRunsError(ProblemsError):
+    """Runs that differ where they must not: `remedy` is what to do about it, `keys` what could be allowed."""
+
+    def __init__(self, problems: Sequence[str], remedy: str, keys: Sequence[str]) -> None:
+        self.remedy, self.keys = remedy, tuple(keys)
+        accept = f'accept it with `allow="{",".join(keys)}"`'
+        super().__init__(f"these runs cannot be compared ({remedy}, or {accept})", problems)
+
+    @property
+    def brief(self) -> str:
+        """One sentence for a report, in which nothing can be allowed.
+
+        >>> DifferingRunsError(["a", "b"], "repeat them", ["x", "y"]).brief
+        'these runs cannot be compared (repeat them): a; and 1 more'
+        """
+        return brief_list(f"these runs cannot be compared ({self.remedy})", self.problems)
+
+
+def settle(differing: list[tuple[str, str]], allow: Collection[str], remedy: str = REMEDY) -> list[str]:
+    """Raise for differences that are not allowed; return notes for those that are."""
+    refused = [(k, text) for k, text in differing if k not in allow and "all" not in allow]
+    if refused:
+        keys = list(dict.fromkeys(k for k, _ in refused))
+        raise DifferingRunsError([text for _, text in refused], remedy, keys)
+    return [f"compared although {text}" for _, text in differing]
+
+
+def align_scenes(
+    tables: Mapping[str, SceneValues], allow: Collection[str], remedy: str = REMEDY
+) -> tuple[dict[str, SceneValues], list[str]]:
+    """Bring methods to the same scenes in order of their names, the same cells and the same gaps.
+
+    A method without a value where others have one is refused, unless `values` is allowed; then only what all
+    methods have is compared, and a note says how much that is. Likewise `scenes` for scenes that some lack
+    and `weights` for scenes that weigh differently.
+    """
+    shapes = {name: np.atleast_2d(t.cells).shape[0] for name, t in tables.items()}
+    if len(set(shapes.values())) > 1:
+        raise InputError(f"the methods have different numbers of cells: {shapes}; compare the same score")
+    common = set.intersection(*(set(t.scenes) for t in tables.values()))
+    differing = []
+    for name, t in tables.items():
+        extra = sorted(set(t.scenes) - common)
+        if extra:
+            differing.append((SCENES, f"scenes differ: {name} has {some(extra)}, not all methods do"))
+    if not common:
+        raise InputError("the methods have no scene in common; compare runs on the same data")
+    notes = settle(differing, allow, remedy)
+    order = sorted(common)
+    aligned = {name: _pick(t, order) for name, t in tables.items()}
+    first = next(iter(aligned.values()))
+    for name, t in aligned.items():
+        if t.kinds != first.kinds:
+            raise InputError(f"{name} gives other kinds to some scenes than the first method does")
+    have = np.array([np.isfinite(t.cells) for t in aligned.values()])
+    everywhere, anywhere = have.all(axis=0), have.any(axis=0)
+    if (everywhere != anywhere).any():
+        lacking = [n for n, h in zip(aligned, have, strict=True) if (h != anywhere).any()]
+        missing = int((anywhere & ~everywhere).sum())
+        text = f"{missing} of {int(anywhere.sum())} scene values are missing in {some(lacking)}"
+        notes += settle([(VALUES, f"values differ: {text}; they are left out for all")], allow, remedy)
+        aligned = {n: replace(t, cells=np.where(everywhere, t.cells, np.nan)) for n, t in aligned.items()}
+    reference = _weights(first)
+    unlike = [n for n, t in aligned.items() if not np.allclose(_weights(t), reference, rtol=1e-9, atol=0)]
+    if unlike:
+        text = f"scenes weigh differently in {some(unlike)} than in {next(iter(aligned))}"
+        how = OF_WEIGHTS if remedy == REMEDY else remedy
+        notes += settle([(WEIGHTS, f"weights differ: {text}")], allow, how)
+    return aligned, notes
+
+
+def align_pooled(tables: Mapping[str, PooledBins]) -> dict[str, PooledBins]:
+    """Check that pooled scores have the same scenes and kinds in the same order and one statistic."""
+    first_name, first = next(iter(tables.items()))
+    problems = [
+        f"{name}: its scenes, kinds or statistic are not those of {first_name}"
+        for name, t in tables.items()
+        if (t.scenes, t.kinds, t.statistic) != (first.scenes, first.kinds, first.statistic)
+    ]
+    if problems:
+        raise ProblemsError("these runs cannot be compared", problems)
+    return dict(tables)
+
+
+def _pick(t: SceneValues, order: list[str]) -> SceneValues:
+    if len(set(t.scenes)) != len(t.scenes):
+        twice = next(s for s in t.scenes if t.scenes.count(s) > 1)
+        raise InputError(f"scene {twice!r} is listed twice; give one column per scene")
+    at = {scene: i for i, scene in enumerate(t.scenes)}
+    index = [at[scene] for scene in order]
+    cells = np.atleast_2d(np.asarray(t.cells, dtype=np.float64))
+    weights = None
+    if t.weights is not None:
+        weights = np.broadcast_to(np.asarray(t.weights, dtype=np.float64), cells.shape)[:, index]
+    return SceneValues(tuple(order), tuple(t.kinds[i] for i in index), cells[:, index], weights)
+
+
+def _weights(t: SceneValues) -> np.ndarray[Any, np.dtype[np.float64]]:
+    ones = np.ones(t.cells.shape) if t.weights is None else np.asarray(t.weights, dtype=np.float64)
+    return np.where(np.isfinite(t.cells), ones, 0.0)
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= 40 else value[:16] + "…"

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The sentences of a comparison. Two methods are "not separated by these scenes", never "equal"."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ...core.amounts import number_of
+from ...stats.paired import MANY
+from ...tasks.titles import kind_title
+from .comparison import Comparison, PairRow
+from .kinds import turns_around
+
+if TYPE_CHECKING:
+    from ..runs.sections import Section
+
+
+def number(c: Comparison, value: float | None, *, signed: bool = False) -> str:
+    """A score or difference as printed: fractions in percent with two decimals, else four digits."""
+    if value is None:
+        return "–"
+    shown = f"{100 * value:.2f}" if c.percent else f"{value:.4g}"
+    if float(shown) == 0:
+        shown = shown.lstrip("-")
+    return f"+{shown}" if signed and not shown.startswith("-") else shown
+
+
+def p_value(p: float) -> str:
+    """A p-value with two significant digits.
+
+    >>> p_value(0.0312), p_value(9.9999e-06), p_value(1.0)
+    ('0.031', '1.0e-05', '1.0')
+    """
+    return f"{p:.1e}" if p < 0.001 else f"{p:.2g}" if p < 0.995 else "1.0"
+
+
+def scene_words(c: Comparison) -> str:
+    """The number of scenes and of which kinds: ``115 scenes (56 i, 59 v)``."""
+    kinds = Counter(c.kinds)
+    parts = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
+    return number_of(c.n_scenes, "scene") + (f" ({parts})" if len(kinds) > 1 else "")
+
+
+def these_scenes(c: Comparison) -> str:
+    """The scenes a comparison is of: ``these 115 scenes``, or ``this 1 scene``."""
+    return "this 1 scene" if c.n_scenes == 1 else f"these {c.n_scenes} scenes"
+
+
+def joint(pairs: int, wide: bool = False) -> str:
+    """The word before the interval of a difference where it holds for several pairs at once.
+
+    >>> joint(1), joint(3)
+    ('', 'joint ')
+    """
+    return "joint " if pairs > 1 or wide else ""
+
+
+def answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
+    """Whether the first of a pair is better than the second, in one sentence.
+
+    `with_baseline` says that the pair is of the family of comparisons with the baseline, not of all pairs.
+    """
+    level = f"{100 * c.level:g} %"
+    unit = " points" if c.percent else ""
+    size = f"{number(c, abs(pair.difference))}{unit}"
+    family = c.family_size if with_baseline else c.pairs_size
+    kind = f"{joint(family)}{level} confidence interval"
+    bounds = ""
+    if pair.low is not None and pair.high is not None:
+        low, high = sorted((pair.low, pair.high)) if pair.difference >= 0 else (-pair.high, -pair.low)
+        bounds = f" ({kind} {number(c, low)} to {number(c, high)})"
+    tested = f"p = {p_value(pair.p_adjusted)}, family-wise over {number_of(family, 'pair')}"
+    if not pair.separated:
+        floor = ""
+        if pair.resolvable is not None:
+            floor = (
+                f"; a true difference of {number(c, pair.resolvable)}{unit} "
+                "would have been separated with 80 % probability"
+            )
+        if c.smallest_p > 1 - c.level:
+            floor = f"; no pair could be: the smallest p these scenes allow is {p_value(c.smallest_p)}"
+        gap = f"{number(c, pair.difference, signed=True)}{unit}{_signed_bounds(c, pair, kind)}"
+        return (
+            f"{pair.first} and {pair.second} are not separated by {these_scenes(c)} "
+            f"({level}, family-wise): difference {gap}, {tested}{floor}."
+        )
+    ahead = (pair.difference > 0) == c.higher_is_better
+    won = ""
+    if pair.wins is not None:
+        won = f", in {pair.wins[0] if ahead else pair.wins[2]} of {number_of(sum(pair.wins), 'scene')}"
+    first, second = (pair.first, pair.second) if ahead else (pair.second, pair.first)
+    return f"{first} is better than {second} by {size}{bounds}{won}; {tested}."
+
+
+MOST_SENTENCES = 5
+"""Methods of which it is said in words how they differ from a baseline."""
+
+
+def sentences(c: Comparison) -> list[str]:
+    """The comparison in plain words, p-values and intervals as in its table.
+
+    With a baseline that was given: each of the best five others and the baseline. Without: the best method
+    and the next one, and where these are not separated, the best method and the first it is separated from.
+    Nothing where fewer than two distinct methods are tested, or differences were left out.
+    """
+    others = [r.versus for r in c.rows if r.versus is not None and r.identical_to is None]
+    if c.baseline_given:
+        return [answer(c, pair, with_baseline=True) for pair in others[:MOST_SENTENCES]]
+    flipped = [pair.flipped() for pair in others]
+    apart = next((pair for pair in flipped if pair.separated), None)
+    found = [*flipped[:1], *([apart] if apart is not None and apart != flipped[0] else [])]
+    turned = [turning(c, pair.first, pair.second) for pair in flipped[:1]]
+    return [answer(c, pair) for pair in found] + [x for x in turned if x]
+
+
+def turning(c: Comparison, first: str, second: str) -> str:
+    """Where the order of two methods turns around between kinds of scenes, in one sentence; else empty."""
+    differences = c.kind_differences(first, second)
+    if not turns_around(differences):
+        return ""
+    sign = 1.0 if c.higher_is_better else -1.0
+    unit = " points" if c.percent else ""
+    parts = []
+    for kind, difference in differences:
+        count = sum(k == kind for k in c.kinds)
+        ahead = first if sign * difference > 0 else second
+        by = f"{ahead} is ahead by {number(c, abs(difference))}{unit}" if difference else "they are level"
+        parts.append(f"on {number_of(count, f'{kind_title(kind)} scene')} {by}")
+    return f"Not everywhere: {', '.join(parts)}."
+
+
+def finding(of: Section | Comparison) -> str:
+    """Who leads, by how much, and whether that is sure: one or two sentences on a section or a comparison.
+
+    A second sentence says where the first two turn around between kinds of scenes. Empty where no method has
+    a value. The numbers are those of `compare`: the same letters, ranks and p for the same runs.
+    """
+    from .findings import found_in
+
+    made = found_in(of)
+    return "" if made is None else " ".join(x for x in (made.sentence, made.kinds) if x)
+
+
+def _signed_bounds(c: Comparison, pair: PairRow, kind: str) -> str:
+    if pair.low is None or pair.high is None:
+        return ""
+    return f" ({kind} {number(c, pair.low)} to {number(c, pair.high)})"
+
+
+def title(c: Comparison) -> str:
+    """Task, protocol, metric and group in one line."""
+    what = ", ".join(x for x in (c.task, c.protocol and f"protocol {c.protocol}") if x)
+    score = " ".join(x for x in (c.metric, "" if c.group == "all" else c.group) if x)
+    unit = "percent" if c.percent else ""
+    order = "" if c.higher_is_better else "lower is better"
+    return ", ".join(x for x in (what or "comparison", score, unit, order) if x)
+
+
+def _methods(n: int) -> str:
+    return number_of(n, "method", "distinct methods")
+
+
+def _difference_intervals(c: Comparison, level: str, over: str) -> str:
+    """How the intervals of differences were made, and what one that ends at 0 says."""
+    hold = f"Intervals of differences hold together at {level} (max-T {over}) and leave"
+    if not joint(c.family_size, c.wide):
+        hold = "The interval of the difference is from Student t and leaves"
+    shown = [r.versus for r in c.rows if r.versus is not None]
+    cut = any(v.separated and 0.0 in (v.low, v.high) for v in shown)
+    ends = "; one that ends at 0 tells which method is better, not by how much" if cut else ""
+    return f"{hold} out 0 where p is at most {1 - c.level:.3g}{ends}."
+
+
+def legend(c: Comparison) -> list[str]:
+    """What the columns mean and how the numbers were made, then the notes."""
+    level = f"{100 * c.level:g} %"
+    how = {
+        "bca": f"{level}, BCa bootstrap over scenes within kinds, {c.resamples:,} resamples",
+        "t": f"{level}, Student t over scenes within kinds",
+        "none": "none with fewer than 6 scenes, or a single scene of a kind",
+    }[c.interval_kind]
+    tested = sum(r.tested and r.identical_to is None for r in c.rows)
+    lines = [f"{scene_words(c)}, {_methods(tested)}; confidence intervals: {how}."]
+    if not c.scenes:
+        lines = ["There are no scene values, so nothing is tested."]
+    if c.pairs:
+        over = (
+            f"over {number_of(c.family_size, 'comparison')} with {c.baseline}"
+            if c.baseline_given
+            else "over all pairs"
+        )
+        steps = "max-T" if c.wide and not c.baseline_given else "step-down max-T"
+        patterns = f"all {c.draws:,} patterns" if c.exact else f"{c.draws - 1:,} patterns"
+        what = " of what scenes contribute to the pooled score" if c.pooled else ""
+        test = f"studentised sign-flip test{what} ({patterns}), {steps} {over}"
+        lines.append(f"p: {test}; the smallest possible p is {p_value(c.smallest_p)}.")
+        if c.interval_kind != "none":
+            lines.append(_difference_intervals(c, level, over))
+    if c.pairs and c.wide:
+        ranks = f"; rank ranges hold jointly at {level}, by max-T over all {c.pairs_size:,} pairs"
+        lines.append(f"More than {MANY} methods have no letters{ranks}.")
+    elif c.pairs:
+        lines.append(
+            f"Methods that share a letter are not separated by {these_scenes(c)} ({level}, "
+            f"family-wise over {number_of(c.pairs_size, 'pair')}); "
+            f"rank ranges hold jointly at {level}."
+        )
+    return lines + [f"Note: {n}." for n in c.notes]

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A comparison as text, Markdown, LaTeX, frames and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+
+from ...stats.groups import join_letters
+from .comparison import Comparison, MethodRow
+from .sentences import joint, legend, number, p_value, sentences, title
+from .side_by_side import blocks
+
+MOST_CHARACTERS = 200
+"""Characters of a name that are printed; users cannot give longer ones, other tools can."""
+WIDE_HEAD = 44
+"""Characters that the head of a column of numbers may take."""
+
+
+def header(c: Comparison) -> list[str]:
+    """Names of the columns."""
+    level = f"{100 * c.level:g} %"
+    names = ["method", "value", f"{level} interval"]
+    if c.pairs:
+        names += [f"minus {c.baseline}", f"{joint(c.family_size, c.wide)}{level} interval", "p (family-wise)"]
+        names += [] if c.pooled else ["won-level-lost"]
+        names += ["rank", "group"]
+    return names
+
+
+def cells(c: Comparison, row: MethodRow) -> list[str]:
+    """One row as printed."""
+    out = [row.method, number(c, row.value), _interval(c, row.low, row.high)]
+    if not c.pairs:
+        return out
+    v = row.versus
+    if v is None:
+        out += ["", "", ""] + ([] if c.pooled else [""])
+    else:
+        out += [number(c, v.difference, signed=True), _interval(c, v.low, v.high), p_value(v.p_adjusted)]
+        if not c.pooled:
+            out.append("–" if v.wins is None else "-".join(map(str, v.wins)))
+    return [*out, rank_range(row), join_letters(row.letters)]
+
+
+def rank_range(row: MethodRow) -> str:
+    """The ranks the scenes leave open, ``3`` or ``3–5``; empty for a method that is not tested."""
+    if row.rank_best is None:
+        return ""
+    return f"{row.rank_best}" if row.rank_best == row.rank_worst else f"{row.rank_best}–{row.rank_worst}"
+
+
+def _interval(c: Comparison, low: float | None, high: float | None) -> str:
+    return "–" if low is None or high is None else f"{number(c, low)} to {number(c, high)}"
+
+
+def plain(name: str) -> str:
+    r"""A name as visible characters on one line.
+
+    >>> plain("a\nb")
+    'a\\nb'
+    """
+    return "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in name)
+
+
+def tellable(names: Sequence[str], most: int = MOST_CHARACTERS) -> list[str]:
+    """Names as visible characters, those of more than `most` cut in the middle.
+
+    Different ones stay different: what would be the same after it was cut stays whole.
+
+    >>> tellable(["abcdefghij", "abcdefgxij", "abcde", "0123456789"], 5)
+    ['abcdefghij', 'abcdefgxij', 'abcde', '01…89']
+    """
+    whole = [plain(name) for name in names]
+    half = (most - 1) // 2
+    cut = [n if len(n) <= most else n[:half] + "…" + n[len(n) - (most - 1 - half) :] for n in whole]
+    owners: dict[str, set[str]] = {}
+    for name, short in zip(whole, cut, strict=True):
+        owners.setdefault(short, set()).add(name)
+    return [short if len(owners[short]) == 1 else name for name, short in zip(whole, cut, strict=True)]
+
+
+def text(c: Comparison, width: int | None = None) -> str:
+    """The table for a terminal; in several parts, or a line a cell, where `width` columns are too few."""
+    from rich.cells import cell_len
+
+    heads = [plain(x) for x in header(c)]
+    long = c.pairs and len(heads[3]) > WIDE_HEAD
+    if long:
+        heads[3] = "minus baseline"
+    names = tellable([r.method for r in c.rows])
+    rows = [[name, *map(plain, cells(c, r)[1:])] for name, r in zip(names, c.rows, strict=True)]
+    grid = [heads, *rows]
+    widths = [max(cell_len(line[k]) for line in grid) for k in range(len(grid[0]))]
+    parts = [list(range(len(widths)))] if width is None else blocks(widths, width)
+
+    def join(line: list[str], part: list[int]) -> str:
+        padded = [
+            line[k] + " " * (widths[k] - cell_len(line[k]))
+            if k in (0, len(line) - 1)
+            else " " * (widths[k] - cell_len(line[k])) + line[k]
+            for k in part
+        ]
+        return "  ".join(padded).rstrip()
+
+    body: list[str] = []
+    for part in parts:
+        body += [""] if body else []
+        body += [join(grid[0], part), "  ".join("-" * widths[k] for k in part)]
+        body += [join(line, part) for line in grid[1:]]
+    if not parts:
+        for line in grid[1:]:
+            body.append(line[0])
+            body += [f"  {head}: {x}" for head, x in zip(grid[0][1:], line[1:], strict=True) if x]
+    said = [*(plain(x) for x in sentences(c)), ""] if c.pairs else []
+    body = [*([f"baseline: {tellable([c.baseline])[0]}", ""] if long else []), *body]
+    lines = [*_filled([plain(title(c)), "", *said], width), *body, "", *_filled(map(plain, legend(c)), width)]
+    return "\n".join(lines)
+
+
+def _filled(lines: Iterable[str], width: int | None) -> list[str]:
+    """Prose in lines of at most `width`."""
+    if width is None:
+        return list(lines)
+    return [
+        part
+        for line in lines
+        for part in wrap(line, max(width, 20), break_on_hyphens=False, break_long_words=False) or [""]
+    ]
+
+
+def markdown(c: Comparison) -> str:
+    """The table in Markdown; names are shown as text whatever is in them."""
+    lines = [_markdown_row(header(c)), "|" + "---|" + "---:|" * (len(header(c)) - 2) + "---|"]
+    lines += [_markdown_row(cells(c, r)) for r in c.rows]
+    notes = [f"- {markdown_text(x)}" for x in legend(c)]
+    said = [line for x in sentences(c) for line in (markdown_text(x), "")]
+    return "\n".join([f"**{markdown_text(title(c))}**", "", *said, *lines, "", *notes]) + "\n"
+
+
+def _markdown_row(line: list[str]) -> str:
+    return "| " + " | ".join(markdown_text(x) for x in line) + " |"
+
+
+def markdown_text(x: str) -> str:
+    """Text with everything Markdown or HTML would read as markup made visible."""
+    x = plain(x).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "".join("\\" + ch if ch in "\\`*_[]|~#$" else ch for ch in x)

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The report as one HTML file: no network, no clock, the same bytes for the same store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from .._version import __version__
+from ..core.amounts import number_of
+from ..core.errors import InputError
+from ..run.result import Run
+from ..tasks.titles import FAMILIES
+from .convention_tables import conventions
+from .figures.figure import anchor, short
+from .figures.intervals import intervals_figure
+from .figures.plot import figures_of
+from .galleries import pair_gallery
+from .gallery import gallery
+from .leaderboard import Leaderboard, cell, column_title, leaderboard
+from .match_gallery import match_gallery
+from .runs.card import card_rows
+from .runs.names import distinct_names
+from .runs.sections import Section, sections
+from .summary import Part, answer, families, family_table, headline
+
+Progress = Callable[[str, int, int], None]
+SHOWN_FIGURES = 6
+"""Figures among the details of a task; the others wait behind another click."""
+
+SMALL = "canaries are not tested"
+"""Notes that change no finding stand below the table."""
+
+MOST_IN_SUMMARY = 12
+"""Methods in the picture of a task's card, the best; the details have a figure of all."""
+
+
+MOST_MANIFESTS = 500
+"""Runs up to which a page has their whole manifests; of more, the keys of records are left out."""
+
+
+class Made(Sequence[Any]):
+    """A sequence whose members are made when they are looked at, so that no two are in memory at once."""
+
+    def __init__(self, given: Sequence[Any], make: Callable[[Any], Any]) -> None:
+        self._given, self._make = given, make
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._make(self._given[i])
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._make, self._given)
+
+
+def render(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> str:
+    """The page. Names are escaped wherever they come from; figures are SVG in the page."""
+    return "".join(rendered(runs, title=title, progress=progress))
+
+
+def rendered(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> Iterator[str]:
+    """The page piece by piece."""
+    if not runs:
+        raise InputError("there are no finished runs to report; run a method on a task first")
+    from jinja2 import Environment
+
+    found = sections(runs)
+    parts: list[Part] = []
+    tasks: dict[str, dict[str, Any]] = {}
+    for i, section in enumerate(found):
+        if progress:
+            progress("report", i, len(found))
+        board = leaderboard(section)
+        parts.append((section, board))
+        tasks[section.title] = _section(section, board)
+    if progress:
+        progress("report", len(found), len(found))
+    templates = files("tiepoint.report") / "templates"
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((templates / "report.html").read_text("utf-8"))
+    ordered = sorted(runs, key=lambda r: (r.task, r.method, r.id))
+    names = distinct_names(ordered)
+    whole = len(ordered) <= MOST_MANIFESTS
+    by_family = families(parts)
+    answers = [a for _, members in by_family for part in members if (a := answer(*part)) is not None]
+    stream = template.stream(
+        title=title,
+        css=(templates / "report.css").read_text("utf-8"),
+        js="".join((templates / name).read_text("utf-8") for name in ("tables.js", "report.js")),
+        answers=answers,
+        headline=headline(answers),
+        families=[_family(name, members, tasks) for name, members in by_family],
+        short=short,
+        runs=Made(list(zip(ordered, names, strict=True)), lambda given: _run(*given, whole=whole)),
+        method_count=len({r.method for r in runs}),
+        task_count=len({s.task for s in found}),
+        bibtex="\n\n".join(dict.fromkeys(c for s in found for c in s.definition.info.cite)),
+        version=__version__,
+    )
+    stream.enable_buffering(1000)
+    return stream
+
+
+def _family(name: str, parts: Sequence[Part], tasks: Mapping[str, Any]) -> dict[str, Any]:
+    """The card of a family: its table where there are several tasks, and its tasks."""
+    return {
+        "title": FAMILIES.get(name, name),
+        "anchor": anchor(f"family {name}"),
+        "headline": headline([a for part in parts if (a := answer(*part)) is not None]),
+        "table": family_table(parts) if len(parts) > 1 else None,
+        "tasks": [tasks[s.title] for s, _ in parts],
+    }
+
+
+def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
+    drawn = figures_of(section)
+    if len(section.methods) <= MOST_IN_SUMMARY:
+        drawn = [f for f in drawn if f.kind != "scores"]
+    # A longer name of the same score (a threshold that is the default) needs no second column.
+    columns = [i for i, name in enumerate(table.titles) if name not in table.titles[:i]]
+    explained, misses = [], None
+    if not section.more:
+        explained = conventions(section)
+        misses = gallery(section) or match_gallery(section) or pair_gallery(section)
+    metric, group = table.columns[0]
+    every = _every(section)
+    inside = [f"table of {number_of(len(table.rows), 'run')}"]
+    inside += [number_of(len(drawn), "figure")] if drawn else []
+    inside += ["protocols"] if explained else []
+    inside += ["what most methods miss"] if misses else []
+    return {
+        "task": section.task,
+        "words": section.words,
+        "anchor": anchor(section.title),
+        "protocol": section.protocol,
+        "score": section.score_words,
+        "metric": metric,
+        "group": group,
+        "question": section.definition.info.sentence,
+        "about": section.definition.metric(metric).sentence(group),
+        "metrics": _metrics(section, table),
+        "table": table,
+        "columns": columns,
+        "notes": [n for n in table.notes if not n.startswith(SMALL) or not table.wording],
+        "small_notes": [n for n in table.notes if n.startswith(SMALL)],
+        "every": every,
+        "inside": ", ".join([*inside, number_of(len(every["rows"]), "score")]),
+        "summary": intervals_figure(section, most=MOST_IN_SUMMARY),
+        "figures": drawn[:SHOWN_FIGURES],
+        "more": drawn[SHOWN_FIGURES:],
+        "conventions": explained,
+        "misses": misses,
+    }
+
+
+def _metrics(section: Section, table: Leaderboard) -> list[tuple[str, str]]:
+    """What every metric of a section is, once each; the score it is sorted by stands above its table."""
+    shown = [*table.columns[1:], *(c for c in section.columns if c[1] == "all"), *section.columns]
+    task, first = section.definition, table.columns[0][0]
+    found: dict[str, tuple[str, str]] = {}
+    for metric, group in shown:
+        if metric != first and metric not in found and (words := task.metric(metric).sentence(group)):
+            found[metric] = (column_title(task, metric, "all"), words)
+    return list(found.values())
+
+
+def _every(section: Section) -> dict[str, Any]:
+    """All scores that are not of one scene: a row a score, a column a method."""
+    runs, task = section.runs, section.definition
+
+    def row(column: tuple[str, str]) -> dict[str, Any]:
+        info = task.metric(column[0])
+        cells = [cell(info, section.score(run, *column)) for run in runs]
+        return {"words": column_title(task, *column), "name": " ".join(column), "cells": cells}
+
+    rows = Made(section.columns, row)
+    return {"methods": [(r.method, short(section.names[r.id], 24)) for r in runs], "rows": rows}
+
+
+def _run(run: Run, name: str, *, whole: bool = True) -> dict[str, Any]:
+    manifest = run.manifest.plain()
+    if not whole:
+        manifest["units"] = (
+            f"{number_of(len(manifest['units']), 'unit')}; keys are left out of a page of so many runs"
+        )
+    return {
+        "id": run.id,
+        "method": run.method,
+        "name": name,
+        "task": run.task,
+        "card": card_rows(run),
+        "manifest": json.dumps(manifest, indent=1, sort_keys=True),
+    }

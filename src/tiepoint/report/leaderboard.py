@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of a task: methods, scores with intervals, groups that cannot be told apart, ranges of ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..core.scores import caution_of
+from ..run.result import Run
+from ..stats.groups import join_letters
+from ..tasks.base import Column, MetricInfo, Task
+from .compare.comparison import Comparison
+from .compare.findings import Finding, compared, found_in
+from .compare.sentences import these_scenes
+from .compare.text_table import rank_range
+from .runs.sections import Section, is_canary
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A score as text: `value` and `interval` (empty without one) in the unit of its column."""
+
+    value: str
+    interval: str
+    sort: float | None
+    best: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run; a `canary` only shows chance or the ceiling."""
+
+    name: str
+    method: str
+    run_id: str
+    letters: str
+    rank: str
+    cells: tuple[Cell, ...]
+    canary: bool = False
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Rows best first; `chance` has one text a column; `wording` explains letters, `notes` what was odd.
+
+    `headings` are the names of the columns, with units other than percent, and `titles` the same in words.
+    `finding` says who leads.
+    """
+
+    columns: tuple[Column, ...]
+    headings: tuple[str, ...]
+    rows: tuple[Row, ...]
+    chance: tuple[str, ...]
+    wording: str
+    notes: tuple[str, ...]
+    titles: tuple[str, ...] = ()
+    finding: Finding | None = None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether there are letters or ranks."""
+        return any(r.letters or r.rank for r in self.rows)
+
+    def once(self) -> Leaderboard:
+        """The table without columns that are a longer name of a score before them: the default threshold.
+
+        >>> row = Row("a", "a", "1", "", "", (Cell("1", "", 1.0, True),) * 2)
+        >>> twice = Leaderboard((("auc", "all"),) * 2, ("auc",) * 2, (row,), ("", ""), "", (), ("area",) * 2)
+        >>> once = twice.once(); once.titles, len(once.columns), len(once.rows[0].cells), once.chance
+        (('area',), 1, 1, ('',))
+        """
+        kept = [i for i, title in enumerate(self.titles) if title not in self.titles[:i]]
+        return replace(
+            self,
+            columns=tuple(self.columns[i] for i in kept),
+            headings=tuple(self.headings[i] for i in kept),
+            rows=tuple(replace(r, cells=tuple(r.cells[i] for i in kept)) for r in self.rows),
+            chance=tuple(self.chance[i] for i in kept),
+            titles=tuple(self.titles[i] for i in kept),
+        )
+
+
+def heading(task: Task, metric: str, group: str, *, between: str = " ") -> str:
+    """Name of a column, with the threshold that the name of the metric leaves out.
+
+    >>> from tiepoint.tasks import stored_task
+    >>> tss = stored_task("tss")
+    >>> heading(tss, "iou", "all"), heading(tss, "aepe", "subset=JODS"), heading(tss, "flow_accuracy", "all")
+    ('iou', 'aepe (px) subset=JODS', 'flow_accuracy T5')
+    """
+    unit = task.metric(metric).scale[1]
+    full = task.full_name(metric, group)
+    name = full if unit in ("%", "") else f"{full.removesuffix('_' + unit)} ({unit})"
+    return name if group == "all" else f"{name}{between}{group}"
+
+
+def leaderboard(
+    section: Section, found_before: tuple[Comparison | None, list[str]] | None = None
+) -> Leaderboard:
+    """The table of a section; the headline score comes first. `found_before` saves its comparison."""
+    head = (section.metric, section.group)
+    task = section.definition
+    asked = [head, *(c for c in task.table_columns(section.columns) if c != head)]
+    own = [s for r in section.runs for s in r.stored.scores if s["protocol"] == section.protocol]
+    columns = with_better(task, spelled_out(task, asked, section.runs), own)
+    best = [best_value(section, *c) for c in columns]
+    comparison, reasons = found_before or compared(section)
+    notes = list(reasons)
+    found = {}
+    if comparison is not None and _grouped(comparison):
+        found = {r.method: r for r in comparison.rows}
+    rows = []
+    for run in section.runs:
+        name = section.names[run.id]
+        row = found.get(name)
+        rows.append(
+            Row(
+                name,
+                run.method,
+                run.id,
+                "" if row is None else join_letters(row.letters),
+                "" if row is None else rank_range(row),
+                tuple(
+                    cell(task.metric(c[0]), section.score(run, *c), None if is_canary(run) else b)
+                    for c, b in zip(columns, best, strict=True)
+                ),
+                is_canary(run),
+            )
+        )
+    notes += [
+        f"* {text}" for text in cautions_of(section.score(r, *c) for r in section.runs for c in columns)
+    ]
+    headings = tuple(heading(task, *c) for c in columns)
+    chance = tuple(
+        "" if (v := chance_of(section, *c)) is None else value_text(task.metric(c[0]), v) for c in columns
+    )
+    titles = tuple(column_title(task, *c) for c in columns)
+    finding = found_in(section, (comparison, reasons))
+    return Leaderboard(
+        tuple(columns), headings, tuple(rows), chance, _wording(comparison), tuple(notes), titles, finding
+    )
+
+
+def column_title(task: Task, metric: str, group: str) -> str:
+    """A column in words, with its unit unless that is percent.
+
+    >>> from tiepoint.tasks import stored_task
+    >>> column_title(stored_task("tss"), "aepe", "subset=JODS")
+    'end-point error, JODS (px)'
+    """
+    unit = task.metric(metric).scale[1]
+    return task.score_title(metric, group) + ("" if unit in ("%", "") else f" ({unit})")
+
+
+def spelled_out(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> list[Column]:
+    """Columns as the options of the runs make them; runs may differ in these, so one may become several."""
+    return list(dict.fromkeys(task.spelled_out(c, run.manifest.options) for c in columns for run in runs))
+
+
+def with_better(task: Task, columns: Sequence[Column], scores: Iterable[Mapping[str, Any]]) -> list[Column]:
+    """Columns with the score that should be read instead before each one of which a score has a caution."""
+    marked = {(s["metric"], s["group"]) for s in scores if caution_of(s.get("note"))}
+    found: list[Column] = []
+    for column in columns:
+        better = task.instead(column) if column in marked else None
+        found += [column] if better is None or better in marked else [better, column]
+    return list(dict.fromkeys(found))
+
+
+def cautions_of(scores: Iterable[Mapping[str, Any] | None]) -> list[str]:
+    """What is to be said below a table of the scores that are marked in it, each once."""
+    found = dict.fromkeys(caution_of(s.get("note")) for s in scores if s is not None)
+    return [text for text in found if text]
+
+
+def _grouped(comparison: Comparison) -> bool:
+    """Whether letters say something: two methods have scene values."""
+    return sum(r.tested for r in comparison.rows) > 1
+
+
+def _wording(comparison: Comparison | None) -> str:
+    if comparison is None or not _grouped(comparison):
+        return ""
+    if comparison.wide:
+        return "" if comparison.pooled else f"Rank ranges hold jointly at {100 * comparison.level:g} %."
+    text = (
+        f"Methods that share a letter are not separated by {these_scenes(comparison)} "
+        f"({100 * comparison.level:g} %, family-wise); rank ranges hold jointly."
+    )
+    if comparison.smallest_p > 0:
+        text += f" The smallest possible p is {comparison.smallest_p:.2g}."
+    return text
+
+
+def cell(info: MetricInfo, score: Any, best: float | None = None) -> Cell:
+    """A stored score as text; marked where it is the best of its column."""
+    if score is None or score["value"] is None:
+        return Cell("" if score is None else "–", "", None, False)
+    interval = ""
+    if score["low"] is not None and score["high"] is not None:
+        interval = f"{value_text(info, score['low'])} – {value_text(info, score['high'])}"
+    value = float(score["value"])
+    mark = " *" if caution_of(score.get("note")) else ""
+    return Cell(value_text(info, value) + mark, interval, value, value == best)
+
+
+def value_text(info: MetricInfo, value: float | None, *, change: bool = False) -> str:
+    """A value in the unit it is shown in, a `change` with its sign; a dash where it is not known.
+
+    >>> value_text(MetricInfo(), 0.5), value_text(MetricInfo(unit="px"), 1.25, change=True)
+    ('50.00', '+1.250')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    factor, unit = info.scale
+    text = f"{factor * value:{'+' if change else ''}.{2 if unit == '%' else 3 if unit else 0}f}"
+    return "0" if change and not text.strip("+-0.") else text
+
+
+def best_value(section: Section, metric: str, group: str) -> float | None:
+    """The best value of a column among methods that are no canaries; None for counts and without any."""
+    info = section.definition.metric(metric)
+    if info.better is None or not info.scale[1]:
+        return None
+    scores = (section.score(r, metric, group) for r in section.methods)
+    values = [float(s["value"]) for s in scores if s is not None and s["value"] is not None]
+    if not values:
+        return None
+    return min(values) if info.lower else max(values)
+
+
+def chance_of(section: Section, metric: str, group: str) -> float | None:
+    """Chance level of a score, from the first run that knows it."""
+    levels: Sequence[Any] = [section.score(r, metric, group) for r in section.runs]
+    return next((float(s["chance"]) for s in levels if s is not None and s["chance"] is not None), None)

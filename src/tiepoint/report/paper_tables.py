@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables of a paper: methods by tasks, and of each task methods by groups; best, second, not separated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..core.amounts import number_of
+from ..core.errors import InputError
+from ..core.scores import caution_of
+from ..run.result import Run
+from ..tasks.base import Column
+from ..tasks.titles import FAMILIES
+from .compare.runs import compare_runs
+from .leaderboard import cautions_of, chance_of, spelled_out, value_text, with_better
+from .runs.names import Called, distinct_names
+from .runs.sections import Section, sections
+
+BY = (
+    ("noise",),
+    ("negatives", "noise"),
+    ("subset",),
+    ("benchmark",),
+    ("kind",),
+    ("threshold_deg",),
+)
+"""Keys of the groups that are the columns of a task's table: the first that there are two groups of."""
+
+ALONE = ("threshold_deg",)
+"""Keys beside whose groups the score `all` says nothing: it is one of them."""
+
+MOST_COLUMNS = 8
+MARKS = "best in bold, second underlined"
+TIED = "\N{DAGGER}"
+
+
+@dataclass(frozen=True)
+class Head:
+    """Head of a column: what several columns share, its own name, its unit; `lower` is better or not."""
+
+    over: str
+    name: str
+    unit: str = ""
+    lower: bool = False
+
+    @property
+    def whole(self) -> str:
+        """All of it in one line."""
+        return " ".join(x for x in (self.over, self.name, self.unit) if x)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A score as printed; `tied` is one that is not separated from the best of its column."""
+
+    text: str = ""
+    best: bool = False
+    second: bool = False
+    tied: bool = False
+
+    @property
+    def mark(self) -> str:
+        """`best`, `second`, `not separated`, both of these, or nothing."""
+        named = [
+            w for w, on in (("best", self.best), ("second", self.second), ("not separated", self.tied)) if on
+        ]
+        return ", ".join(named)
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """A table with its caption, which says what its marks mean; `name` is its label.
+
+    `chance` is the row below, a text a column, empty where it is not known.
+    """
+
+    name: str
+    caption: str
+    heads: tuple[Head, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    chance: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def combined_tables(
+    runs: Sequence[Run], called: Called, *, one: bool = False, least: int = 1
+) -> list[PaperTable]:
+    """Headline score of every method on every task: a table a family of tasks, or `one` of all.
+
+    Methods of one family have no scores in tasks of another, so that one table of all is mostly empty.
+    Canaries are left out, and families with fewer than `least` tasks.
+    """
+    found = sections(runs)
+    order = {family: i for i, family in enumerate(FAMILIES)}
+    families = sorted({s.definition.family for s in found}, key=lambda f: (order.get(f, len(order)), f))
+    parts = [[s for s in found if s.definition.family == f] for f in families]
+    parts = [found] if one else [p for p in parts if len(p) >= least]
+    return [t for p in parts if (t := _combined(p, called, alone=len(parts) == 1)) is not None]
+
+
+def task_tables(runs: Sequence[Run], called: Called) -> list[PaperTable]:
+    """One table a section: the headline score by noise, subset, kind …, or else the task's own columns."""
+    return [_of_task(s, called) for s in sections(runs) if s.methods]
+
+
+def _combined(found: Sequence[Section], called: Called, *, alone: bool) -> PaperTable | None:
+    found = [s for s in found if s.methods]
+    if not found:
+        return None
+    heads = [_head(s)[0] for s in found]
+    columns = [_column(s, head) for s, head in zip(found, heads, strict=True)]
+    cautions = cautions_of(s.score(r, *head) for s, head in zip(found, heads, strict=True) for r in s.methods)
+    names = _names(found)
+    order = dict.fromkeys(names[r.id] for s in found for r in s.methods)
+    shown = {names[r.id]: called.method(names[r.id], r.method) for s in found for r in s.methods}
+    by = [{names[r.id]: cells[r.id] for r in s.methods} for s, (cells, _) in zip(found, columns, strict=True)]
+    rows = tuple((shown[name], tuple(cells.get(name, Cell()) for cells in by)) for name in order)
+    families = {FAMILIES.get(s.definition.family, s.definition.family) for s in found}
+    label = "combined" if alone else f"combined-{found[0].definition.family}"
+    what = f"{families.pop()}: headline score of each task" if len(families) == 1 else "Headline scores"
+    return PaperTable(
+        label,
+        _caption(what, {s.protocol for s in found}, rows),
+        tuple(_task_heads(found, heads, called)),
+        rows,
+        tuple(_chance(s, head) for s, head in zip(found, heads, strict=True)),
+        (*dict.fromkeys(n for _, notes in columns for n in notes), *(f"* {text}" for text in cautions)),
+    )
+
+
+def _names(found: Sequence[Section]) -> dict[str, str]:
+    """Names of runs of several tasks and datasets; those that differ on one of these differ everywhere.
+
+    A method that ran on several datasets has one row: the heads of the columns name the data.
+    """
+    by_data: dict[tuple[str, str], dict[str, Run]] = {}
+    for s in found:
+        by_data.setdefault((s.task, s.dataset), {}).update({r.id: r for r in s.methods})
+    return {
+        i: name
+        for own in by_data.values()
+        for i, name in zip(own, distinct_names(list(own.values())), strict=True)
+    }
+
+
+def _head(section: Section) -> list[Column]:
+    """The headline score as the options of the runs spell it out; runs may differ in these."""
+    return spelled_out(section.definition, [(section.metric, section.group)], section.runs)
+
+
+def _task_heads(found: Sequence[Section], columns: Sequence[Column], called: Called) -> Iterator[Head]:
+    """Names of tasks; the words that neighbours begin with stand above both, and protocols that differ.
+
+    Of a task on several datasets the task stands above, and ``on DATASET`` below.
+    """
+    titles = [_title(s, called) for s in found]
+    if len({s.protocol for s in found}) > 1:
+        titles = [t if s.more else f"{t} ({s.protocol})" for s, t in zip(found, titles, strict=True)]
+    starts = [_start(s, t, called) for s, t in zip(found, titles, strict=True)]
+    for i, (section, column, title) in enumerate(zip(found, columns, titles, strict=True)):
+        near = [starts[k] for k in (i - 1, i + 1) if 0 <= k < len(starts)]
+        shared = starts[i] if starts[i] and starts[i] in near else ""
+        unit = _score(section, column, called)
+        own = title.removeprefix(shared).strip()
+        yield Head(shared, _bare(own) if shared else own, unit, section.info.lower)
+
+
+def _start(section: Section, title: str, called: Called) -> str:
+    """What the title of a section may share with that of its neighbour."""
+    if section.dataset and section.title not in called.tasks:
+        return called.tasks.get(section.task, section.definition.title)
+    return title.rpartition(" ")[0]
+
+
+def _bare(words: str) -> str:
+    """Words without the brackets around them.
+
+    >>> _bare("(on scannet)"), _bare("matching (exact)"), _bare("(on a) (exact)")
+    ('on scannet', 'matching (exact)', '(on a) (exact)')
+    """
+    inside = words[1:-1]
+    return inside if words == f"({inside})" and not set("()") & set(inside) else words
+
+
+def _title(section: Section, called: Called) -> str:
+    """A section by its display name, or by the name of its task in words with what tells it apart."""
+    rest = section.title.removeprefix(section.task)
+    if section.title in called.tasks:
+        return called.tasks[section.title]
+    return called.tasks.get(section.task, section.definition.title) + rest
+
+
+def _metric(section: Section, column: Column, called: Called) -> str:
+    """Display name and unit of a metric."""
+    metric, group = column
+    info = section.definition.metric(metric)
+    short = info.short if group == "all" and info.short else ""
+    name = called.metrics.get(metric) or " ".join(x for x in (called.metric(metric), short) if x)
+    unit = info.scale[1]
+    return f"{name} ({unit})" if unit else name
+
+
+def _score(section: Section, column: Column, called: Called) -> str:
+    """Display name and unit of a metric, and its group where that is not all there is."""
+    name = _metric(section, column, called)
+    return name if column[1] == "all" else f"{name} {called.group(column[1])}"
+
+
+def _of_task(section: Section, called: Called) -> PaperTable:
+    columns = task_columns(section)
+    made = [_column(section, c) for c in columns]
+    names = {
+        r.id: called.method(n, r.method)
+        for r, n in zip(section.runs, distinct_names(section.runs), strict=True)
+    }
+    rows = tuple((names[r.id], tuple(cells[r.id] for cells, _ in made)) for r in section.methods)
+    same = len({m for m, _ in columns}) == 1
+    title = _title(section, called)
+    words = "" if not same else section.info.sentence(_head(section)[0][1]).partition(";")[0]
+    cautions = cautions_of(section.score(r, *c) for r in section.methods for c in columns)
+    return PaperTable(
+        section.title,
+        _caption(f"{title}: {words}" if words else title, {section.protocol}, rows),
+        tuple(_group_heads(section, columns, called)),
+        rows,
+        tuple(_chance(section, c) for c in columns),
+        (*dict.fromkeys(n for _, notes in made for n in notes), *(f"* {text}" for text in cautions)),
+    )
+
+
+def _group_heads(section: Section, columns: Sequence[Column], called: Called) -> Iterator[Head]:
+    """Names of groups below their metric; of two keys the second stands above the first: easy, inter."""
+    same = len({m for m, _ in columns}) == 1 and len(columns) > 1
+    said = any(key in group for _, group in columns for key in ("threshold", "alpha"))
+    over = "" if said else "all"
+    nested = same and any("," in group for _, group in columns) and not said
+    for metric, group in columns:
+        lower = section.definition.metric(metric).lower
+        own = _metric(section, (metric, over), called)
+        first, _, second = group.partition(",")
+        if nested:
+            yield Head(called.group(second) if second else "", called.group(first), own, lower)
+        elif same:
+            yield Head(own, called.group(group), lower=lower)
+        else:
+            yield Head("", _score(section, (metric, group), called), lower=lower)
+
+
+def task_columns(section: Section) -> list[Column]:
+    """Columns of a task's table: the headline metric by the first keys of `BY`, then over all."""
+    head = (section.metric, section.group)
+    over_all = _head(section)
+    own = [g for m, g in section.columns if m == section.metric and g != section.group]
+    for keys in BY:
+        found = [g for g in own if tuple(p.partition("=")[0] for p in g.split(",")) == keys]
+        if 2 <= len(found) <= MOST_COLUMNS:
+            return [(section.metric, g) for g in found] + ([] if keys[0] in ALONE else over_all)
+    task, runs = section.definition, section.runs
+    asked = [head, *(c for c in task.table_columns(section.columns) if c != head)]
+    scores = [s for r in runs for s in r.stored.scores if s["protocol"] == section.protocol]
+    return with_better(task, spelled_out(task, asked, runs), scores)[:MOST_COLUMNS]
+
+
+def _column(section: Section, column: Column) -> tuple[dict[str, Cell], list[str]]:
+    """The cells of a column by the id of the run, and why nothing could be tested where that is so.
+
+    Values that print alike share their rank: no reader could see why one of them is the best.
+    """
+    info = section.definition.metric(column[0])
+    scores = {r.id: section.score(r, *column) for r in section.methods}
+    values = {i: float(s["value"]) for i, s in scores.items() if s is not None and s["value"] is not None}
+    texts = {i: value_text(info, v) for i, v in values.items()}
+    cells = {r.id: Cell(texts.get(r.id, "\N{EN DASH}")) for r in section.methods}
+    notes: list[str] = []
+    if info.better is not None and info.scale[1] and len(values) > 1:
+        order = sorted(values, key=lambda i: values[i] if info.lower else -values[i])
+        places = list(dict.fromkeys(texts[i] for i in order))
+        tied, notes = _not_separated(section, column, order[0])
+        for i in order:
+            best, second = texts[i] == places[0], texts[i] in places[1:2]
+            cells[i] = Cell(texts[i], best, second, i in tied and not best)
+    for i, s in scores.items():
+        if s is not None and caution_of(s.get("note")):
+            cells[i] = replace(cells[i], text=f"{cells[i].text} *")
+    return cells, notes
+
+
+def _not_separated(section: Section, column: Column, best: str) -> tuple[set[str], list[str]]:
+    """Ids of the runs that are not separated from the best, by the comparison of this score."""
+    metric, group = column
+    runs = [
+        r for r in section.methods if (s := section.score(r, *column)) is not None and s["value"] is not None
+    ]
+    words: dict[str, Any] = {
+        "metric": metric,
+        "group": group,
+        "protocol": section.protocol,
+        "ranks_only": True,
+    }
+    try:
+        found = compare_runs(runs, **words)
+    except InputError as e:
+        return set(), [f"Nothing is tested, because {e.brief}."]
+    rows = {r.run: r for r in found.rows if r.tested}
+    if best not in rows or len(rows) < 2:
+        return set(), []
+    if found.smallest_p > 1 - found.level:
+        scenes = number_of(found.n_scenes, "scene")
+        return set(), [f"Columns of {scenes} have no {TIED}: so few cannot separate any two methods."]
+    if not found.wide:
+        letters = set(rows[best].letters)
+        return {i for i, r in rows.items() if i is not None and letters & set(r.letters)} - {best}, []
+    of = {r.method: r.run for r in found.rows}
+    apart = {of[n] for p in found.pairs if p.separated for n in (p.first, p.second)}
+    return {i for i in rows if i is not None and i not in apart} - {best}, []
+
+
+def _chance(section: Section, column: Column) -> str:
+    level = chance_of(section, *column)
+    return "" if level is None else value_text(section.definition.metric(column[0]), level)
+
+
+def _caption(what: str, protocols: set[str], rows: Sequence[tuple[str, Sequence[Cell]]]) -> str:
+    cells = [c for _, own in rows for c in own]
+    under = f", protocol {protocols.pop()}" if len(protocols) == 1 else ""
+    text = f"{what}{under}."
+    if any(c.best for c in cells):
+        text += f" {MARKS[0].upper()}{MARKS[1:]}"
+        text += (
+            f"; {TIED} not separated from the best (95 %, family-wise in a column)."
+            if any(c.tied for c in cells)
+            else "."
+        )
+    return text

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Colours of errors, and which matches of many are drawn."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import InputError
+from ...tasks.matched import MatchedPair
+
+Colour = tuple[int, int, int]
+Rows = NDArray[np.int64]
+
+
+class Grade(NamedTuple):
+    """Errors of at least `low_px` and below `high_px` have one colour; unknown ones have NaN bounds."""
+
+    words: str
+    colour: Colour
+    low_px: float
+    high_px: float
+
+
+GRADES = (
+    Grade("below 1 px", (0, 158, 115), 0.0, 1.0),
+    Grade("1 to 3 px", (86, 180, 233), 1.0, 3.0),
+    Grade("3 to 10 px", (240, 228, 66), 3.0, 10.0),
+    Grade("10 px and more", (213, 94, 0), 10.0, np.inf),
+)
+"""Colours that can be told apart by eyes that confuse red and green."""
+UNKNOWN = Grade("error unknown", (204, 121, 167), np.nan, np.nan)
+
+
+def grades(matched: MatchedPair) -> Rows:
+    """Number of the grade of every match, (n,); -1 where no truth tells its error. Infinite is the last."""
+    if matched.errors_px is None:
+        return np.full(len(matched), -1)
+    bounds = [g.high_px for g in GRADES[:-1]]
+    found = np.searchsorted(bounds, matched.errors_px, side="right")
+    return np.where(np.isnan(matched.errors_px), -1, found)
+
+
+def counted(matched: MatchedPair) -> list[tuple[Grade, int]]:
+    """How many matches have each grade, best first; the unknown ones only where there are some.
+
+    >>> a = np.zeros((3, 2))
+    >>> some = MatchedPair("p", (None, None), ((1, 1), (1, 1)), a, a, np.array([0.5, 3.0, np.inf]))
+    >>> [(g.words, n) for g, n in counted(some) if n]
+    [('below 1 px', 1), ('3 to 10 px', 1), ('10 px and more', 1)]
+    """
+    found = grades(matched)
+    known = [(g, int((found == k).sum())) for k, g in enumerate(GRADES)]
+    unknown = int((found == -1).sum())
+    if unknown == len(matched) > 0:
+        return [(UNKNOWN, unknown)]
+    return known + ([(UNKNOWN, unknown)] if unknown else [])
+
+
+def spread(matched: MatchedPair, most: int) -> Rows:
+    """Rows of at most `most` matches in order of their error, evenly from the best to the worst.
+
+    So each colour keeps its share; without errors evenly in the order given.
+
+    >>> a = np.zeros((4, 2))
+    >>> errors = np.array([9.0, 1.0, 5.0, 3.0])
+    >>> spread(MatchedPair("p", (None, None), ((1, 1), (1, 1)), a, a, errors), 2).tolist()
+    [3, 0]
+    """
+    order = np.arange(len(matched))
+    if matched.errors_px is not None:
+        order = np.argsort(matched.errors_px, kind="stable")
+    if len(order) <= most:
+        return order
+    middle = (np.arange(most) * 2 + 1) * len(order) // (2 * most)
+    return order[middle]
+
+
+def chosen_rows(matched: MatchedPair, lines: int, points: tuple[int, ...]) -> Rows:
+    """Rows of the matches whose epipolar lines are drawn: those of `points`, or `lines` of them, evenly.
+
+    Raises:
+        InputError: A row that is not there.
+    """
+    if lines and points:
+        raise InputError("`lines` and `points` both choose matches; give one of them")
+    for row in points:
+        if not 0 <= row < len(matched):
+            known = f"they are numbered from 0 to {len(matched) - 1}" if len(matched) else "there is none"
+            raise InputError(f"pair {matched.name} has no match {row}; {known}")
+    if points:
+        return np.array(list(dict.fromkeys(points)), np.int64)
+    return spread(matched, lines) if lines else np.empty(0, np.int64)

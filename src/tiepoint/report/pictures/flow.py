@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures of dense results: flow in colour, warped image, foreground, error map, a sheet of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import InputError
+from ...datasets.tss import PairTruth
+from ...formats.image.reader import write_image
+from ...geometry.flow.color import GREY, flow_color, max_motion
+from ...geometry.flow.reference_resize import resize_u8
+from ...geometry.flow.resize import resize_flow_pair, resize_mask
+from ...geometry.flow.warp import warp_image
+from ...metrics.dense import endpoint_error
+from ...tasks.tss.compare import RULES
+from .flow_scale import seen_size, size_of
+
+Image = NDArray[np.uint8]
+Colour = tuple[int, int, int]
+CYAN: Colour = (0, 255, 255)
+
+
+def parse_colour(text: str) -> Colour:
+    """A colour from ``RRRGGGBBB`` (decimal, three digits a channel, as in the kit) or ``R,G,B``.
+
+    >>> parse_colour("000255255"), parse_colour("10,20,30")
+    ((0, 255, 255), (10, 20, 30))
+    """
+    parts = text.split(",") if "," in text else [text[i : i + 3] for i in (0, 3, 6)]
+    if (len(text) == 9 or "," in text) and len(parts) == 3 and all(_number(p) for p in parts):
+        r, g, b = (int(p) for p in parts)
+        if max(r, g, b) <= 255:
+            return r, g, b
+    raise InputError(f"cannot read the colour {text!r}; write nine digits RRRGGGBBB or R,G,B, each 0 to 255")
+
+
+def _number(text: str) -> bool:
+    return text.isascii() and text.strip().isdigit()
+
+
+def target_image(
+    image2: Image, flow: NDArray[Any], size1: tuple[int, int] | None, seen: tuple[int, int] | None = None
+) -> Image:
+    """Image 2 (h, w, 3) at the scale in which a flow (h, w, 2) counts its pixels, for warping.
+
+    The kit resizes either image to its own flow. With one flow only, `size1` (height, width) of image 1 tells
+    (see `seen_size`), or `seen`, the size of image 2 itself.
+
+    Raises:
+        InputError: where sizes differ and nothing says how.
+
+    >>> target_image(np.zeros((6, 8, 3), np.uint8), np.zeros((3, 4, 2)), (6, 8)).shape
+    (3, 4, 3)
+    """
+    size = seen or seen_size(size_of(flow), size1, size_of(image2))
+    return image2 if size == size_of(image2) else resize_u8(image2, *size)
+
+
+def foreground(image: Image, mask: Image | None, *, background: Colour = CYAN) -> Image:
+    """The image (h, w, 3) with `background` wherever the mask is not 255, as the kit draws it.
+
+    >>> foreground(np.zeros((1, 2, 3), np.uint8), np.array([[255, 1]], np.uint8))[0].tolist()
+    [[0, 0, 0], [0, 255, 255]]
+    """
+    out = image.copy()
+    if mask is not None:
+        out[mask != 255] = background
+    return out
+
+
+def error_map(flow: NDArray[Any], truth: NDArray[Any], *, longest_px: float) -> Image:
+    """Endpoint error as RGB: black (0) over red and yellow to white (`longest_px` and more).
+
+    Unknown truth is grey, an unknown estimate blue.
+
+    >>> error_map(np.zeros((1, 1, 2)), np.zeros((1, 1, 2)), longest_px=5.0).tolist()
+    [[[0, 0, 0]]]
+    """
+    error = endpoint_error(flow, truth)
+    level = np.clip(np.nan_to_num(error, posinf=0.0) / longest_px, 0, 1) * 3
+    out = np.stack([np.clip(level - k, 0, 1) for k in range(3)], axis=2)
+    picture = np.rint(out * 255).astype(np.uint8)
+    picture[np.isnan(error)] = GREY
+    picture[np.isinf(error)] = (0, 0, 255)
+    return picture
+
+
+def kit_pictures(
+    images: tuple[Image, Image],
+    result: Mapping[str, NDArray[Any]],
+    truth: PairTruth,
+    *,
+    background: Colour = CYAN,
+    flow_background: Colour = GREY,
+) -> dict[str, Image]:
+    """The pictures of the TSS kit's visualisation for one pair, by file name without suffix.
+
+    ``foreground1/2`` from masks, in their size; ``warped1/2`` and ``flow1/2`` from flows, in their size,
+    background where the mask is not 255. Images are resized to either, and masks of another size than the
+    flow to the flow. Flow colours are scaled by the longest ground-truth displacement of the pair at the size
+    of the flows. Masks are not estimated for pictures. Agrees with the pictures the C++ tool shipped, but for
+    single pixels by one level.
+    """
+    flows = (result["flow1"], result["flow2"]) if "flow1" in result and "flow2" in result else None
+    masks = [result.get(f"mask{i}") for i in (1, 2)]
+    if flows is None and all(m is None for m in masks):
+        return {}
+    out: dict[str, Image] = {}
+    for i in (0, 1):
+        mask = masks[i]
+        if mask is not None:
+            shown = resize_u8(images[i], *size_of(mask))
+            out[f"foreground{i + 1}"] = foreground(shown, mask, background=background)
+    if flows is None:
+        return out
+    sizes, kit = [size_of(f) for f in flows], RULES["tss-cpp"]
+    longest = max_motion(*resize_flow_pair(truth.flow1, truth.flow2, *sizes, rule=kit))
+    for i in (0, 1):
+        mask = masks[i]
+        fitting = None if mask is None else resize_mask(mask, sizes[i], rule=kit)
+        coloured = flow_color(flows[i], longest=longest, background=flow_background)
+        warped = warp_image(resize_u8(images[1 - i], *sizes[1 - i]), flows[i], outside=background)
+        out[f"warped{i + 1}"] = foreground(warped, fitting, background=background)
+        out[f"flow{i + 1}"] = foreground(coloured, fitting, background=flow_background)
+    return out
+
+
+def save_pictures(folder: str | Path, pictures: Mapping[str, Image]) -> list[Path]:
+    """Write pictures as ``FOLDER/NAME.png``; makes the folder."""
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, picture in pictures.items():
+        write_image(path / f"{name}.png", picture)
+        written.append(path / f"{name}.png")
+    return written
+
+
+def sheet(rows: Sequence[Sequence[Image]], *, width: int = 240, gap: int = 4) -> Image:
+    """Pictures side by side, each `width` pixels wide, rows below each other on white.
+
+    >>> sheet([[np.zeros((10, 20, 3), np.uint8)] * 2], width=40, gap=2).shape
+    (24, 86, 3)
+    """
+    lines = []
+    for row in rows:
+        small = [resize_u8(p, max(1, round(p.shape[0] * width / p.shape[1])), width) for p in row]
+        height = max(p.shape[0] for p in small)
+        line = np.full((height + 2 * gap, len(small) * (width + gap) + gap, 3), 255, np.uint8)
+        for k, p in enumerate(small):
+            left = gap + k * (width + gap)
+            line[gap : gap + p.shape[0], left : left + width] = p
+        lines.append(line)
+    widest = max(line.shape[1] for line in lines)
+    padded = [np.pad(n, ((0, 0), (0, widest - n.shape[1]), (0, 0)), constant_values=255) for n in lines]
+    return np.concatenate(padded)

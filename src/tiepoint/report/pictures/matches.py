@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two images side by side with their matches, coloured by error, and the true lines of chosen points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.amounts import number_of
+from ...formats.image.reader import to_grey
+from ...geometry.homography import project
+from ...tasks.matched import MatchedPair
+from .error_colours import GRADES, UNKNOWN, counted, grades, spread
+from .lettering import INK, LINE, PAPER, TEXT, font, wrapped
+
+Image = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+GAP = 8
+FINE = 2
+"""Lines are drawn at this multiple of the size and reduced, so that they have no steps."""
+DOT = 3.0
+FADED = 150
+"""Opacity of the lines between matched points, of 255."""
+CHOSEN = ((255, 255, 255), (255, 128, 200), (120, 220, 255), (255, 200, 90), (190, 255, 150), (200, 170, 255))
+ABSENT = (200, 200, 200)
+
+
+class Panels:
+    """Where pixels of both images lie in the picture: the longer side of each has `side_px` pixels.
+
+    >>> Panels(((100, 50), (50, 50)), 200).place(1, np.array([[0.0, 0.0]])).tolist()
+    [[209.5, 1.5]]
+    """
+
+    def __init__(self, sizes: tuple[tuple[int, int], tuple[int, int]], side_px: int) -> None:
+        self.scales = [side_px / max(size) for size in sizes]
+        self.sizes = [
+            (max(1, round(w * s)), max(1, round(h * s))) for (w, h), s in zip(sizes, self.scales, strict=True)
+        ]
+        self.left = (0, self.sizes[0][0] + GAP)
+        self.width = self.left[1] + self.sizes[1][0]
+        self.height = max(h for _, h in self.sizes)
+
+    def place(self, side: int, points: Floats) -> Floats:
+        """Pixels (n, 2) of an image as pixels of the picture."""
+        return (np.asarray(points) + 0.5) * self.scales[side] - 0.5 + [self.left[side], 0]
+
+
+def pair_picture(
+    matched: MatchedPair,
+    *,
+    caption: Sequence[str] = (),
+    most: int = 200,
+    chosen: Sequence[int] = (),
+    side_px: int = 720,
+) -> Image:
+    """Both images with matches, a caption above and a legend with the number of matches of each colour.
+
+    Args:
+        matched: Images, matches and errors.
+        caption: Lines above the images.
+        most: Matches that are drawn, evenly from the best to the worst.
+        chosen: Rows of matches whose true epipolar lines are drawn (the true place, by a homography); the
+            other matches are then dots without lines.
+        side_px: Longer side of each image in the picture.
+    """
+    from PIL import Image as Pillow
+    from PIL import ImageDraw
+
+    panels = pair_panels(matched, most=most, chosen=chosen, side_px=side_px)
+    legend, notes = _legend(matched), _notes(matched, most, len(chosen))
+    width = panels.shape[1]
+    head = [w for line in caption for w in wrapped(line, width)]
+    foot = [w for line in notes for w in wrapped(line, width)]
+    rows = _rows(legend, width)
+    height = LINE * (len(head) + len(rows) + len(foot)) + panels.shape[0] + 3 * GAP
+    canvas = Pillow.new("RGB", (width, height), PAPER)
+    draw = ImageDraw.Draw(canvas)
+    y = GAP // 2
+    for line in head:
+        draw.text((2, y), line, fill=INK, font=font())
+        y += LINE
+    canvas.paste(Pillow.fromarray(panels), (0, y + GAP // 2))
+    y += panels.shape[0] + GAP
+    for row in rows:
+        for x, words, colour in row:
+            draw.rectangle((x, y + 4, x + 12, y + 16), fill=colour, outline=INK)
+            draw.text((x + 18, y), words, fill=INK, font=font())
+        y += LINE
+    for line in foot:
+        draw.text((2, y), line, fill=INK, font=font())
+        y += LINE
+    return np.asarray(canvas)
+
+
+def pair_panels(
+    matched: MatchedPair, *, most: int = 200, chosen: Sequence[int] = (), side_px: int = 720
+) -> Image:
+    """The images with their matches, without any text but the numbers of chosen points."""
+    from PIL import Image as Pillow
+    from PIL import ImageDraw
+
+    panels = Panels(matched.sizes, side_px)
+    canvas = Pillow.new("RGB", (panels.width, panels.height), PAPER)
+    for side, image in enumerate(matched.images):
+        canvas.paste(_panel(image, panels.sizes[side]), (panels.left[side], 0))
+    over = Pillow.new("RGBA", (panels.width * FINE, panels.height * FINE), (0, 0, 0, 0))
+    draw = ImageDraw.Draw(over)
+    ends = [_fine(panels.place(k, p)) for k, p in enumerate((matched.points0, matched.points1))]
+    grade, rows = grades(matched), spread(matched, most)
+    # The rarest colour comes last, so that it is not buried.
+    frequent = sorted(range(-1, len(GRADES)), key=lambda g: (-int((grade == g).sum()), g))
+    ordered = [r for g in frequent for r in rows[grade[rows] == g].tolist()]
+    if not len(chosen):
+        for r in ordered:
+            faded = (*_colour(grade[r]), FADED)
+            draw.line((*ends[0][r], *ends[1][r]), fill=faded, width=FINE + 1)
+    for r in ordered:
+        for points in ends:
+            _dot(draw, points[r], _colour(grade[r]))
+    inks = [CHOSEN[k % len(CHOSEN)] for k in range(len(chosen))]
+    for r, ink in zip(chosen, inks, strict=True):
+        for side in (0, 1):
+            _truth(draw, matched, panels, int(r), side, ink)
+    for r, ink in zip(chosen, inks, strict=True):
+        for points in ends:
+            _dot(draw, points[r], _colour(grade[r]))
+            _ring(draw, points[r], ink)
+            _number(draw, points[r], str(r), ink)
+    small = over.resize((panels.width, panels.height), Pillow.Resampling.BOX)
+    canvas.paste(small, (0, 0), small)
+    return np.asarray(canvas)
+
+
+def _panel(image: Image | None, size: tuple[int, int]) -> Any:
+    """An image in grey at its size in the picture, so that colours of matches stand out."""
+    from PIL import Image as Pillow
+
+    if image is None:
+        return Pillow.new("RGB", size, ABSENT)
+    shown = Pillow.fromarray(np.ascontiguousarray(to_grey(image)))
+    if shown.size != size:
+        smaller = size[0] < shown.size[0]
+        shown = shown.resize(size, Pillow.Resampling.BOX if smaller else Pillow.Resampling.BILINEAR)
+    return shown.convert("RGB")
+
+
+def _fine(points: Floats) -> Floats:
+    return (points + 0.5) * FINE - 0.5
+
+
+def _colour(grade: int) -> tuple[int, int, int]:
+    return UNKNOWN.colour if grade < 0 else GRADES[grade].colour
+
+
+def _dot(draw: Any, at: Floats, colour: tuple[int, int, int]) -> None:
+    r, (x, y) = DOT * FINE, at
+    draw.ellipse((x - r - FINE, y - r - FINE, x + r + FINE, y + r + FINE), fill=(*INK, 255))
+    draw.ellipse((x - r, y - r, x + r, y + r), fill=(*colour, 255))
+
+
+def _ring(draw: Any, at: Floats, colour: tuple[int, int, int]) -> None:
+    r, (x, y) = 4 * DOT * FINE / 2, at
+    draw.ellipse((x - r, y - r, x + r, y + r), outline=(*colour, 255), width=FINE)
+
+
+def _number(draw: Any, at: Floats, words: str, colour: tuple[int, int, int]) -> None:
+    """Above a point to its right, or as near to that as the picture allows."""
+    r, letters = 3 * DOT * FINE, font(TEXT * FINE)
+    width, height = draw.im.size
+    x = min(at[0] + r, width - letters.getlength(words) - 2 * FINE)
+    y = min(max(at[1] - r - TEXT * FINE, FINE), height - 1.5 * TEXT * FINE)
+    draw.text((x, y), words, fill=(*colour, 255), font=letters, stroke_width=FINE, stroke_fill=(*INK, 255))
+
+
+def _truth(draw: Any, matched: MatchedPair, panels: Panels, row: int, side: int, colour: Any) -> None:
+    """In one image the epipolar line of the point that lies in the other; in image 1 the true place by H."""
+    here, there = matched.points0[row], matched.points1[row]
+    if matched.F is not None:
+        line = matched.F @ [*here, 1.0] if side == 1 else matched.F.T @ [*there, 1.0]
+        ends = clipped(np.asarray(line, np.float64), matched.sizes[side])
+        if ends is not None:
+            _stroke(draw, _fine(panels.place(side, ends)), colour)
+    elif matched.H is not None and side == 1:
+        width, height = matched.sizes[0]
+        true = project(matched.H, here[None], reference=((width - 1) / 2, (height - 1) / 2))
+        if np.isfinite(true).all() and np.abs(true - there).max() < 1e6:
+            _stroke(draw, _fine(panels.place(1, np.vstack([there[None], true]))), colour)
+
+
+def _stroke(draw: Any, ends: Floats, colour: tuple[int, int, int]) -> None:
+    flat = tuple(float(v) for v in ends.ravel())
+    draw.line(flat, fill=(*INK, 200), width=FINE * 4)
+    draw.line(flat, fill=(*colour, 255), width=FINE * 2)
+
+
+def clipped(line: Floats, size: tuple[int, int]) -> Floats | None:
+    """The part (2, 2) of a line a x + b y + c = 0 that lies in an image of (width, height), None if none.
+
+    >>> clipped(np.array([0.0, 1.0, -3.0]), (10, 8)).tolist()
+    [[-0.5, 3.0], [9.5, 3.0]]
+    >>> clipped(np.array([0.0, 1.0, -30.0]), (10, 8)) is None
+    True
+    """
+    a, b, c = line
+    if not np.isfinite(line).all() or (a == 0 and b == 0):
+        return None
+    low, high = np.array([-0.5, -0.5]), np.array(size) - 0.5
+    base = np.array([a, b]) * (-c / (a * a + b * b))
+    along = np.array([b, -a]) / np.hypot(a, b)
+    along = along if along[0] >= 0 else -along
+    first, last = -np.inf, np.inf
+    for k in (0, 1):
+        if along[k] == 0:
+            if not low[k] <= base[k] <= high[k]:
+                return None
+            continue
+        bounds = sorted(((low[k] - base[k]) / along[k], (high[k] - base[k]) / along[k]))
+        first, last = max(first, bounds[0]), min(last, bounds[1])
+    return np.asarray(np.stack([base + first * along, base + last * along])) if first < last else None
+
+
+def _legend(matched: MatchedPair) -> list[tuple[str, tuple[int, int, int]]]:
+    total = max(1, len(matched))
+    return [(f"{g.words}: {n:,} ({100 * n / total:.1f} %)", g.colour) for g, n in counted(matched)]
+
+
+def _notes(matched: MatchedPair, most: int, chosen: int) -> list[str]:
+    n = len(matched)
+    how = (
+        number_of(n, "match", "matches")
+        if n <= most
+        else f"{most:,} of {n:,} matches drawn, evenly from best to worst"
+    )
+    error = f"error: {matched.measure}" if matched.measure else "there is no truth to tell errors by"
+    lines = [f"{how}; {error}"]
+    if chosen and matched.F is not None:
+        lines.append("rings: chosen matches, numbered by row; lines: true epipolar lines of the other end")
+    elif chosen and matched.H is not None:
+        lines.append("rings: chosen matches, numbered by row; strokes in image 1 lead to the true place")
+    absent = [f"image {k}" for k, image in enumerate(matched.images) if image is None]
+    return [*lines, *([f"{' and '.join(absent)}: the file is not there, only its size"] if absent else [])]
+
+
+def _rows(legend: Sequence[tuple[str, Any]], width: int) -> list[list[tuple[int, str, Any]]]:
+    """Places of the parts of a legend in as many rows as they need."""
+    rows: list[list[tuple[int, str, Any]]] = [[]]
+    x = 2
+    for words, colour in legend:
+        needed = 18 + round(font().getlength(words)) + 24
+        if rows[-1] and x + needed > width:
+            rows.append([])
+            x = 2
+        rows[-1].append((x, words, colour))
+        x += needed
+    return rows

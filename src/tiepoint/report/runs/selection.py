@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Choosing runs of a store: by method name, by id, by split, by dataset, by protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from ...core.errors import InputError, UnknownNameError
+from ...run.result import Run
+from ...store.run_heads import RunHead, load_heads, names_of
+from ...store.run_queries import load_run, load_runs
+from ...store.store import Store
+from ...store.stored_run_part import StoredRun
+from .lazy_records import Kept, run_of
+from .names import data_names, distinct_names, some
+
+
+def runs_of(
+    store: Store, wanted: Sequence[str] | None = None, *, task: str | None = None, singles: bool = True
+) -> list[Run]:
+    """The finished runs of a store, of one task or of all: every one, or those named by method or run id.
+
+    Ids may be abbreviated, and names may be those that tell runs of a method apart (``sift (split a)``). A
+    run that two names fit is there once. Without `singles` their scores of single scenes and pairs are read
+    when they are looked at (`Run.singles`).
+    """
+    ids: dict[str, None] | None = None
+    if wanted:
+        known = [(i, method) for i, method, status in names_of(store, task=task) if status == "done"]
+        ids = {}
+        for name in wanted:
+            match = [i for i, method in known if method == name] or [
+                i for i, _ in known if i.startswith(name)
+            ]
+            match = match or _labelled(store, name, task)
+            if not match:
+                raise UnknownNameError("method or run in the store", name, {method for _, method in known})
+            ids.update(dict.fromkeys(match))
+    found = [r for r in load_runs(store, task=task, ids=ids, singles=singles) if r.status == "done"]
+    if ids is not None:
+        by_id = {r.id: r for r in found}
+        found = [by_id[i] for i in ids if i in by_id]
+    kept = Kept(store.records)
+    return [run_of(r, store, kept, singles=singles) for r in found]
+
+
+def has_runs(store: Store, task: str) -> None:
+    """Refuse a task that has no runs where others have some; near names come first."""
+    if not names_of(store, task=task) and (known := {h.task for h in load_heads(store)}):
+        raise UnknownNameError("task with runs in the store", task, known)
+
+
+def one_run(store: Store, name: str, *, task: str | None = None) -> tuple[StoredRun, list[str]]:
+    """The run that a method name, a name as lists print it, or an (abbreviated) id means; and notes.
+
+    A method name means its newest finished run, of the task if one is named; a note lists older ones.
+
+    Raises:
+        InputError: nothing of that name, or the method has runs of several tasks, which are listed.
+    """
+    heads = load_heads(store, task=task)
+    done = [h for h in heads if h.status == "done"]
+    own = [h for h in done if h.method == name]
+    if not own and not any(h.id.startswith(name) for h in heads):
+        own = [h for h in done if h.id in _labelled(store, name, task)]
+        if not own:
+            kind = "method or run in the store" if task is None else f"method or run of {task} in the store"
+            raise UnknownNameError(kind, name, {h.method for h in heads})
+    if not own:
+        return load_run(store, name), []
+    if len({h.task for h in own}) > 1:
+        newest = {h.task: h for h in own}
+        listed = "\n".join(f"  {h.id}  {h.task}" for _, h in sorted(newest.items()))
+        raise InputError(
+            f"{name!r} has runs of {len(newest)} tasks; choose one with `task`, or a run by its id:\n{listed}"
+        )
+    return load_run(store, own[-1].id), _older(name, own)
+
+
+def _labelled(store: Store, name: str, task: str | None) -> list[str]:
+    """Ids of the finished runs that lists print under a name."""
+    done = [h for h in load_heads(store, task=task) if h.status == "done"]
+    return [h.id for h, label in zip(done, distinct_names(done), strict=True) if label == name]
+
+
+def _older(name: str, heads: Sequence[RunHead]) -> list[str]:
+    """What to say where a name means the newest of several runs."""
+    if len(heads) < 2:
+        return []
+    labels = [f"{h.id} {label}" for h, label in zip(heads, distinct_names(heads), strict=True)]
+    return [
+        f"this is the newest of {len(heads)} runs of {name} on {heads[0].task}, {labels[-1]}; "
+        f"older: {some(labels[-2::-1])}"
+    ]
+
+
+def of_split(runs: Sequence[Run], split: str, asked: Collection[str] = ()) -> list[Run]:
+    """The runs of a split; an error where there is none, or none of a method that was asked for by name."""
+    kept = [r for r in runs if r.manifest.split == split]
+    if not kept:
+        known = {s for r in runs if (s := r.manifest.split) is not None}
+        if not known:
+            raise InputError(f'`split="{split}"` has no effect: the runs chosen are of tasks without splits')
+        raise UnknownNameError("split with runs", split, known)
+    for name in asked:
+        own = {r.manifest.split for r in runs if name == r.method or r.id.startswith(name)}
+        if own and split not in own:
+            have = ", ".join(sorted(s or "one that is not known" for s in own))
+            raise InputError(f"{name} has no run of split {split!r}; it has {have}")
+    return kept
+
+
+def of_dataset(runs: Sequence[Run], dataset: str) -> list[Run]:
+    """The runs on a dataset of this name, or, where several share it, on the one that reports call so."""
+    names = data_names(runs)
+    own = [r for r in runs if not r.manifest.imported]
+    kept = [r for r in own if dataset in (r.manifest.dataset.name, names[r.manifest.dataset.hash])]
+    if not kept:
+        raise UnknownNameError("dataset with runs", dataset, set(names.values()))
+    return kept
+
+
+def of_protocol(runs: Sequence[Run], protocol: str) -> list[Run]:
+    """The runs that were scored under a protocol, with their scores under it alone."""
+    found = {r.id: [s for s in r.stored.scores if s["protocol"] == protocol] for r in runs}
+    if not any(found.values()):
+        known = {str(s["protocol"]) for r in runs for s in r.stored.scores}
+        raise UnknownNameError("protocol of these runs", protocol, known)
+    return [replace(r, stored=replace(r.stored, scores=own)) for r in runs if (own := found[r.id])]
+
+
+def settled(
+    runs: Sequence[Run], asked: Collection[str] = (), allow: Collection[str] = ()
+) -> tuple[list[Run], list[str]]:
+    """One split for methods that have several, if the other methods tell which; returns notes, too.
+
+    Args:
+        runs: to be compared.
+        asked: names the user gave, none for all. A run that was named by its id is wanted as it is.
+        allow: what may differ; `split` keeps all runs.
+
+    A run whose split is not known stays.
+
+    Raises:
+        InputError: several splits fit, or none.
+    """
+    if {"split", "all"} & set(allow):
+        return list(runs), []
+    splits: dict[str, dict[str, None]] = {}
+    for r in runs:
+        splits.setdefault(r.method, {}).update({s: None for s in (r.manifest.split,) if s is not None})
+    unsettled = {m: own for m, own in splits.items() if len(own) > 1 and (not asked or m in asked)}
+    if not unsettled:
+        return list(runs), []
+    shared = set.intersection(*(set(own) for own in unsettled.values()))
+    told = {s for m, own in splits.items() if m not in unsettled for s in own}
+    fit = shared & told if told else shared
+    who = some(list(unsettled))
+    if len(fit) != 1:
+        every = sorted({s for own in unsettled.values() for s in own})
+        have = "has runs" if len(unsettled) == 1 else "have runs"
+        raise InputError(
+            f"{who} {have} on the splits {', '.join(every)}; choose one with `split`, "
+            f'e.g. `split="{every[-1]}"`, or name runs by their ids'
+        )
+    (split,) = fit
+    others = sorted({s for own in unsettled.values() for s in own if s != split})
+    why = "the only split that all methods have" if told <= {split} else "a split the others have"
+    notes = [f'of {who} the runs on split {split} are taken, {why}; `split="{others[0]}"` takes others']
+    return [r for r in runs if r.method not in unsettled or r.manifest.split in (split, None)], notes
+
+
+def split_words(names: Sequence[str], runs: Sequence[Run]) -> str:
+    """Which runs are of which split; empty where they do not differ.
+
+    ``a (orb); full (sift, rootsift)``.
+    """
+    holders: dict[str, list[str]] = {}
+    for name, run in zip(names, runs, strict=True):
+        if (split := run.manifest.split) is not None:
+            holders.setdefault(split, []).append(name)
+    if len(holders) < 2:
+        return ""
+    return "; ".join(f"{split} ({some(who)})" for split, who in sorted(holders.items()))

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One run as tables for the terminal: its card, scores, scenes, ranks, conventions; its curves as a file."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...core.amounts import number_of
+from ...core.errors import InputError
+from ...formats.csv_table import defused
+from ...formats.whole_file import whole_file
+from ...run.result import Run
+from ...tasks import stored_task
+from ...tasks.base import MetricInfo
+from ..figures.group_curves import AXES
+from ..figures.heat_map import scene_values
+from ..leaderboard import heading, value_text
+from ..runs.card import card_rows
+from ..runs.lazy_records import no_records, records_of
+from ..runs.sections import sections
+from .ranks import rank_histogram
+from .scores import cell
+
+MOST_SCENE_COLUMNS = 6
+MOST_VALUES = 10
+
+
+def card(run: Run) -> Any:
+    """The card as a table, with when it was made."""
+    from rich.text import Text
+
+    from .rich_table import Table
+
+    table = Table(box=None, show_header=False, title=f"run {run.id}", wraps=("",))
+    made = ("made", f"{run.stored.created_at}, {run.stored.time_s or 0:.1f} s")
+    for key, value in [*card_rows(run), made]:
+        table.add_row(Text(key, style="yellow" if key == "warning" else "dim"), Text(value))
+    return table
+
+
+def protocols_of(run: Run) -> list[str]:
+    """Protocols the run was scored under, `exact` first."""
+    found = dict.fromkeys(str(s["protocol"]) for s in run.stored.scores)
+    return sorted(found, key=lambda p: (p != "exact", p))
+
+
+def scores_table(run: Run) -> Any:
+    """Every score that is not of one scene or pair, a column a protocol, numeric groups in one row."""
+    from rich.text import Text
+
+    from .rich_table import Table
+
+    task, protocols = stored_task(run.task), protocols_of(run)
+    by = {(s["protocol"], s["metric"], s["group"]): s for s in run.stored.scores}
+    table = Table(title="scores (percent unless a unit is given; 95 % confidence interval)", keys=2)
+    for name in ("score", "group", *protocols, "n", "chance"):
+        table.add_column(name, justify="left" if name in ("score", "group") else "right")
+    for metric, name, groups in _rows(run):
+        cells = [_joined([by.get((p, metric, g)) for g in groups], task.metric(metric)) for p in protocols]
+        first = next((s for p in protocols for g in groups if (s := by.get((p, metric, g)))), None)
+        n = "" if first is None else f"{first['n']:,}"
+        factor = task.metric(metric).scale[0]
+        chance = "" if first is None or first["chance"] is None else f"{factor * first['chance']:.2f}"
+        one = len(groups) == 1
+        plain = (heading(task, metric, "all"), name, *cells, n if one else "", chance if one else "")
+        table.add_row(*(Text(p) for p in plain))
+    return table
+
+
+def notes(run: Run) -> list[str]:
+    """What the scores say about themselves, each note once."""
+    count = Counter(
+        str(s["note"])
+        for s in run.stored.scores
+        if s["note"] and s["metric"] != "metadata" and "scene=" not in str(s["group"])
+    )
+    return [f"{note} ({number_of(n, 'score')})" for note, n in count.items()]
+
+
+def json_of(run: Run) -> dict[str, Any]:
+    """What `show` prints as plain values: scores (scenes are groups of them), warnings, card, notes."""
+    protocol = next(iter(protocols_of(run)), "")
+    return {
+        "scores": run.rows(),
+        "warnings": list(run.warnings),
+        "run": run.id,
+        "card": {k: v for k, v in card_rows(run) if k != "warning"},
+        "notes": notes(run),
+        "ranks": [{"rank": rank, "share": share} for rank, share in rank_histogram(run, protocol)],
+    }
+
+
+def _rows(run: Run) -> list[tuple[str, str, list[str]]]:
+    """(metric, name of the groups, groups): `all` first; a numeric key with three values on makes one row."""
+    groups: dict[str, list[str]] = {}
+    for s in run.stored.scores:
+        parts = str(s["group"]).split(",")
+        single = any(p.startswith(("scene=", "pair=")) for p in parts)
+        if not single and s["metric"] not in ("rank_histogram", "metadata"):
+            of = groups.setdefault(str(s["metric"]), [])
+            if s["group"] not in of:
+                of.append(str(s["group"]))
+    found = []
+    for metric, names in groups.items():
+        rows: dict[tuple[str, str], list[tuple[float, str]]] = {}
+        for name in names:
+            rest, key, value = _numeric(name)
+            rows.setdefault((rest, key), []).append((value, name))
+        for (rest, key), members in sorted(rows.items(), key=lambda item: (item[0][0] != "all", item[0])):
+            ordered = sorted(members)
+            if key and len(ordered) > 2:
+                ordered = _thinned(ordered)
+                values = f"{key}=" + "/".join(f"{v:g}" for v, _ in ordered)
+                found.append(
+                    (metric, values if rest == "all" else f"{rest}, {values}", [n for _, n in ordered])
+                )
+            else:
+                found += [(metric, name, [name]) for _, name in ordered]
+    return found
+
+
+def _thinned(members: list[tuple[float, str]]) -> list[tuple[float, str]]:
+    """At most ten, evenly spaced, the first and the last among them; JSON has all."""
+    last = len(members) - 1
+    places = sorted({round(i * last / (MOST_VALUES - 1)) for i in range(MOST_VALUES)})
+    return [members[i] for i in places] if len(members) > MOST_VALUES else members
+
+
+def _numeric(group: str) -> tuple[str, str, float]:
+    """A group without its numeric part, the key of that part, and its value."""
+    parts = group.split(",")
+    for part in parts:
+        key, _, value = part.partition("=")
+        if key in AXES:
+            try:
+                return ",".join(p for p in parts if p != part) or "all", key, float(value)
+            except ValueError:
+                break
+    return group, "", 0.0
+
+
+def _joined(scores: Sequence[Any], info: MetricInfo) -> str:
+    if len(scores) == 1:
+        return cell(scores[0], info)
+    if not any(scores):
+        return ""
+    return "  ".join(
+        "–" if s is None or s["value"] is None else f"{info.scale[0] * s['value']:.1f}" for s in scores
+    )
+
+
+def scene_table(run: Run) -> Any:
+    """The scores by scene under the first protocol; where none are stored, the values behind the headline."""
+    from rich.text import Text
+
+    from .rich_table import Table
+
+    protocol = next(iter(protocols_of(run)), "")
+    found = sections([run], protocol)
+    if not found:
+        return None
+    task, rows = found[0].definition, found[0].rows(run)
+    cells = {
+        (metric, group.removeprefix("scene=")): cell(s, task.metric(metric))
+        for (metric, group), s in rows.items()
+        if group.startswith("scene=") and "," not in group
+    }
+    if not cells:
+        behind = scene_values(found[0], run).items()
+        cells = {(found[0].metric, scene): value_text(found[0].info, value) for scene, value in behind}
+    if not cells:
+        return None
+    have = list(dict.fromkeys((metric, "all") for metric, _ in cells))
+    best = task.headline(have)
+    columns = [c for c in task.table_columns(have) if c != best]
+    metrics = [c[0] for c in ([best] if best else []) + columns][:MOST_SCENE_COLUMNS]
+    table = Table(title=f"scores by scene under {protocol}")
+    table.add_column("scene")
+    for metric in metrics:
+        table.add_column(heading(task, metric, "all"), justify="right")
+    for scene in dict.fromkeys(scene for _, scene in cells):
+        table.add_row(Text(scene), *(Text(cells.get((m, scene), "")) for m in metrics))
+    return table
+
+
+def write_curves(run: Run, path: Path) -> int:
+    """Points of the run's curves as CSV: group, curve, x, y; returns how many."""
+    task = stored_task(run.task)
+    records = records_of(run, task, "exact")
+    if not records:
+        raise InputError(no_records(run))
+    curves = task.curves(records)
+    if curves is None:
+        raise InputError(f"task {task.name} has no curves")
+    n = 0
+    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as f:
+        writer = csv.writer(f)
+        writer.writerow(["group", "curve", "x", "y"])
+        for group, curve, xs, ys in curves:
+            for x, y in zip(xs, ys, strict=True):
+                writer.writerow([defused(group), defused(curve), repr(float(x)), repr(float(y))])
+                n += 1
+    return n

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a method costs: time per patch, image or pair, peak memory, bytes. Never mixed with scoring time."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.checksums import sealed, unsealed
+from ..core.errors import StoreError
+from ..core.hashing import hash_json
+from ..core.regular_files import content_of
+from ..core.units import Item
+from ..methods.legacy_keys import old_keys
+from ..methods.pairs.from_keypoints import MEMO
+from ..store.atomic_files import atomic_file
+from . import machine as about
+from .context import Context
+
+UNIT = {"patches": "patch", "keypoints": "image", "dense": "pair", "pairs": "pair"}
+SAMPLE, STREAM_SAMPLE = 256, 4096
+LEAST = 3
+"""Repeats without which nothing is said about a spread."""
+
+BUDGET_S = 0.6
+TURNS_S = 0.6
+"""Seconds for the repeats of a method, and for those in turns with each of at most three others."""
+
+
+def repeated(call: Callable[[], Any], *, budget_s: float = BUDGET_S, least: int = LEAST) -> list[float]:
+    """Seconds of repeated calls after one warm-up: until the budget is spent, at least `least`.
+
+    Where the quartiles of the repeats are more than a quarter apart, as much again is spent on more of them.
+    A call that takes longer than the budget is repeated once only; the number of repeats is kept.
+    """
+    started = time.perf_counter()
+    call()
+    if time.perf_counter() - started > budget_s:
+        least = 1
+    seconds: list[float] = []
+    spent = 0.0
+    while len(seconds) < least or spent < budget_s or (spent < 2 * budget_s and not _agree(seconds)):
+        seconds.append(timed(call))
+        spent += seconds[-1]
+    return seconds
+
+
+def timed(call: Callable[[], Any]) -> float:
+    """Seconds of one call."""
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def _agree(seconds: list[float]) -> bool:
+    low, high = np.percentile(seconds, [25, 75])
+    return bool(high <= 1.25 * low)
+
+
+def meet(first: Sequence[float], second: Sequence[float]) -> bool:
+    """Whether the quartiles of two lists of seconds meet: then nothing says which is faster.
+
+    >>> meet([1.0, 1.1, 1.4], [1.1, 1.2, 1.4]), meet([1.0, 1.1, 1.2], [2.0, 2.1, 2.2])
+    (True, False)
+    """
+    one, two = (np.percentile(s, [25, 75]) for s in (first, second))
+    return bool(one[0] <= two[1] and two[0] <= one[1])
+
+
+def in_turns(
+    first: Callable[[], Any], second: Callable[[], Any], *, budget_s: float
+) -> tuple[list[float], list[float]]:
+    """Seconds of two calls, one after the other in turns, so that what disturbs one disturbs both.
+
+    Until their quartiles no longer meet, looked at after every five turns, or the budget is spent.
+    """
+    one: list[float] = []
+    two: list[float] = []
+    while not one or sum(one) + sum(two) < budget_s:
+        one.append(timed(first))
+        two.append(timed(second))
+        if len(one) % 5 == 0 and not meet(one, two):
+            break
+    return one, two
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """A method that was measured in this process: on what, how to call it, and seconds an item."""
+
+    key: str
+    on: str
+    call: Callable[[], Any]
+    count: int
+    seconds: tuple[float, ...]
+
+
+_EARLIER: deque[_Timed] = deque(maxlen=3)
+"""The last methods measured here. Networks and methods that cannot be identified are not kept."""
+
+
+def peak_memory_bytes(call: Callable[[], Any]) -> int | None:
+    """Memory a call takes at its peak above what is there before; None where the system cannot tell."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8", newline="\n")
+        before = _status("VmRSS")
+        call()
+        return max(0, _status("VmHWM") - before)
+    except OSError:
+        return None
+
+
+def _status(name: str) -> int:
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"no {name} in /proc/self/status")
+
+
+def efficiency(context: Context, root: Path) -> dict[str, Any]:
+    """Sizes of descriptors and costs of the method."""
+    return sizes(context) | costs(context, root)
+
+
+def costs(context: Context, root: Path) -> dict[str, Any]:
+    """Median and quartiles of the time per patch, image or pair, measured once a method and machine.
+
+    One thread of the caller's process, a warm-up, repeats until 0.6 s, or 1.2 s where they do not agree. A
+    method whose quartiles meet those of one measured before in this process is measured again in turns with
+    it (`in_turns`), until they separate or 0.6 s are spent. Methods that only look features up have no times.
+    """
+    if not context.opened.items or not context.method.reads_payload:
+        return {}
+    item = context.opened.items[0]
+    own = context.unkept or context.method.key(item)
+    older = old_keys(context.method.config, context.method.of_item(item))
+    paths = [root / "efficiency" / f"{hash_json([k, about.machine()])[:24]}.json" for k in (own, *older)]
+    for path in paths:
+        with contextlib.suppress(OSError, ValueError):  # a damaged file is measured anew
+            return unsealed(content_of(path))[0]
+    measured = _measure(context, item, None if context.unkept else hash_json(own)[:24])
+    with contextlib.suppress(StoreError), atomic_file(paths[0]) as temporary:  # it is measured again then
+        temporary.write_text(sealed(measured), encoding="utf-8", newline="\n")
+    return measured
+
+
+def sizes(context: Context) -> dict[str, Any]:
+    """Bytes and numbers of a descriptor."""
+    if not context.opened.items:
+        return {}
+    arrays = context.arrays(context.opened.items[0].key)
+    if "values" not in arrays or not len(arrays["values"]):
+        return {}
+    values = arrays["values"]
+    return {"bytes_per_descriptor": int(values.nbytes // len(values)), "dimension": int(values.shape[1])}
+
+
+def _measure(context: Context, item: Item, key: str | None) -> dict[str, Any]:
+    method, payload = context.method, context.opened.read(item.key)
+    count = 1
+    if method.family == "patches":
+        payload = payload[:SAMPLE]
+        if method.stream is not None and len(payload):  # its batches have one size, filled up or not
+            payload = np.resize(payload, (STREAM_SAMPLE, *payload.shape[1:]))
+        count = len(payload)
+        item = Item(item.key, item.content, count)
+    if not count:
+        return {}
+
+    def call() -> object:
+        return method.extract(item, payload)
+
+    with MEMO.paused():
+        seconds = [s / count for s in repeated(call)]
+        turns: list[dict[str, Any]] = []
+        if key is not None and method.stream is None and len(seconds) >= LEAST:
+            mine = _Timed(key, f"{method.family} {item.content} {count}", call, count, tuple(seconds))
+            turns = _beside(mine, seconds)
+            _EARLIER.append(mine)
+        peak = peak_memory_bytes(call)
+    low, median, high = np.percentile(seconds, [25, 50, 75])
+    found: dict[str, Any] = {
+        "per": UNIT[method.family],
+        "time_s": float(median),
+        "time_quartiles_s": [float(low), float(high)],
+        "repeats": len(seconds),
+        "batch": count,
+        "peak_memory_bytes": peak,
+        "machine": about.machine(),
+    }
+    return found if key is None else found | {"key": key, "in_turns": turns}
+
+
+def _beside(mine: _Timed, seconds: list[float]) -> list[dict[str, Any]]:
+    """Measure again in turns with methods whose quartiles meet; `seconds` grow by what that took."""
+    found = []
+    for other in [e for e in _EARLIER if e.on == mine.on and e.key != mine.key]:
+        if not meet(other.seconds, mine.seconds):
+            continue
+        try:
+            other.call()
+        except Exception:  # what it needs is gone, a file say: it is no measure any more, and its run is done
+            _EARLIER.remove(other)
+            continue
+        theirs, own = in_turns(other.call, mine.call, budget_s=TURNS_S)
+        if len(own) < LEAST:
+            continue
+        seconds += [s / mine.count for s in own]
+        found.append(
+            {
+                "key": other.key,
+                "other_s": _quartiles(theirs, other.count),
+                "own_s": _quartiles(own, mine.count),
+            }
+        )
+    return found
+
+
+def _quartiles(seconds: Sequence[float], count: int) -> list[float]:
+    return [float(q) / count for q in np.percentile(seconds, [25, 75])]

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Worker processes: none outlives its parent, and ended ones leave nothing half-written."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import connection, resource_tracker
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import UnitError
+from ...core.scratch import name_semaphores
+from ...store.atomic_files import remove_temporaries
+from ..context import Context, Recipe
+from . import Done, Failure, Job, Outcome, enough
+
+WATCH_S = 0.5
+"""A worker looks this often whether its parent is still there."""
+
+PATIENCE_S = 5.0
+"""A worker that is asked to end and has not done so by then is killed."""
+
+CONTEXTS = 2
+"""Contexts that a worker keeps."""
+
+SAFE_PATH = "PYTHONSAFEPATH"
+
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "OPENCV_FOR_THREADS_NUM",
+)
+"""Each library starts as many threads as there are cores, in every worker, unless its variable says fewer."""
+
+
+class ProcessPool:
+    """Up to `jobs` worker processes, started when they are first needed and kept until `close`.
+
+    A worker makes the context of a recipe once and keeps it for later jobs.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self._pool: ProcessPoolExecutor | None = None
+        self._workers: dict[int, BaseProcess] = {}
+
+    def run(
+        self, job: Job, arguments: Mapping[str, Any], recipe: Recipe | None, done: Done, patience: int | None
+    ) -> Outcome:
+        """Apply `job` to every argument in the workers; see `Executor`."""
+        if recipe is None:
+            raise ValueError("a process pool needs a recipe")
+        results: dict[str, Any] = {}
+        failures: list[Failure] = []
+        pending: dict[Future[Any], str] = {}
+        whole = False
+        try:
+            with _environment(recipe.threads), safe_path(), interrupts_are_ours():
+                for name, argument in arguments.items():
+                    pending[self._submitted(_call, job, name, argument, recipe)] = name
+                    self._workers.update(self._started()._processes or {})
+            while pending and not enough(failures, patience):
+                finished, _ = wait(pending, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    name = pending.pop(future)
+                    outcome = _outcome(name, future)
+                    if isinstance(outcome, Failure):
+                        failures.append(outcome)
+                    else:
+                        results[name] = outcome
+                    done()
+            whole = not pending
+        finally:
+            if not whole:
+                self._end(Path(recipe.root))
+        order = {name: i for i, name in enumerate(arguments)}
+        failures.sort(key=lambda f: order.get(f.name, -1))
+        return {name: results[name] for name in arguments if name in results}, failures
+
+    def _submitted(self, *call: Any) -> Future[Any]:
+        try:
+            return self._started().submit(*call)
+        except BrokenProcessPool as e:
+            raise _died() from e
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            name_semaphores()
+            spawn = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(
+                self.jobs, mp_context=spawn, initializer=follow_parent, initargs=(os.getpid(),)
+            )
+        return self._pool
+
+    def _end(self, root: Path) -> None:
+        """End workers that are still at work; the next `run` starts others."""
+        if self._pool is not None:
+            self._workers.update(self._pool._processes or {})
+            end_workers(list(self._workers.values()), root)
+        self.close()
+
+    def close(self) -> None:
+        """Let the workers go. One that stays is killed: another that died may have kept a lock it needs."""
+        if self._pool is not None:
+            self._workers.update(self._pool._processes or {})
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            told = (list(self._workers.values()),)
+            threading.Thread(target=_see_off, args=told, name="last workers", daemon=True).start()
+        self._pool, self._workers = None, {}
+
+
+def _see_off(workers: Sequence[BaseProcess]) -> None:
+    """Wait for workers that were told to end, and kill those that have not by then."""
+    for worker in _left(workers):
+        worker.kill()
+
+
+def _left(workers: Sequence[BaseProcess]) -> list[BaseProcess]:
+    """Those of some workers that have not ended in a while."""
+    left = {w.sentinel: w for w in workers if w.pid is not None}
+    deadline = time.monotonic() + PATIENCE_S
+    while left and (rest := deadline - time.monotonic()) > 0:
+        ended = connection.wait(list(left), timeout=rest)
+        left = {sentinel: w for sentinel, w in left.items() if sentinel not in ended}
+    return list(left.values())
+
+
+def _outcome(name: str, future: Future[Any]) -> Any:
+    error = future.exception()
+    if isinstance(error, BrokenProcessPool):
+        raise _died() from error
+    return Failure.of(name, error) if error else future.result()
+
+
+def _died() -> UnitError:
+    main = sys.modules["__main__"]
+    script = "" if getattr(main, "__spec__", None) else str(getattr(main, "__file__", None) or "")
+    started = f', or {script} has no `if __name__ == "__main__":` around what it runs' * script.endswith(
+        ".py"
+    )
+    return UnitError(
+        f"a worker process died, perhaps for lack of memory{started}; finished work is saved, so rerun the "
+        "command with fewer `jobs`"
+    )
+
+
+_contexts: dict[str, Context | Failure] = {}
+
+
+def _call(job: Job, name: str, argument: Any, recipe: Recipe) -> Any:
+    """The result of a job, or its failure: not every error of a library can travel (called in the worker)."""
+    context = _context(name, recipe)
+    if isinstance(context, Failure):
+        return context
+    try:
+        return job(context, argument)
+    except Exception as e:
+        return Failure.of(name, e)
+
+
+def _context(name: str, recipe: Recipe) -> Context | Failure:
+    """The context of a recipe, made once and kept among the latest."""
+    key = recipe.key
+    found = _contexts.pop(key, None)
+    if found is None:
+        try:
+            found = recipe.build()
+        except Exception as e:
+            found = Failure.of(name, e)
+    _contexts[key] = found
+    while len(_contexts) > CONTEXTS:
+        del _contexts[next(iter(_contexts))]
+    return found
+
+
+@contextmanager
+def _environment(threads: int) -> Iterator[None]:
+    """Workers inherit the limits of their libraries from the environment, which is read at import."""
+    with _set({name: str(threads) for name in THREAD_VARIABLES}):
+        yield
+
+
+@contextmanager
+def _set(variables: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables for a while."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def follow_parent(parent: int) -> None:
+    """End this process soon after `parent` has gone, however that ended (called in the worker)."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_S)
+        os._exit(1)
+
+    if os.name == "posix":
+        threading.Thread(target=watch, name="parent watch", daemon=True).start()
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Processes that Python starts here do not look for modules in the current folder.
+
+    Theirs is the path of this process, but Python's own modules are imported before it is handed over, and
+    a ``signal.py`` beside a user's files would be taken for Python's.
+    """
+    with _set({SAFE_PATH: "1"}):
+        yield
+
+
+@contextmanager
+def interrupts_are_ours() -> Iterator[None]:
+    """Workers started here ignore Ctrl-C, which a terminal sends to them too: their parent ends them.
+
+    Workers inherit that the signal is blocked; the parent gets one that arrives meanwhile, at the latest when
+    the block ends. Where signals cannot be blocked they are ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    if hasattr(signal, "pthread_sigmask"):
+        with safe_path():
+            resource_tracker.ensure_running()  # at its start it would let the signal in again
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def end_workers(workers: Sequence[BaseProcess], root: Path) -> None:
+    """End processes and remove what they were just writing in the store's folder."""
+    started = [w for w in workers if w.pid is not None]
+    for worker in started:
+        worker.terminate()
+    left = _left(started)
+    for worker in left:
+        worker.kill()
+    if left:
+        connection.wait([w.sentinel for w in left], timeout=PATIENCE_S)
+    remove_temporaries(root, {w.pid for w in started if w.pid is not None})

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Running an experiment: sets that are missing, then every cell of the grid; failures are kept as such."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import InputError, TiepointError
+from ...store.store import Store
+from ..engine import Shared, evaluate_prepared, keep_failure
+from ..machine import cores
+from ..preparation import Prepared, Progress, Request, prepare_all, silent
+from ..result import Run
+from .config import Experiment
+from .grid import PROJECTED_BORDER_PX, Cell, plan
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a cell: a run, or why there is none."""
+
+    cell: Cell
+    run: Run | None = None
+    error: str | None = None
+
+
+def run_experiment(
+    experiment: Experiment,
+    store: Store,
+    *,
+    progress: Progress = silent,
+    cluster: Any = None,
+    say: Callable[[str], None] = print,
+) -> Iterator[Outcome]:
+    """Work through the grid; what the store has already is not computed again.
+
+    `cluster` is what `executors.clusters.connected` takes; `say` is told what the user should know of it.
+    """
+    cells = plan(experiment)
+    far = cluster is not None
+    ready = _prepared([c for c in cells if c.make is None], experiment, store, progress, far)
+    make_sets(experiment, cells, store, progress)
+    ready |= _prepared([c for c in cells if c.make is not None], experiment, store, progress, far)
+    with Shared(store.root, cluster, say) as shared:
+        shared.submit([ready[id(cell)] for cell in cells], store, progress)
+        for cell in cells:
+            prepared = ready.pop(id(cell))
+            try:
+                yield Outcome(cell, evaluate_prepared(prepared, store, shared, progress))
+            except InputError:
+                raise
+            except TiepointError as e:
+                keep_failure(prepared, e, store)
+                yield Outcome(cell, error=str(e))
+
+
+def _prepared(
+    cells: list[Cell], experiment: Experiment, store: Store, progress: Progress, far: bool
+) -> dict[int, Prepared]:
+    """Cells made ready, by their identity; all that is wrong with any of them is raised as one error."""
+    wanted = [replace(request, far=far) for request in requests(cells, experiment)]
+    ready = prepare_all(wanted, store.root, progress)
+    return dict(zip(map(id, cells), ready, strict=True))
+
+
+def requests(cells: list[Cell], experiment: Experiment) -> list[Request]:
+    """What the cells ask for."""
+    words = {k: v for k, v in experiment.experiment.model_dump().items() if v}
+    performance = experiment.performance
+    return [
+        Request(
+            cell.spec,
+            cell.task,
+            experiment.dataset.path,
+            cell.protocols,
+            cell.options,
+            {"on_bad": performance.on_bad, "device": performance.device},
+            performance.num_threads or cores(),
+            name=cell.name,
+            meta={"experiment": words, "written_as": cell.spec},
+        )
+        for cell in cells
+    ]
+
+
+def make_sets(experiment: Experiment, cells: list[Cell], store: Store, progress: Progress = silent) -> None:
+    """Projected keypoint sets that cells need and the store has not."""
+    from ...datasets.image_sequences import ImageSequences
+    from ...datasets.keypoint_sets.create import make_keypoint_set
+    from ...formats.keypoints.set_folder import sets_below
+    from ...store.keypoint_sets import load_keypoint_set, save_keypoint_set
+
+    wanted = {c.spec.partition("@set:")[2].partition("+")[0]: c.make for c in cells if c.make is not None}
+    for name, detector in wanted.items():
+        k = experiment.keypoints
+        border = PROJECTED_BORDER_PX if k.border_px is None else k.border_px
+        sequences = ImageSequences(experiment.dataset.path, experiment.dataset.scenes or None)
+        recipe = {
+            "detector": detector, "max_features": k.max_features, "border_px": border,
+            "data_hash": sequences.data_hash,
+        }  # fmt: skip
+        if name in sets_below(store.root):
+            have = load_keypoint_set(store.root, name).recipe
+            if all(have.get(key) == value for key, value in recipe.items()):
+                continue
+        made = make_keypoint_set(
+            sequences, name, detector=str(detector), mode="projected", max_features=k.max_features,
+            border_px=border, device=experiment.performance.device,
+            progress=lambda d, t, n=name: progress(f"keypoint set {n}", d, t),  # type: ignore[misc]
+        )  # fmt: skip
+        save_keypoint_set(store, made, overwrite=True)
+
+
+def store_of(experiment: Experiment, config: Path, given: str | None) -> str | None:
+    """Where results go: ``--store``, else ``database.connection``, else the default.
+
+    A workbench connection names an SQLite file; the store is the folder of that name beside the experiment
+    file, ``sqlite:///experiments.db`` becomes ``experiments.db.store``: the old file is never written to.
+    """
+    connection = experiment.database.connection
+    if given is not None or connection is None:
+        return given
+    if connection.startswith("sqlite:///"):
+        return str(config.parent / f"{connection.removeprefix('sqlite:///')}.store")
+    return connection

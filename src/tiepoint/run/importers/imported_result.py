@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One imported result and how it becomes a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core.hashing import hash_array, hash_file, hash_json
+from ...core.records import Records
+from ...core.scores import kind_of
+from ...store.store import Store
+from ...store.stored_run import DatasetFacts, Manifest, MethodFacts
+from ..finish import finished
+from ..preparation import load_task
+from ..result import Run
+from ..scoring import scores_under
+
+NOISES = {"e": "easy", "h": "hard", "t": "tough"}
+NEGATIVES = ("inter", "intra")
+DATASET = "HPatches 2017 (imported results)"
+NOT_KNOWN = "not known"
+"""The split of results whose file does not say it."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Results of one descriptor on one task: finished numbers, and the protocol whose rules made them."""
+
+    name: str
+    task: str
+    protocol: str
+    split: str | None
+    records: Records
+    source: Path
+    notes: tuple[str, ...] = field(default=())
+
+
+SLACK = 1e-9
+"""How far rounding may carry a fraction beyond 0 or 1."""
+
+
+def not_a_fraction(value: float) -> str | None:
+    """Why a number cannot be a score, None where it can: scores of both tools are fractions.
+
+    >>> not_a_fraction(0.5), not_a_fraction(1.5)
+    (None, 'expected a fraction between 0 and 1, found 1.5')
+    """
+    if -SLACK <= value <= 1 + SLACK:
+        return None
+    return f"expected a fraction between 0 and 1, found {value:g}"
+
+
+def records_of(protocol: str, columns: dict[str, Any], **meta: Any) -> Records:
+    """Records of finished numbers (`form` ap) with their noise levels and scenes."""
+    scenes = meta.get("scenes")
+    if scenes is not None:
+        meta["kinds"] = [kind_of(s) for s in scenes]
+    plain = {"form": "ap", "protocol": protocol, "noises": list(NOISES.values()), **meta}
+    return Records("rank", {k: np.asarray(v) for k, v in columns.items()}, plain)
+
+
+OFFICIAL_PAIRS = {"ap": 1_200_000, "auc": 2_000_000}
+"""Lengths of the imbalanced and balanced verification lists of the published splits."""
+
+
+def save(imported: Imported, store: Store, *, name: str | None = None) -> Run:
+    """Store an imported result as a run, called `name` if that is given.
+
+    The same numbers, from whatever file, are one run.
+    """
+    called = name or imported.name
+    task = load_task(imported.task)
+    source = {"file": imported.source.name, "sha256": hash_file(imported.source)}
+    split = imported.split or NOT_KNOWN
+    content = [[k, hash_array(v)] for k, v in imported.records.columns.items()]
+    plain = [called, imported.task, imported.protocol, split, content, dict(imported.records.meta)]
+    key = hash_json(["imported", *plain])
+    store.records.put(key, imported.records)
+    comparison = task.comparison(imported.protocol)
+    records = {"imported": {comparison: imported.records}}
+    manifest = Manifest(
+        task=task.name,
+        options={"split": split},
+        split=imported.split,
+        method=MethodFacts(
+            name=called,
+            name_given=name is not None,
+            family=task.family,
+            config={"imported": source},
+        ),
+        dataset=DatasetFacts(
+            hash=hash_json([DATASET, split]), name=f"HPatches, split {split} (imported)", imported=True
+        ),
+        lists=hash_json([DATASET, imported.task, split]),
+        units={"imported": {comparison: key}},
+        warnings=imported.notes,
+        content=key,
+    )
+    scores = {imported.protocol: scores_under(task, imported.protocol, records)}
+    run = finished(manifest, scores, store=store)
+    return Run.kept(run, store, records, (imported.protocol,))

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One workbench result: what is missing in disguise, what cannot be trusted, and the scores it gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ....core.errors import FormatError
+from ....core.scores import Score, group_name, kind_of
+from ....formats.json_yaml import parse_json
+from ....store.schema import WORKBENCH_COLUMNS
+from ....tasks.scene_means import Sums, macro, micro
+from ...scoring import finite_or_none
+
+PROTOCOL = "workbench"
+_MEANS = {
+    "true_map_micro": (micro, "", "iv"), "true_map_micro_including_zeros": (micro, "_with_zeros", "iv"),
+    "true_map_macro_by_scene": (macro, "", "iv"), "mean_average_precision": (macro, "", "iv"),
+    "true_map_macro_by_scene_including_zeros": (macro, "_with_zeros", "iv"),
+    "viewpoint_map": (macro, "", "v"), "illumination_map": (macro, "", "i"),
+}  # fmt: skip
+"""Scores that are means over scenes: how, of which value of a scene, and of which kinds of scenes."""
+
+_CLOSE = 5e-6
+_PARTS = ("true_map", "query_count", "true_map_with_zeros", "excluded_count")
+
+_MINUS_ONE = (
+    "image_retrieval_map", "keypoint_verification_ap", "verification_viewpoint_ap",
+    "verification_illumination_ap", "keypoint_retrieval_ap", "retrieval_viewpoint_ap",
+    "retrieval_illumination_ap",
+)  # fmt: skip
+"""Columns where -1 says that the evaluation was switched off."""
+
+_ZERO = (
+    "processing_time_ms", "descriptor_time_gpu_ms", "match_time_gpu_ms", "total_pipeline_gpu_ms",
+)  # fmt: skip
+"""Columns where 0, or less, says that nothing was measured."""
+
+_LEGACY = ("legacy_mean_precision", "total_matches", "total_keypoints")
+"""Columns that are counted only for keypoints projected by homographies."""
+
+_STATED = (
+    *_MEANS, "mean_precision", "legacy_macro_precision_by_scene",
+    *(f"{kind}_at_{k}" for kind in ("precision", "recall") for k in (1, 5, 10)),
+    "total_queries_processed", "total_queries_excluded",
+)  # fmt: skip
+"""Scores of a ranking that are taken from its metadata where no column has them."""
+
+_PLACED = (
+    "id", "experiment_id", "name", "base", "line", "metadata", "metadata_values", "parameters",
+    "parameter_values", "descriptor_type", "dataset_name", "pooling_strategy", "timestamp",
+    "keypoint_set_id", "keypoint_set_name", "keypoint_source", "generator_type", "generation_method",
+    "dataset_path", "tolerance_px", "max_features", "processing_time_s", "again",
+)  # fmt: skip
+"""Columns that are no scores and are used."""
+
+_COUNTS = ("retrieval_num_true_positives", "retrieval_num_hard_negatives", "retrieval_num_distractors")
+
+
+def parse_metadata(text: str) -> dict[str, str]:
+    """Pairs of ``key=value;`` text, or of the JSON that the Python evaluator wrote there instead.
+
+    >>> parse_metadata("a=1;b=x;")
+    {'a': '1', 'b': 'x'}
+    """
+    if text.lstrip().startswith("{"):
+        try:
+            found = parse_json(text.encode("utf-8", "surrogatepass"), "metadata")
+        except FormatError:
+            return {}
+        return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+    pairs = (part.partition("=") for part in text.split(";") if "=" in part)
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+NUMBERS = (
+    *_MINUS_ONE, *_ZERO, *_LEGACY, *_COUNTS, "true_map_micro", "true_map_macro", "precision_at_1",
+    "precision_at_5", "viewpoint_map_with_zeros", "illumination_map_with_zeros",
+)  # fmt: skip
+"""Columns that are calculated with, beside those that are scores."""
+
+
+def without_sentinels(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with None for what was never measured.
+
+    >>> without_sentinels({"keypoint_verification_ap": -1.0, "processing_time_ms": 0, "true_map_micro": 0.4})
+    {'keypoint_verification_ap': None, 'processing_time_ms': None, 'true_map_micro': 0.4}
+    """
+    out = dict(row)
+    for column in _MINUS_ONE:
+        if column in out and out[column] is not None and float(out[column]) < 0:
+            out[column] = None
+    for column in _ZERO:
+        if column in out and (out[column] is None or float(out[column]) <= 0):
+            out[column] = None
+    if str(row.get("keypoint_source") or "") != "homography_projection":
+        for column in _LEGACY:
+            if column in out and not out[column]:
+                out[column] = None
+    if out.get("keypoint_retrieval_ap") is None:
+        for column in _COUNTS:
+            if column in out:
+                out[column] = None
+    for column, scenes in (("viewpoint_map", "v"), ("illumination_map", "i")):
+        known = row.get("metadata_values") or {}
+        named = [k for k in known if k.endswith("_true_map")]
+        if named and not any(k.startswith(scenes) for k in named):
+            for stored in (column, f"{column}_with_zeros"):
+                if not out.get(stored):
+                    out[stored] = None
+    return out
+
+
+def failed(row: Mapping[str, Any]) -> str | None:
+    """Why there is no result: the run says it failed, or it is the row of zeros that failures left."""
+    metadata = row.get("metadata_values") or {}
+    if metadata.get("success") in ("0", "false"):
+        return metadata.get("error_message") or "the workbench recorded a failure without a reason"
+    values = [row.get(c) for c in ("true_map_micro", "true_map_macro", "precision_at_1", "precision_at_5")]
+    if all(v is not None and float(v) == 0 for v in values):
+        return "a row of zeros, which is how the workbench stored failed runs"
+    return None
+
+
+def doubts(row: Mapping[str, Any]) -> list[str]:
+    """Sentences about what cannot be trusted in one result."""
+    name = str(row.get("name") or "").lower()
+    parameters = row.get("parameter_values") or {}
+    kind = str(parameters.get("descriptor_type") or name).lower()
+    pooling = str(row.get("pooling_strategy") or parameters.get("pooling_strategy") or "").lower()
+    told = []
+    if "orb" in (kind, name.partition("_")[0]):
+        told.append("its ORB bytes were normalised, rounded and compared by L2: the value means nothing")
+    if "l2net" in name or "l2net" in kind:
+        told.append("its L2-Net had random weights")
+    if "composite" in kind or "+" in name or "fusion" in name:
+        told.append("fused components were not normalised, and paired sets were read in different orders")
+    if str(parameters.get("norm_type") or "").lower() in ("l1", "1") or "_l1" in name:
+        told.append("its L1 norm was in fact L2")
+    if "stack" in pooling:
+        told.append("stacking multiplied only the second descriptor by its weight")
+    if "concat" in name and "dsp" in f"{name}{pooling}":
+        told.append("concatenated scales kept rows of -1 where a scale failed")
+    if "root" in name and any(k in kind for k in ("rgbsift", "honc", "dsp")):
+        told.append("it was rooted twice (fourth root)")
+    if any(k in kind for k in ("dsp", "honc", "howh")):
+        told.append("queries whose descriptor was zero were left out instead of counted as misses")
+    if any(k in name for k in ("hardnet", "sosnet")) and "sift" in str(row.get("keypoint_set_name") or ""):
+        told.append("its patches on SIFT keypoints were as small as the keypoint, without magnification")
+    generated = str(row.get("generation_method") or "")
+    if row.get("generator_type") and "project" not in generated:
+        told.append(
+            "the set's border is recorded as 40 px and was 35 px for detected sets, so it is left open"
+        )
+    both = row.get("keypoint_verification_ap"), row.get("keypoint_retrieval_ap")
+    if all(v is not None and float(v) >= 0 for v in both):
+        told.append("verification and retrieval are two draws of the same statistic there")
+    if "processing_time_ms" in row and not row["processing_time_ms"]:
+        told.append("the time was not measured (stored as 0)")
+    return told
+
+
+def scores_of(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) -> list[Score]:
+    """Scores of one task, under protocol `workbench`; none where all its columns are empty."""
+    columns = {c: metric for c, (t, metric) in WORKBENCH_COLUMNS.items() if t == task}
+    found = {metric: values[c] for c, metric in columns.items() if values.get(c) is not None}
+    metadata: Mapping[str, str] = row.get("metadata_values", {})
+    if task == "keypoints/ranking":
+        found |= {key: value for key, value in stated(metadata).items() if key not in found}
+    if not found:
+        return []
+    scores = [Score(metric, "all", float(value), 0, PROTOCOL) for metric, value in found.items()]
+    if task != "keypoints/ranking":
+        return scores
+    queries = int(_number(metadata.get("total_queries_processed", "")) or 0)
+    scores = [replace(s, n=queries) if "map" in s.metric or "_at_" in s.metric else s for s in scores]
+    by_scene = scene_values(metadata)
+    if by_scene:
+        close = _closeness(metadata, by_scene)
+        scores = [_with_scenes(s, by_scene, close) for s in scores]
+        for zeros, metric in (("", "true_map_micro"), ("_with_zeros", "true_map_micro_including_zeros")):
+            for scene, own in by_scene.items():
+                if (value := own.get(f"true_map{zeros}")) is not None:
+                    n = own.get("query_count", 0) + (own.get("excluded_count", 0) if zeros else 0)
+                    scores.append(Score(metric, group_name(scene=scene), value, int(n), PROTOCOL))
+    if row.get("metadata"):
+        scores.append(Score("metadata", "all", float("nan"), 0, PROTOCOL, note=str(row["metadata"])))
+    return scores
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def stated(metadata: Mapping[str, str]) -> dict[str, float]:
+    """Scores of a ranking in its metadata; a zero is left out where nothing of the kind was measured.
+
+    >>> stated({"true_map_micro": "0.37", "mean_precision": "0.000000", "neighbourhood": "7"})
+    {'true_map_micro': 0.37}
+    """
+    kinds = {scene[:1] for scene in scene_values(metadata)}
+    matches = bool(_number(metadata.get("total_matches", "")))
+    measured = {
+        "viewpoint_map": "v" in kinds, "illumination_map": "i" in kinds,
+        "mean_precision": matches, "legacy_macro_precision_by_scene": matches,
+    }  # fmt: skip
+    found = {key: _number(metadata.get(key, "")) for key in _STATED}
+    return {k: v for k, v in found.items() if v is not None and (v or measured.get(k, True))}
+
+
+def scene_values(metadata: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Values by scene, from ``SCENE_true_map`` and, where they are there, ``SCENE_query_count`` and so on.
+
+    >>> scene_values({"i_dome_true_map": "0.3598", "i_dome_query_count": "20", "r0_rate": "0.1"})
+    {'i_dome': {'true_map': 0.3598, 'query_count': 20.0}}
+    """
+    out: dict[str, dict[str, float]] = {}
+    for key in metadata:
+        scene = key.removesuffix("_true_map")
+        if scene != key and _number(metadata[key]) is not None:
+            known = {p: _number(metadata.get(f"{scene}_{p}", "")) for p in _PARTS}
+            out[scene] = {part: value for part, value in known.items() if value is not None}
+    return dict(sorted(out.items()))
+
+
+def fractions_of(metadata: Mapping[str, str]) -> dict[str, float]:
+    """What metadata states as a fraction, by key."""
+    out = {key: value for key, value in stated(metadata).items() if not key.startswith("total_")}
+    for scene, values in scene_values(metadata).items():
+        out |= {f"{scene}_{part}": value for part, value in values.items() if part.startswith("true_map")}
+    return out
+
+
+def counts_of(metadata: Mapping[str, str]) -> dict[str, float]:
+    """What metadata states as a number of queries, by key."""
+    out = {key: value for key, value in stated(metadata).items() if key.startswith("total_")}
+    for scene, values in scene_values(metadata).items():
+        out |= {f"{scene}_{part}": value for part, value in values.items() if part.endswith("_count")}
+    return out
+
+
+def left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Sentences about what of these results makes no score.
+
+    Values that stand for "not measured", columns that have no place here, and keys of metadata, whose text is
+    kept as it is.
+    """
+    found: dict[str, dict[str, int]] = {}
+
+    def note(reason: str, name: str) -> None:
+        by = found.setdefault(reason, {})
+        by[name] = by.get(name, 0) + 1
+
+    for row in rows:
+        values = without_sentinels(row)
+        for column, value in row.items():
+            if value is None or value == "" or column in _PLACED:
+                continue
+            if values[column] is None:
+                note(f"not measured, so left out (stored as {float(value):g})", column)
+            elif column not in WORKBENCH_COLUMNS:
+                note("columns that are not imported", column)
+        metadata: Mapping[str, str] = row.get("metadata_values", {})
+        used = {f"{scene}_{part}" for scene, own in scene_values(metadata).items() for part in own}
+        used |= {"success", "error_message", *stated(metadata)}
+        for key in metadata:
+            if key not in used:
+                note("keys of metadata that make no score", key)
+    return [
+        f"{reason}: " + ", ".join(n if k == len(rows) else f"{n} ({k} of {len(rows)})" for n, k in by.items())
+        for reason, by in found.items()
+    ]
+
+
+def _closeness(metadata: Mapping[str, str], scenes: Mapping[str, Mapping[str, float]]) -> float:
+    """How far rounding may carry a mean of the scenes' values, from the decimals they are written with."""
+    digits = min(len(metadata[f"{scene}_true_map"].partition(".")[2]) for scene in scenes)
+    return max(_CLOSE, 0.5 * 10.0**-digits + 1e-12) if digits else _CLOSE
+
+
+def _with_scenes(score: Score, scenes: Mapping[str, Mapping[str, float]], close: float) -> Score:
+    """A mean with the values its scenes have; the stored value stays, a disagreement is noted."""
+    if score.metric not in _MEANS:
+        return score
+    mean, zeros, of = _MEANS[score.metric]
+    kinds = {s: kind_of(s, ("i", "v")) for s in scenes}
+    chosen = {s: own for s, own in scenes.items() if of == "iv" or kinds[s] in of}
+    wanted = ["query_count", *(["excluded_count"] if zeros else [])]
+    counted = all(part in own for own in chosen.values() for part in wanted)
+    if not chosen or (mean is micro and not counted):
+        return replace(score, note="its metadata has no number of queries by scene, so there is no interval")
+    if not all(f"true_map{zeros}" in own for own in chosen.values()):
+        return score
+    count = np.array([sum(own[p] for p in wanted) if counted else 1.0 for own in chosen.values()])
+    total = np.array([own[f"true_map{zeros}"] for own in chosen.values()]) * count
+    again = mean(score.metric, Sums(tuple(chosen), tuple(kinds[s] for s in chosen), total, count))
+    value = finite_or_none(again.value)
+    if value is None or abs(value - score.value) > close:
+        return replace(score, note=f"the scenes of its metadata give {value}, so there is no interval")
+    return replace(score, scenes=again.scenes, chance=again.chance, note=again.note)

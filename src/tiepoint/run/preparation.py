@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is asked for, made ready: tasks opened, methods resolved, everything checked before any work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import InputError, Together, UnknownNameError
+from ..core.hashing import hash_json
+from ..core.units import Item
+from ..kernels import set_device
+from ..methods.base import Method
+from ..tasks.base import OpenTask, Task
+from .fit_transforms import Fitting
+
+Progress = Callable[[str, int, int], None]
+"""Called with a stage in words, how much is done, and how much there is."""
+
+
+def silent(_stage: str, _done: int, _total: int) -> None:
+    """Progress for nobody."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: one method on one task.
+
+    `method` is a spec string or an object; `options` go to the task, `method_options` to the resolver.
+    `fit_on` is a dataset that fitted transforms are fitted on instead of the split's training sequences.
+    `name` is what the run is called instead of the method's own name, `meta` what else its manifest should
+    say of the method. `far` says that other machines do the work, whose devices are not known here.
+    """
+
+    method: Any
+    task: str
+    data: Path
+    protocols: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    method_options: Mapping[str, Any] = field(default_factory=dict)
+    jobs: int = 1
+    fit_on: Path | None = None
+    name: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    far: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request with its open task and its method, checked.
+
+    Transforms that are fitted are not fitted yet: `fit` has noted what they need, and `method` stands for
+    itself only where there is none. `seconds` is what opening took.
+    """
+
+    request: Request
+    task: Task
+    protocols: tuple[str, ...]
+    opened: OpenTask
+    method: Method
+    fit: Fitting
+    seconds: float = 0.0
+
+    def fitted(self, root: Path) -> tuple[Method, Fitting]:
+        """The method with its transforms fitted, and what was fitted on what."""
+        if not self.fit.log:
+            return self.method, self.fit
+        fit = self.fit.in_earnest()
+        return _named(_resolve(self.request, self.task, root, fit), self.request), fit
+
+
+def load_task(name: str) -> Task:
+    """The task of a name, or an error with near names."""
+    from ..tasks import TASKS
+
+    task: Task = TASKS.load(name)
+    return task
+
+
+def checked_protocols(task: Task, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The wanted protocols, `exact` if none is; unknown ones are refused with near names."""
+    for protocol in wanted:
+        if protocol not in task.protocols:
+            raise UnknownNameError(f"protocol of {task.name}", protocol, task.protocols)
+    return tuple(dict.fromkeys(wanted)) or (task.protocols[0],)
+
+
+def prepare(request: Request, root: Path) -> Prepared:
+    """One request made ready; `root` is the folder of the store."""
+    return prepare_all([request], root)[0]
+
+
+def prepare_all(
+    requests: Sequence[Request],
+    root: Path,
+    progress: Progress = silent,
+    *,
+    check: Callable[[Task], None] | None = None,
+) -> list[Prepared]:
+    """Make requests ready: nothing is computed or stored, and all that is wrong is raised as one error.
+
+    A task is opened once for all methods, a method resolved once for all tasks of its family. A method that
+    looks features up is asked whether it has them for the items of all tasks together. Where a task cannot be
+    opened, the files that are there are looked at all the same, so that both kinds of problems are told.
+
+    Args:
+        requests: What is asked for.
+        root: Folder of the store; need not exist.
+        progress: Told about every step.
+        check: Called with every task before it is opened, for what else the caller wants of it.
+    """
+    desk = _Desk(root)
+    stages = [*dict.fromkeys(map(_task_key, requests)), *requests]
+    done = 0
+    for request in requests:
+        if _task_key(request) not in desk.tasks:
+            progress("input", done, len(stages))
+            desk.open(request, check)
+            done += 1
+    for request in requests:
+        progress("input", done, len(stages))
+        desk.resolve(request)
+        done += 1
+    desk.check_settings(requests)
+    desk.check_items()
+    if stages:
+        progress("input", len(stages), len(stages))
+    desk.checks.tell()
+    return [desk.prepared(request) for request in requests]
+
+
+@dataclass
+class _Ready:
+    """A method with the items of all tasks it is wanted on."""
+
+    method: Method
+    fit: Fitting
+    items: dict[str, Item] = field(default_factory=dict)
+
+
+class _Desk:
+    """Tasks and methods while they are made ready; errors are noted, and what depends on them left out."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.checks = Together()
+        self.tasks: dict[str, Task | None] = {}
+        self.opened: dict[str, OpenTask] = {}
+        self.seconds: dict[str, float] = {}
+        self.shared: dict[str, _Ready] = {}
+        self.ready: dict[tuple[str, str], _Ready] = {}
+        self.datasets: dict[Path, Sequence[Item]] = {}
+        self.fits: dict[str, Any] = {}
+
+    def open(self, request: Request, check: Callable[[Task], None] | None) -> None:
+        """Load and open the task of a request."""
+        key = _task_key(request)
+        started = time.perf_counter()
+        self.tasks[key] = None
+        with self.checks.noting():
+            task = self.tasks[key] = load_task(request.task)
+            with self.checks.noting():
+                checked_protocols(task, request.protocols)
+            if check is not None:
+                with self.checks.noting():
+                    check(task)
+            self.opened[key] = task.open(request.data, request.options)
+            task.options.check_protocols(task.name, request.options, request.protocols or task.protocols[:1])
+        self.seconds[key] = time.perf_counter() - started
+
+    def resolve(self, request: Request) -> None:
+        """Resolve the method of a request, unless an earlier one has, and note the items it is wanted on."""
+        key = _task_key(request)
+        task, opened, own = self.tasks[key], self.opened.get(key), method_key(request)
+        if task is None:
+            return
+        with self.checks.noting():
+            family = task.family_for(request.method)
+            ready = self.shared.get(f"{family} {own}") or self._ready(request, task, opened)
+            if not ready.fit.log:
+                self.shared[f"{family} {own}"] = ready
+            self.ready[key, own] = ready
+            ready.items.update({i.key: i for i in self._items(request, task, opened, ready.method)})
+
+    def _ready(self, request: Request, task: Task, opened: OpenTask | None) -> _Ready:
+        called, made = method_key(request), self.fits
+        fit = Fitting(opened, self.root, request.fit_on, earnest=False, called=called, made=made)
+        method = _resolve(request, task, self.root, fit)
+        if task.family == "keypoints":
+            from ..methods.keypoints.spec import sides_used
+
+            fit.notices += sides_used(request.method, self.root)
+        return _Ready(method, fit)
+
+    def check_settings(self, requests: Sequence[Request]) -> None:
+        """Refuse settings that none of the methods has a use for, once all of these are known."""
+        if any(request.jobs < 1 for request in requests):
+            self.checks.errors.append(InputError("`jobs` must be at least 1"))
+        if self.checks.errors:
+            return
+        ready = [self.ready[_task_key(r), method_key(r)] for r in requests]
+        names = list(dict.fromkeys(r.method.name for r in ready))
+        has = "has" if len(names) == 1 else "have"
+        if any(r.fit_on is not None for r in requests) and not any(r.fit.log for r in ready):
+            self.checks.errors.append(
+                InputError(f"`fit_on` has no effect: {', '.join(names)} {has} no transform that is fitted")
+            )
+        for device in sorted({str(r.method_options.get("device", "cpu")) for r in requests if not r.far}):
+            if device.startswith("cuda"):  # before any work, which would end in the same error
+                try:
+                    set_device(device)
+                except InputError as e:
+                    self.checks.errors.append(e)
+
+    def _items(self, request: Request, task: Task, opened: OpenTask | None, method: Method) -> Sequence[Item]:
+        if method.check is None:
+            return ()
+        if opened is not None:
+            return opened.for_family(method.family).items
+        if method.has is None or task.family != "patches":
+            return ()
+        return [item for item in self._dataset(request.data) if method.has(item)]
+
+    def _dataset(self, data: Path) -> Sequence[Item]:
+        """Items of a folder of patches; none where it cannot be read, which its task has told already."""
+        from ..datasets.hpatches.dataset import HPatchesDataset
+
+        if data not in self.datasets:
+            self.datasets[data] = ()
+            try:
+                found = HPatchesDataset(data)
+                self.datasets[data] = found.items(
+                    f"{s}/{m}" for s in found.sequences for m in found.images(s)
+                )
+            except InputError:
+                pass
+        return self.datasets[data]
+
+    def check_items(self) -> None:
+        """Ask every method for what it would lack."""
+        for ready in {id(r): r for r in self.ready.values()}.values():
+            if ready.method.check is not None and ready.items:
+                with self.checks.noting():
+                    ready.method.check(list(ready.items.values()))
+
+    def prepared(self, request: Request) -> Prepared:
+        """The request made ready; there were no errors."""
+        key = _task_key(request)
+        task, ready = self.tasks[key], self.ready[key, method_key(request)]
+        if task is None:
+            raise RuntimeError(f"{request.method} on {request.task} was not made ready")
+        protocols = checked_protocols(task, request.protocols)
+        seconds = self.seconds.pop(key, 0.0)
+        method = _named(ready.method, request)
+        opened = self.opened[key].for_family(method.family)
+        return Prepared(request, task, protocols, opened, method, ready.fit, seconds)
+
+
+def _named(method: Method, request: Request) -> Method:
+    """The method under the name that the request gives it."""
+    return method if request.name is None else replace(method, name=request.name)
+
+
+def _resolve(request: Request, task: Task, root: Path, fit: Callable[..., Any]) -> Method:
+    from ..methods.keypoints.spec import located
+    from ..methods.resolve import resolve
+
+    spec = located(request.method, root)
+    family = task.family_for(request.method)
+    method: Method = resolve(spec, family=family, fit=fit, **request.method_options)
+    return method
+
+
+def _task_key(request: Request) -> str:
+    """Requests of one key share their open task."""
+    return hash_json(
+        [request.task, str(request.data), plain_options(request.options), list(request.protocols)]
+    )
+
+
+def method_key(request: Request) -> str:
+    """Requests of one key and family share their method, unless it has a transform that is fitted."""
+    kind = type(request.method).__name__
+    named = [kind, request.method if isinstance(request.method, str) else id(request.method)]
+    options = plain_options(request.method_options)
+    return hash_json([named, str(request.data), str(request.fit_on), options])
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that were given, as plain values."""
+    return {k: (str(v) if isinstance(v, Path) else v) for k, v in options.items() if v is not None}

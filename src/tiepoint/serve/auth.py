@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who may ask: the Host header, the token and its cookie; and the headers of every answer."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import re
+import secrets
+from dataclasses import dataclass, field
+
+from ..core.errors import InputError
+
+COOKIE = "tiepoint"
+POLICY = (
+    "default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "x-frame-options": "DENY",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+_HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9_.-]+))(?::[0-9]{1,5})?", re.ASCII)
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host reaches this machine alone.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class Door:
+    """Who is let in: `host` is what the server listens on, `token` what a visitor must know.
+
+    Raises:
+        InputError: A host that others reach, and no token, or one that is easily guessed.
+    """
+
+    host: str = "127.0.0.1"
+    token: str | None = None
+    _salt: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+
+    def __post_init__(self) -> None:
+        if self.token is None and not is_loopback(self.host):
+            raise InputError(
+                f"others can reach {self.host}; give a `token` that visitors must know, e.g. "
+                f'`token="{secrets.token_urlsafe(18)}"`'
+            )
+        if self.token is not None and len(self.token) < 8:
+            raise InputError("the `token` has fewer than 8 characters; give a longer one")
+
+    @property
+    def ticket(self) -> str:
+        """What the cookie holds: made of the token, and useless for another server."""
+        return hmac.new(self._salt, (self.token or "").encode(), hashlib.sha256).hexdigest()
+
+    def knows(self, given: str) -> bool:
+        """Whether a visitor gave the token; takes as long for every answer."""
+        wanted = hashlib.sha256((self.token or "").encode()).digest()
+        said = hashlib.sha256(given.encode("utf-8", "surrogatepass")).digest()
+        return self.token is not None and hmac.compare_digest(wanted, said)
+
+    def admits(self, cookie: str | None) -> bool:
+        """Whether a cookie is the one given after the token."""
+        return self.token is None or hmac.compare_digest(self.ticket.encode(), (cookie or "").encode())
+
+    def is_asked_as(self, header: str) -> bool:
+        """Whether a Host header names this server; another name that leads here is no one's business.
+
+        Names that resolve to this machine can belong to a page elsewhere (DNS rebinding). With a token its
+        cookie protects, and addresses are let through: which of them is ours is not known here.
+        """
+        found = _HOST.fullmatch(header)
+        if found is None:
+            return False
+        name = (found["six"] or found["name"]).lower()
+        if name in LOOPBACK_NAMES or name == self.host.lower():
+            return True
+        if is_loopback(self.host):
+            return False
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            import socket
+
+            return name in {socket.gethostname().lower(), socket.getfqdn().lower()}
+        return True

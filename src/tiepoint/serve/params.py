@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a URL asks for, checked: whatever it says, the answer is a page, 400 or 404."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from ..report.runs.sections import Section
+from ..run.result import Run
+from .run_index import Library, Shelf
+
+MOST_TEXT = 500
+MOST_METHODS = 8
+"""Methods beside each other on a page of cases."""
+_ID = re.compile(r"[0-9A-Za-z_-]{1,80}")
+
+
+def text(request: Request, name: str, default: str = "") -> str:
+    """A parameter as text; one that is too long or has control characters is a 400."""
+    value = request.query_params.get(name, default)
+    if len(value) > MOST_TEXT or not value.isprintable():
+        raise HTTPException(400, f"the parameter {name} is too long or no text")
+    return value
+
+
+def whole(request: Request, name: str, default: int, *, low: int = 0, high: int = 10**9) -> int:
+    """A parameter as a whole number within bounds; anything else is a 400."""
+    value = text(request, name, str(default))
+    if not re.fullmatch(r"-?[0-9]{1,10}", value) or not low <= int(value) <= high:
+        raise HTTPException(400, f"the parameter {name} is a whole number from {low} to {high}")
+    return int(value)
+
+
+def one_of(request: Request, name: str, known: Sequence[str], default: str) -> str:
+    """A parameter that names one of the known values; anything else is a 400."""
+    value = text(request, name, default)
+    if value not in known:
+        raise HTTPException(400, f"the parameter {name} is one of {', '.join(known) or 'none'}")
+    return value
+
+
+def run_named(shelf: Shelf, given: str) -> Run:
+    """The finished run of an id, which may be abbreviated; 404 without one."""
+    if given in shelf.by_id:
+        return shelf.by_id[given]
+    found = [r for i, r in shelf.by_id.items() if _ID.fullmatch(given) and i.startswith(given)]
+    if len(found) != 1:
+        raise HTTPException(404, "there is no such finished run in the store")
+    return found[0]
+
+
+def runs_named(library: Library, request: Request, given: str) -> list[Run]:
+    """The runs of a page of cases: ids separated by commas, all of one task; the first has the cases."""
+    names = [n for n in given.split(",") if n]
+    if not 1 <= len(names) <= MOST_METHODS:
+        raise HTTPException(404, f"name one to {MOST_METHODS} runs, separated by commas")
+    shelf = library.shelf()
+    found = list({r.id: r for r in (run_named(shelf, n) for n in names)}.values())
+    if len({r.task for r in found}) > 1:
+        raise HTTPException(400, "these runs are of different tasks")
+    return found
+
+
+def section_of(shelf: Shelf, runs: Sequence[Run], protocol: str = "") -> Section:
+    """The section that has all of the runs, under a protocol where one is named; 404 without one."""
+    ids = {r.id for r in runs}
+    for section in shelf.sections:
+        if ids <= {r.id for r in section.runs} and protocol in ("", section.protocol):
+            return section
+    raise HTTPException(404, "these runs have no scores to be shown beside each other")
+
+
+def url(*parts: str, **query: Any) -> str:
+    """A link inside the pages: parts of the path are quoted, empty parameters left out.
+
+    >>> url("task", "a/b c", protocol="exact", page=None)
+    '/task/a/b%20c?protocol=exact'
+    """
+    path = "/" + "/".join(quote(p, safe="/,:@=+") for p in parts)
+    asked = urlencode({k: v for k, v in query.items() if v not in (None, "", [])}, doseq=True)
+    return f"{path}?{asked}" if asked else path

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What pages are made of: runs and sections of the open store, read again when the store has changed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from ..core.errors import TiepointError
+from ..core.regular_files import is_there
+from ..report.runs.lazy_records import Kept, run_of
+from ..report.runs.sections import Section, sections
+from ..run.result import Run
+from ..store.locking import DATABASE
+from ..store.run_queries import load_runs
+from ..store.schema import runs as run_table
+from ..store.store import Store
+from ..tasks import stored_task
+from .memo import Memo
+
+T = TypeVar("T")
+FRESH_S = 1.0
+"""Seconds for which the store is not asked again whether it has changed."""
+WAIT_S = 0.6
+"""Seconds that a page waits for a comparison of many methods before it says that it is being made."""
+KEPT_BYTES = 1 << 25
+"""Records that stay in memory."""
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """One state of the store: finished runs, newest last, without scores of single scenes."""
+
+    stamp: Hashable
+    runs: tuple[Run, ...]
+    failed: int
+
+    @cached_property
+    def by_id(self) -> dict[str, Run]:
+        """Runs by their whole id."""
+        return {r.id: r for r in self.runs}
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        """One section a task and dataset, as in the report."""
+        return sections(self.runs)
+
+    def section_of(self, run: Run) -> Section | None:
+        """The first section that a run is in."""
+        return next((s for s in self.sections if any(r.id == run.id for r in s.runs)), None)
+
+
+class Library:
+    """An open store for pages; `data` are folders to look for datasets in that are not where they were."""
+
+    def __init__(
+        self, store: Store, *, data: Sequence[Path] = (), cache: Path | None = None, wait_s: float = WAIT_S
+    ) -> None:
+        self.store, self.data, self.wait_s = store, tuple(data), wait_s
+        self._under_way: dict[Hashable, tuple[Future[Any], float]] = {}
+        self.cache = cache
+        self.tables, self.places = Memo(256), Memo(64)
+        self.orders, self.cases, self.details = Memo(12), Memo(4), Memo(3)
+        self._lock, self.turn, self._asked = threading.RLock(), threading.Lock(), 0.0
+        self._shelf: Shelf | None = None
+
+    def shelf(self) -> Shelf:
+        """The store as it is now."""
+        with self._lock:
+            if self._shelf is not None and time.monotonic() - self._asked < FRESH_S:
+                return self._shelf
+            stamp = self._stamp()
+            if self._shelf is None or self._shelf.stamp != stamp:
+                stored = load_runs(self.store, singles=False)
+                kept = Kept(self.store.records, most_bytes=KEPT_BYTES)
+                done = [run_of(r, self.store, kept, singles=False) for r in stored if r.status == "done"]
+                self._shelf = Shelf(stamp, tuple(done), len(stored) - len(done))
+            self._asked = time.monotonic()
+            return self._shelf
+
+    def _stamp(self) -> Hashable:
+        database = self.store.root / DATABASE
+        if database.is_file() and "://" not in self.store.where:
+            return tuple(
+                (found.st_mtime_ns, found.st_size)
+                for suffix in ("", "-wal")
+                if (path := database.with_name(DATABASE + suffix)).is_file()
+                for found in [path.stat()]
+            )
+        with self.store.reading() as connection:
+            query = sa.select(sa.func.count(), sa.func.max(run_table.c.created_at)).select_from(run_table)
+            return tuple(connection.execute(query).one())
+
+    def made(self, what: str, key: Hashable, make: Callable[[], T]) -> T:
+        """A table or figure of the present state of the store, made once."""
+        return self.tables.get((self.shelf().stamp, what, key), make)
+
+    def later(self, what: str, key: Hashable, make: Callable[[], T], wait_s: float) -> T | None:
+        """What takes long, made in a thread of its own; None where it is not there in time.
+
+        The time is so many seconds since it was first asked for. It goes on meanwhile, comparisons one at a
+        time, and is there when it is asked for again.
+        """
+        whole = (self.shelf().stamp, what, key)
+        known: T | None = self.tables.known(whole)
+        if known is not None:
+            return known
+        with self._lock:
+            future, since = self._under_way.get(whole, (None, time.monotonic()))
+            if future is None:
+                future = Future()
+                self._under_way[whole] = (future, since)
+                threading.Thread(target=self._work, args=(whole, future, make), daemon=True).start()
+        try:
+            return future.result(timeout=max(0.0, wait_s - (time.monotonic() - since)))
+        except TimeoutError:
+            return None
+
+    def _work(self, key: Hashable, future: Future[Any], make: Callable[[], Any]) -> None:
+        try:
+            future.set_result(self.tables.get(key, make))
+        except BaseException as e:
+            future.set_exception(e)
+        finally:
+            with self._lock:
+                self._under_way.pop(key, None)
+
+    def place(self, run: Run) -> Path | None:
+        """Where in `data` the dataset of a run is, by its content; None where it is not, or was not moved."""
+        if not self.data:
+            return None
+        facts = run.manifest.dataset
+        key = (run.task, facts.path, facts.hash, repr(run.manifest.options))
+        return self.places.get(key, lambda: self._place(run))
+
+    def _place(self, run: Run) -> Path | None:
+        facts = run.manifest.dataset
+        old = Path(facts.path) if facts.path else None
+        tried = [] if old is None else [old]
+        for folder in self.data:
+            # By its last part: a name of a stranger's store must not lead out of the folder.
+            tried += [folder, folder / Path(facts.path).name, folder / Path(facts.name).name]
+        for path in dict.fromkeys(tried):
+            try:
+                there = is_there(path) and stored_task(run.task).open(path, run.manifest.options)
+                if there and there.data_hash == facts.hash:
+                    return None if path == old else path
+            except (TiepointError, OSError):
+                continue
+        return None

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of one case: a query with its answers, a pair with its matches, a dense pair with its flow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...report.case_detail import CaseDetail, MethodView
+from ...report.pictures.error_colours import GRADES, counted, grades, spread
+from ...run.result import Run
+from ...tasks.matched import MatchedPair
+from .. import params
+from ..orders import order_of, row, scene_names
+from ..pictures import RIGHT, SHOWN, case_of, parts
+from ..rendering import page
+from ..run_index import Library
+from .scene import TITLES, order_asked, others
+
+MATCHES = 400
+"""Matches that are drawn, evenly from the best to the worst."""
+WIDE, GAP = 1000.0, 8.0
+"""Width of a drawing of two images, and the space between them."""
+
+
+def case(library: Library, request: Request) -> Response:
+    """One case; ``key`` names it, ``by`` is the order in which j and k walk."""
+    runs = params.runs_named(library, request, request.path_params["runs"])
+    name, key = request.path_params["scene"], params.text(request, "key")
+    section = params.section_of(library.shelf(), runs)
+    if name not in scene_names(library, section, runs[0]):
+        raise HTTPException(404, "these runs have no such scene")
+    by = order_asked(request, len(runs))
+    order = order_of(library, runs, name, by)
+    at = None if order is None else order.place(key)
+    if order is None or at is None:
+        raise HTTPException(404, "these runs have no such case in this scene")
+    found = case_of(library, runs, name, key)
+    if found is None:
+        raise HTTPException(404, "these runs have no such case in this scene")
+    line = row(library, runs, name, order, at)
+    ids = ",".join(r.id for r in runs)
+    have = parts(found)
+
+    def source(part: str) -> str:
+        return params.url("picture", ids, name, key=key, part=part) if part in have else ""
+
+    return page(
+        request,
+        "case.html",
+        title=line.label,
+        section=section,
+        runs=runs,
+        ids=ids,
+        scene=name,
+        key=key,
+        by=by,
+        by_title=TITLES[by],
+        at=at,
+        total=len(order),
+        page_of=at // 40 + 1,
+        before=str(order.keys[at - 1]) if at else None,
+        after=str(order.keys[at + 1]) if at + 1 < len(order) else None,
+        label=line.label,
+        case=found,
+        scores=line.scores,
+        sure=line.confidence,
+        source=source,
+        query=_query(found, source),
+        pairs=[_pair(found, v, i, source) for i, v in enumerate(found.views) if v.matched is not None],
+        dense=[_dense(v, i, source) for i, v in enumerate(found.views) if v.dense is not None],
+        grades=[(g.words, i) for i, g in enumerate(GRADES)],
+        others=others(section, runs),
+        names={r.id: section.names[r.id] for r in runs},
+        missing=_missing(found, runs, library),
+    )
+
+
+def _missing(found: CaseDetail, runs: list[Run], library: Library) -> list[str]:
+    """Why something cannot be shown: of the case, then of each method, each once."""
+    told = [found.missing, *(v.missing for v in found.views)]
+    if found.missing and not library.data:
+        told[0] += "; start the server with --data DIR where the dataset was moved"
+    return [t for t in dict.fromkeys(told) if t]
+
+
+def _query(found: CaseDetail, source: Any) -> dict[str, Any] | None:
+    if found.kind != "query" and not any(v.answered for v in found.views):
+        return None
+    right = [{"what": r, "source": source(f"right-{i}")} for i, r in enumerate(found.right[:RIGHT])]
+    return {
+        "what": found.query,
+        "source": source("query"),
+        "right": right,
+        "more": max(0, len(found.right) - RIGHT),
+        "methods": [_answers(v, i, source) for i, v in enumerate(found.views) if v.answered is not None],
+    }
+
+
+def _answers(view: MethodView, i: int, source: Any) -> dict[str, Any]:
+    assert view.answered is not None
+    made = view.answered
+    chosen = [
+        {
+            "what": a.picture,
+            "source": source(f"chosen-{i}-{k}"),
+            "rank": rank_text(a.rank),
+            "distance": "" if a.distance is None else f"{a.distance:.4g}",
+            "right": a.right,
+        }
+        for k, a in enumerate(made.chosen[:SHOWN])
+    ]
+    ranks = [rank_text(a.rank) for a in made.right[:RIGHT]]
+    distances = ["" if a.distance is None else f"{a.distance:.4g}" for a in made.right[:RIGHT]]
+    return {
+        "run": view.run,
+        "chosen": chosen,
+        "right": list(zip(ranks, distances, strict=True)),
+        "more": max(0, len(made.right) - RIGHT),
+        "note": made.note,
+    }
+
+
+def rank_text(rank: float | None) -> str:
+    """A rank as text; of equally near candidates the middle one, a failed descriptor has none.
+
+    >>> rank_text(3.0), rank_text(1.5), rank_text(None)
+    ('3', '1.5', 'none')
+    """
+    return "none" if rank is None or not np.isfinite(rank) else f"{rank:g}"
+
+
+def _pair(found: CaseDetail, view: MethodView, i: int, source: Any) -> dict[str, Any]:
+    """Two images beside each other with the ends of matches in their pixels and in the drawing."""
+    matched = view.matched
+    assert matched is not None
+    (w0, h0), (w1, h1) = matched.sizes
+    scale = (WIDE - GAP) / (w0 / h0 + w1 / h1) if h0 and h1 else 1.0
+    high = float(scale)
+    panels = [
+        {"x": 0.0, "w": w0, "h": h0, "width": round(high * w0 / h0, 2), "source": source("image-0")},
+        {"x": round(high * w0 / h0 + GAP, 2), "w": w1, "h": h1, "width": round(high * w1 / h1, 2)}
+        | {"source": source("image-1")},
+    ]
+    return {
+        "run": view.run,
+        "panels": panels,
+        "high": round(high, 2),
+        "links": _links(matched, panels, high),
+        "total": len(matched),
+        "measure": matched.measure,
+        "counts": [(g.words, n) for g, n in counted(matched)] if len(matched) else [],
+        "cut": _cut_words(matched),
+    }
+
+
+def _cut_words(matched: MatchedPair) -> str:
+    """What the slider cuts by: the confidence of the method, else its distance from the truth."""
+    if getattr(matched, "confidence", None) is not None:
+        return "confidence"
+    return "error" if matched.errors_px is not None else ""
+
+
+def _links(matched: MatchedPair, panels: list[dict[str, Any]], high: float) -> list[dict[str, Any]]:
+    grade, made = grades(matched), []
+    sure = getattr(matched, "confidence", None)
+    for r in spread(matched, MATCHES).tolist():
+        ends = []
+        for points, panel in zip((matched.points0, matched.points1), panels, strict=True):
+            x, y = (float(v) + 0.5 for v in points[r])
+            if not np.isfinite([x, y]).all():
+                break
+            place = (panel["x"] + x * panel["width"] / panel["w"], y * high / panel["h"])
+            ends.append((round(x, 2), round(y, 2), round(place[0], 2), round(place[1], 2)))
+        if len(ends) < 2:
+            continue
+        error = None if matched.errors_px is None else float(matched.errors_px[r])
+        by = error if sure is None else float(sure[r])
+        made.append(
+            {
+                "a": ends[0],
+                "b": ends[1],
+                "grade": "x" if grade[r] < 0 else int(grade[r]),
+                "error": "" if error is None or not np.isfinite(error) else f"{error:.3g} px",
+                "by": "" if by is None or not np.isfinite(by) else f"{by:.6g}",
+            }
+        )
+    return made
+
+
+def _dense(view: MethodView, i: int, source: Any) -> dict[str, Any]:
+    dense = view.dense
+    assert dense is not None
+    errors = dense.errors_px
+    known = np.array([]) if errors is None else errors[np.isfinite(errors)]
+    return {
+        "run": view.run,
+        "w": dense.flow.shape[1],
+        "h": dense.flow.shape[0],
+        "flow": source(f"flow-{i}"),
+        "warped": source(f"warped-{i}"),
+        "error": source(f"error-{i}"),
+        "true": source(f"true_flow-{i}"),
+        "longest": f"{dense.longest_px:g}",
+        "mean": f"{float(known.mean()):.2f}" if known.size else "",
+        "median": f"{float(np.median(known)):.2f}" if known.size else "",
+    }

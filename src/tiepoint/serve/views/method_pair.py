@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two methods: a scatter of their scenes, won and lost, the difference with its interval, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...core.errors import InputError
+from ...core.scores import SceneValues, kind_of
+from ...report.compare.comparison import Comparison
+from ...report.compare.kinds import turns_around
+from ...report.compare.sentences import number, p_value, turning
+from ...report.leaderboard import value_text
+from ...report.runs.sections import Section
+from ...run.result import Run
+from ...stats.scene_score import scene_score
+from ...tasks.titles import kind_title
+from .. import params
+from ..cached_results import found
+from ..orders import scene_names
+from ..rendering import page
+from ..run_index import Library
+
+SIDE, MARGIN = 460, 46
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One scene: its values by both methods (shown units), and where it lies in the scatter."""
+
+    name: str
+    kind: str
+    first: float
+    second: float
+    won: int
+    x: float = 0.0
+    y: float = 0.0
+
+    @property
+    def difference(self) -> float:
+        """First minus second."""
+        return self.first - self.second
+
+
+def two(library: Library, request: Request) -> Response:
+    """The page of two runs of one task; ``protocol`` chooses the rules."""
+    shelf = library.shelf()
+    names = [request.path_params["first"], request.path_params["second"]]
+    first, second = (params.run_named(shelf, n) for n in names)
+    if first.id == second.id or first.task != second.task:
+        raise HTTPException(400, "name two different runs of one task")
+    section = params.section_of(shelf, [first, second], params.text(request, "protocol"))
+    told = found(library, section)
+    made, why = told.comparison, told.why
+    pair, answer, turned = None, None, ""
+    if made is not None:
+        try:
+            pair = made.between(section.names[first.id], section.names[second.id])
+            answer = made.answer(section.names[first.id], section.names[second.id])
+            turned = turning(made, section.names[first.id], section.names[second.id])
+        except InputError as e:
+            why = e.brief
+    key = (first.id, second.id, section.protocol, section.metric, section.group)
+    scenes = library.made("two", key, lambda: scenes_of(section, first, second))
+    placed, ticks = _placed(scenes)
+    lower = section.info.lower
+    listed = [] if scenes else scene_names(library, section, first)
+    rows = [(section.names[r.id], section.score(r)) for r in (first, second)]
+    return page(
+        request,
+        "method_pair.html",
+        title=f"{section.names[first.id]} or {section.names[second.id]}",
+        section=section,
+        first=first,
+        second=second,
+        rows=[(n, _shown(section, s), _interval(section, s)) for n, s in rows],
+        made=made,
+        pair=pair,
+        answer=answer,
+        why=why,
+        pending=told.pending,
+        number=number,
+        p_value=p_value,
+        scenes=sorted(placed, key=lambda s: (-abs(s.difference), s.name)),
+        points=placed,
+        ticks=ticks,
+        side=SIDE,
+        margin=MARGIN,
+        won=[sum(s.won == k for s in scenes) for k in (1, 0, -1)],
+        kinds=_kinds(made, section, first, second, scenes),
+        unit=section.info.scale[1],
+        listed=listed,
+        lower=lower,
+        others=[(r.id, section.names[r.id]) for r in section.runs if r.id not in (first.id, second.id)],
+        turned=turned,
+        score=section.definition.score_title(section.metric, section.group),
+    )
+
+
+def scenes_of(section: Section, first: Run, second: Run) -> list[Scene]:
+    """The scenes that both runs have a value of the headline score in, by name."""
+    a, b = (scene_values(section, r) for r in (first, second))
+    factor, sign = section.info.scale[0], -1 if section.info.lower else 1
+    made = []
+    for name in sorted(a.keys() & b.keys()):
+        (kind, x), (_, y) = a[name], b[name]
+        made.append(Scene(name, kind, factor * x, factor * y, sign * ((x > y) - (x < y))))
+    return made
+
+
+def scene_values(section: Section, run: Run) -> dict[str, tuple[str, float]]:
+    """Kind and value of each scene of a run; pooled scores have none but those that are stored one by one."""
+    table = section.tables(run).get((section.metric, section.group))
+    if isinstance(table, SceneValues):
+        s = scene_score(table)
+        total = s.weights.sum(axis=0)
+        values = (s.weights * s.values).sum(axis=0) / np.where(total > 0, total, 1)
+        return {n: (k, float(v)) for n, k, v in zip(s.scenes, s.kinds, values, strict=True)}
+    rows = section.scene_rows(run)
+    return {n: (kind_of(n), float(s["value"])) for n, s in rows.items() if s["value"] is not None}
+
+
+def _kinds(
+    made: Comparison | None, section: Section, first: Run, second: Run, scenes: Sequence[Scene]
+) -> list[dict[str, Any]]:
+    """The difference by kind of scene, as `compare` has it, with scenes won and lost; `turned` as it says."""
+    if made is None:
+        return []
+    differences = made.kind_differences(section.names[first.id], section.names[second.id])
+    turned = turns_around(differences)
+    rows = []
+    for kind, difference in differences:
+        own = [s for s in scenes if s.kind == kind]
+        won = "-".join(str(sum(s.won == k for s in own)) for k in (1, 0, -1)) if own else ""
+        shown = number(made, difference, signed=True)
+        n = sum(k == kind for k in made.kinds)
+        rows.append({"kind": kind_title(kind), "n": n, "shown": shown, "won": won, "turned": turned})
+    return rows
+
+
+def _placed(scenes: Sequence[Scene]) -> tuple[list[Scene], list[tuple[float, str]]]:
+    """Scenes with their places in the picture, and the ticks of both axes, which are the same."""
+    if not scenes:
+        return [], []
+    values = [v for s in scenes for v in (s.first, s.second)]
+    low, high = min(values), max(values)
+    step = _step(high - low)
+    low, high = np.floor(low / step) * step, np.ceil(high / step) * step
+    high = high if high > low else low + step
+    inner = SIDE - 2 * MARGIN
+
+    def at(value: float) -> float:
+        return round(MARGIN + inner * (value - low) / (high - low), 2)
+
+    marks = np.arange(low, high + step / 2, step)
+    places = [
+        Scene(s.name, s.kind, s.first, s.second, s.won, at(s.second), SIDE - at(s.first)) for s in scenes
+    ]
+    return places, [(at(float(m)), f"{m:.4g}") for m in marks]
+
+
+def _step(span: float) -> float:
+    """A round distance of ticks, four to eight of them."""
+    if span <= 0:
+        return 1.0
+    ten = 10.0 ** np.floor(np.log10(span))
+    return float(next(ten * k for k in (0.1, 0.2, 0.5, 1, 2) if span / (ten * k) <= 8))
+
+
+def _shown(section: Section, score: Any) -> str:
+    return (
+        "–"
+        if score is None
+        else f"{value_text(section.info, score['value'])} {section.info.scale[1]}".strip()
+    )
+
+
+def _interval(section: Section, score: Any) -> str:
+    if score is None or score["low"] is None or score["high"] is None:
+        return ""
+    return " to ".join(value_text(section.info, score[k]) for k in ("low", "high"))

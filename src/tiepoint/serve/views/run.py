@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The card of a run: what was measured and how, how to repeat it, and its scores to take along."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...core.amounts import number_of
+from ...report.export import frame, text
+from ...report.leaderboard import value_text
+from ...report.runs.card import card_rows
+from ...run.recompare import asked_for
+from ...run.result import Run
+from ...store.run_queries import load_run
+from ...tasks import stored_task
+from .. import params
+from ..orders import scene_names
+from ..rendering import page
+from ..run_index import Library
+
+FILES = {
+    "scores.csv": "text/csv",
+    "scores.json": "application/json",
+    "scores.parquet": "application/vnd.apache.parquet",
+    "manifest.json": "application/json",
+}
+MOST_SCORES = 400
+
+
+def card(library: Library, request: Request) -> Response:
+    """The page of a run."""
+    shelf = library.shelf()
+    run = params.run_named(shelf, request.path_params["id"])
+    section = shelf.section_of(run)
+    task = stored_task(run.task)
+    scores = [s for s in run.stored.scores if s["metric"] != "metadata"]
+    rows = [
+        {
+            "protocol": s["protocol"],
+            "metric": s["metric"],
+            "group": s["group"],
+            "value": value_text(task.metric(s["metric"]), s["value"]),
+            "interval": ""
+            if s["low"] is None or s["high"] is None
+            else " – ".join(value_text(task.metric(s["metric"]), s[k]) for k in ("low", "high")),
+            "n": s["n"],
+        }
+        for s in scores[:MOST_SCORES]
+    ]
+    manifest = run.manifest.plain()
+    manifest["units"] = f"{number_of(len(manifest['units']), 'unit')}; keys are in manifest.json"
+    return page(
+        request,
+        "run.html",
+        title=f"{run.method} on {run.task}",
+        run=run,
+        name=run.method if section is None else section.names[run.id],
+        card=[(k, v) for k, v in card_rows(run) if k != "warning"],
+        warnings=run.manifest.warnings,
+        command=again(run, library.store.where),
+        scores=rows,
+        left=len(scores) - len(rows),
+        manifest=json.dumps(manifest, indent=1, sort_keys=True, default=str),
+        section=section,
+        scenes=[] if section is None else scene_names(library, section, run),
+        files=list(FILES),
+        made=run.created_at[:16].replace("T", " "),
+    )
+
+
+def again(run: Run, store: str = "") -> str:
+    """The command line that makes a run again; empty for imported results and objects of a session.
+
+    Words that a shell would take apart are quoted.
+    """
+    m = run.manifest
+    if m.imported or m.method.spec is None or not m.dataset.path:
+        return ""
+    words = ["tiepoint", "run", m.method.spec, "--task", m.task, "--data", m.dataset.path]
+    words += ["--protocol", ",".join(m.protocols)] if m.protocols else []
+    for key, value in m.options.items():
+        words += ["-o", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+    asked_besides = asked_for(m.method.config)
+    for flag, name, usual in (("--on-bad", "on_bad", "error"), ("--device", "device", "cpu")):
+        words += [] if asked_besides.get(name, usual) == usual else [flag, str(asked_besides[name])]
+    if m.method.name_given:
+        words += ["--name", m.method.name]
+    if store:
+        words += ["--store", store]
+    return shlex.join(words)
+
+
+def download(library: Library, request: Request) -> Response:
+    """The scores of a run, those of single scenes among them, or its manifest, as a file."""
+    run = params.run_named(library.shelf(), request.path_params["id"])
+    name = request.path_params["file"]
+    if name not in FILES:
+        raise HTTPException(404, f"a run has {', '.join(FILES)}")
+    body = _file(library, run, name)
+    safe = "".join(c if c.isalnum() and c.isascii() else "-" for c in run.id)
+    headers = {"content-disposition": f'attachment; filename="tiepoint-{safe}-{name}"'}
+    return Response(body, media_type=FILES[name], headers=headers)
+
+
+def _file(library: Library, run: Run, name: str) -> bytes:
+    if name == "manifest.json":
+        return json.dumps(run.manifest.plain(), indent=1, sort_keys=True, default=str).encode()
+    whole: Any = Run(load_run(library.store, run.id))
+    if name == "scores.parquet":
+        buffer = io.BytesIO()
+        frame([whole]).to_parquet(buffer, index=False)
+        return buffer.getvalue()
+    return text([whole], name.rpartition(".")[2]).encode()

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of a task: leaderboard, differences as `compare` prints them, conventions, figures, filters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...report.compare.sentences import legend
+from ...report.compare.text_table import cells, header
+from ...report.convention_tables import by_protocol, by_step
+from ...report.figures.curves import curve_figures
+from ...report.figures.figure import Figure
+from ...report.figures.heat_map import heat_map
+from ...report.figures.intervals import intervals_figure
+from ...report.figures.pareto import COSTS, pareto_figure
+from ...report.leaderboard import leaderboard
+from ...report.runs.sections import Section, is_canary, sections
+from ...run.result import Run
+from .. import params
+from ..cached_results import found, section_key
+from ..rendering import figure as figure_answer
+from ..rendering import page
+from ..run_index import Library
+
+KINDS = ("intervals", "heat", *COSTS)
+"""Figures that need no records; curves read them, and are drawn when asked for."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A section as its URL asks for it, with what can be asked for instead."""
+
+    section: Section
+    asked: dict[str, str]
+    protocols: tuple[str, ...]
+    scores: tuple[tuple[str, str], ...]
+    splits: tuple[str, ...]
+    datasets: tuple[str, ...]
+
+
+def task(library: Library, request: Request) -> Response:
+    """The page; ``method``, ``protocol``, ``score``, ``split``, ``dataset`` filter, ``steps=1`` says more."""
+    view = seen(library, request)
+    section = view.section
+    key = _key(view)
+    until = time.monotonic() + library.wait_s
+    told = found(library, section, until)
+    made = told.comparison
+    beside = (made, list(made.notes) if made is not None else [told.why] if told.why else [])
+    if len(section.methods) < 2:
+        beside = (None, [])
+    board = leaderboard(section, beside).once()
+    steps = params.one_of(request, "steps", ("", "1"), "") == "1"
+    conventions = [t for t in [library.made("protocols", key, lambda: by_protocol(section))] if t is not None]
+    if steps:
+        conventions += library.made("steps", key, lambda: by_step(section))
+    curves = params.one_of(request, "curves", ("", "1"), "") == "1"
+    drawn = [(k, _soon(library, view, k, until)) for k in KINDS]
+    figures = [(k, f[0]) for k, f in drawn if f is not None and f[0] is not None]
+    if curves:
+        every = library.made("curves", key, lambda: curve_figures(section))
+        figures += [(f"curve{i}", f) for i, f in enumerate(every)]
+    return page(
+        request,
+        "task.html",
+        title=section.title,
+        view=view,
+        section=section,
+        board=board,
+        finding=told.sentence,
+        about=section.info.sentence(section.group),
+        question=section.definition.info.sentence,
+        comparison=made,
+        why=told.why,
+        pending=told.pending or any(f is None for _, f in drawn),
+        head=[] if made is None else header(made),
+        rows=[] if made is None else [(r.run, cells(made, r)) for r in made.rows],
+        legend=[] if made is None else legend(made),
+        conventions=conventions,
+        steps=steps,
+        curves=curves,
+        figures=figures,
+        methods=[(r.id, section.names[r.id]) for r in section.runs if not is_canary(r)],
+        query={k: v for k, v in view.asked.items() if v},
+    )
+
+
+def figure(library: Library, request: Request) -> Response:
+    """One figure of the page as a picture."""
+    kind = request.path_params["kind"]
+    view = seen(library, request)
+    made = _figure(library, view, kind)
+    if made is None:
+        raise HTTPException(404, "there is no such figure")
+    return figure_answer(request, made.svg)
+
+
+def _figure(library: Library, view: View, kind: str) -> Figure | None:
+    section = view.section
+    if kind.startswith("curve"):
+        every = library.made("curves", _key(view), lambda: curve_figures(section))
+        number = kind.removeprefix("curve")
+        return every[int(number)] if number.isdecimal() and int(number[:3]) < len(every) else None
+    make: dict[str, Callable[[], Figure | None]] = {
+        "intervals": lambda: intervals_figure(section),
+        "heat": lambda: heat_map(section),
+        **{cost: lambda cost=cost: pareto_figure(section, cost) for cost in COSTS},  # type: ignore[misc]
+    }
+    return library.made(f"figure {kind}", _key(view), make[kind]) if kind in make else None
+
+
+def _soon(library: Library, view: View, kind: str, until: float) -> tuple[Figure | None] | None:
+    """A figure that needs no records, where there is one; None where it is not there in time."""
+
+    def make() -> tuple[Figure | None]:
+        return (_figure(library, view, kind),)
+
+    return library.later(f"soon {kind}", _key(view), make, max(0.0, until - time.monotonic()))
+
+
+def _key(view: View) -> Hashable:
+    return section_key(view.section)
+
+
+def seen(library: Library, request: Request) -> View:
+    """The section that a URL asks for; 404 for a task without runs, 400 for filters that leave none."""
+    name = request.path_params["name"]
+    given = {k: params.text(request, k) for k in ("method", "protocol", "score", "split", "dataset")}
+    shelf = library.shelf()
+    of_task = [s for s in shelf.sections if s.task == name]
+    if not of_task:
+        raise HTTPException(404, "there are no finished runs of such a task in the store")
+    datasets = tuple(dict.fromkeys(s.dataset for s in of_task))
+    dataset = given["dataset"] or datasets[0]
+    if dataset not in datasets:
+        raise HTTPException(400, "the store has no runs of this task on such a dataset")
+    members = {r.id: r for s in of_task if s.dataset == dataset for r in s.runs}
+    protocols = tuple(sorted({str(s["protocol"]) for r in members.values() for s in r.stored.scores}))
+    splits = tuple(sorted({s for r in members.values() if (s := r.manifest.split) is not None}))
+    if given["protocol"] and given["protocol"] not in protocols:
+        raise HTTPException(400, "no run of this task was scored under such a protocol")
+    if given["split"] and given["split"] not in splits:
+        raise HTTPException(400, "no run of this task is of such a split")
+    kept = [r for r in members.values() if _wanted(r, given)]
+    made = sections(kept, given["protocol"] or "exact")
+    if not made:
+        raise HTTPException(400, "these filters leave no run")
+    looks = of_task[0].looks
+    section = replace(made[0], looks=looks, dataset=dataset)
+    scores = tuple(c for c in section.columns if section.definition.metric(c[0]).better is not None)
+    section = _by(section, given["score"], scores)
+    return View(section, given, protocols, scores, splits, datasets)
+
+
+def _wanted(run: Run, given: dict[str, str]) -> bool:
+    words = given["method"].casefold().split()
+    if words and not any(w in run.method.casefold() for w in words):
+        return False
+    if given["split"] and run.manifest.split != given["split"]:
+        return False
+    protocol = given["protocol"]
+    return not protocol or any(s["protocol"] == protocol for s in run.stored.scores)
+
+
+def _by(section: Section, wanted: str, scores: tuple[tuple[str, str], ...]) -> Section:
+    """The section sorted by a score that is written ``METRIC GROUP``."""
+    if not wanted:
+        return section
+    metric, _, group = wanted.partition(" ")
+    if (metric, group or "all") not in scores:
+        raise HTTPException(400, "no run of this task has such a score")
+    changed = replace(section, metric=metric, group=group or "all")
+    sign = 1.0 if changed.info.lower else -1.0
+
+    def order(run: Run) -> tuple[bool, float, str, str]:
+        score = changed.score(run)
+        value = None if score is None else score["value"]
+        return (value is None, sign * (value or 0.0), run.method, run.id)
+
+    return replace(changed, runs=tuple(sorted(changed.runs, key=order)))

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Studentised sign-flip tests of paired differences, alone and in families."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import InputError
+from .multiplicity import SLACK, Family, in_order, quantile_reached, step_down
+from .resampling import grid, stratum_members
+
+Array = NDArray[np.float64]
+FLIPS = 100_000
+_BLOCK = 2048
+_IN_CACHE = 1 << 16  # statistics worked on at a time
+_COMPILED_FROM = 500
+"""Pairs from which on loading compiled code takes less time than it saves."""
+
+MOST_STATISTICS, FEWEST_FLIPS = 2_000_000_000, 500
+"""Pairs times patterns of a `wide_family`, and how few patterns it may come to."""
+
+_WIDTH, _METHODS = 256, 64
+"""Patterns and methods worked on at a time."""
+
+
+def is_exact(n_scenes: int, flips: int = FLIPS) -> bool:
+    """Whether all sign patterns of the scenes (2^(n-1) up to a common sign) are no more than `flips`.
+
+    >>> is_exact(17), is_exact(18)
+    (True, False)
+    """
+    return n_scenes <= 60 and 2 ** (n_scenes - 1) <= flips
+
+
+def sign_blocks(n_scenes: int, flips: int, seed: int) -> Iterator[Array]:
+    """Signs in blocks (scenes, r) of ±1; the first pattern is the data themselves (all +1).
+
+    All patterns with the first scene at +1 when there are no more than `flips`, else `flips` random ones
+    behind the first.
+    """
+    if is_exact(n_scenes, flips):
+        total = 2 ** (n_scenes - 1)
+        for start in range(0, total, _BLOCK):
+            code = np.arange(start, min(start + _BLOCK, total))
+            bits = (code[None, :] >> np.arange(n_scenes)[:, None]) & 1
+            yield 1.0 - 2.0 * np.roll(bits, 1, axis=0)
+        return
+    rng = np.random.Generator(np.random.PCG64(seed))
+    first = True
+    for start in range(0, flips, _BLOCK):
+        width = min(_BLOCK, flips - start)
+        drawn = np.unpackbits(rng.integers(0, 256, (n_scenes, _BLOCK // 8), dtype=np.uint8), axis=1)
+        signs = 1.0 - 2.0 * drawn[:, :width].astype(np.float64)
+        if first:
+            signs = np.concatenate([np.ones((n_scenes, 1)), signs], axis=1)
+            first = False
+        yield signs
+
+
+def sign_flip_family(
+    contributions: Array,
+    pairs: NDArray[np.int64],
+    strata: NDArray[np.int64],
+    *,
+    flips: int = FLIPS,
+    seed: int = 0,
+) -> Family:
+    """Test pairs of methods for a difference on the same scenes, all at once.
+
+    If two methods do not differ, the difference in each scene may as well have the other sign. The statistic
+    is |sum D| / se with D the difference of a scene's contributions and se² = sum over strata of
+    n/(n-1) (sum D² - (sum D)²/n), taken anew for every pattern of signs. One pattern flips a scene for all
+    pairs, which keeps how they depend on each other.
+
+    Args:
+        contributions: what each scene adds to the score of each method, (scenes, methods).
+        pairs: (k, 2), columns of `contributions`.
+        strata: (scenes,).
+        flips: number of random patterns; all patterns are taken if there are no more.
+        seed: of the patterns.
+
+    Returns:
+        The family, with statistics |t| (k,). A pair without any difference has t = 0 and p = 1.
+
+    >>> x = np.array([[0.9, 0.5], [0.8, 0.5], [0.7, 0.5], [0.8, 0.4], [0.6, 0.5], [0.7, 0.3]]) / 6
+    >>> f = sign_flip_family(x, np.array([[0, 1]]), np.zeros(6, dtype=int))
+    >>> f.p.tolist(), f.exact
+    ([0.03125], True)
+    """
+    given = _Rounded.of(contributions, strata)
+    members, rounded = given.members, given.values
+    n = len(rounded)
+    squares = [_squares(rounded[m], pairs) for m in members]
+    floor = np.maximum(np.sum(squares, axis=0) * 1e-13, 1e-300)
+    width = min(256, max(16, _IN_CACHE // max(len(pairs), 1)))
+
+    def statistics(signs: Array, order: NDArray[np.int64]) -> Array:
+        first, second = pairs[order].T
+        total = np.zeros((len(order), signs.shape[1]))
+        spread = np.zeros_like(total)
+        for member, square in zip(members, squares, strict=True):
+            count = len(member)
+            sums = rounded[member].T @ signs[member]
+            part = sums[first]
+            part -= sums[second]
+            total += part
+            part *= part
+            part *= -1.0 / count
+            part += square[order][:, None]
+            part *= count / max(count - 1, 1)
+            spread += part
+        # Equal differences in all scenes leave no spread: then t is very large, not infinite.
+        np.maximum(spread, floor[order][:, None], out=spread)
+        total *= total
+        total /= spread
+        return np.sqrt(total, out=total)
+
+    def blocks(order: NDArray[np.int64]) -> Iterator[Array]:
+        for signs in sign_blocks(n, flips, seed):
+            for start in range(0, signs.shape[1], width):
+                yield statistics(signs[:, start : start + width], order)
+
+    observed = statistics(np.ones((n, 1)), np.arange(len(pairs)))[:, 0]
+    if len(pairs) < _COMPILED_FROM:
+        return step_down(observed, blocks, exact=is_exact(n, flips))
+    order = np.argsort(-observed, kind="stable")
+    goal = _squared_goal(observed[order] * (1 - SLACK))
+    swept = _swept(given, pairs[order], np.array(squares)[:, order], floor[order], goal, flips, seed)
+    return in_order(observed, order, *swept, exact=is_exact(n, flips))
+
+
+@dataclass(frozen=True)
+class _Rounded:
+    """Contributions (scenes, methods) as multiples of one power of two, and the scenes of each stratum.
+
+    Sums over scenes are exact then, so ties between patterns stay ties.
+    """
+
+    values: Array
+    members: list[NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, contributions: Array, strata: NDArray[np.int64]) -> _Rounded:
+        n = len(contributions)
+        if n == 0:
+            raise InputError("no scene has a value for all methods, so there is nothing to test")
+        step = grid(float(np.abs(contributions).max(initial=0.0)) * n)
+        return cls(np.rint(contributions * step) / step, stratum_members(strata))
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of scenes of each stratum."""
+        return np.array([len(m) for m in self.members], dtype=np.int64)
+
+    def sums(self, signs: Array) -> Array:
+        """Sums over the scenes of each stratum under patterns (scenes, r): (strata, methods, r)."""
+        return np.stack([self.values[m].T @ signs[m] for m in self.members])
+
+
+def _squared_goal(goal: Array) -> Array:
+    """The smallest x whose square root, rounded, is at least `goal`: x is compared instead of its root.
+
+    >>> g = np.array([0.1, 3.0]); x = _squared_goal(g)
+    >>> (np.sqrt(x) >= g).all(), (np.sqrt(np.nextafter(x, 0)) < g).all()
+    (np.True_, np.True_)
+    """
+    x = goal * goal
+    while (low := np.sqrt(x) < goal).any():
+        x = np.where(low, np.nextafter(x, np.inf), x)
+    while (high := (x > 0) & (np.sqrt(np.nextafter(x, 0.0)) >= goal)).any():
+        x = np.where(high, np.nextafter(x, 0.0), x)
+    return x
+
+
+def _swept(
+    given: _Rounded,
+    pairs: NDArray[np.int64],
+    squares: Array,
+    floor: Array,
+    goal: Array,
+    flips: int,
+    seed: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+    """Patterns that reach the goal of each pair alone and jointly, and the largest statistic of each."""
+    from ..kernels import Team, one_blas_thread
+    from ._sign_flip_loops import step_down_sweep
+
+    sweep = step_down_sweep()
+    first, second = (np.ascontiguousarray(x, dtype=np.int64) for x in pairs.T)
+    squares, sizes = np.ascontiguousarray(squares), given.sizes
+    alone, joint = np.zeros(len(pairs), np.int64), np.zeros(len(pairs), np.int64)
+    maxima = []
+
+    def work(signs: Array, start: int, stop: int) -> tuple[Any, Any, Array]:
+        one, any_ = np.zeros(len(pairs), np.int32), np.zeros(len(pairs), np.int32)
+        largest = np.empty(stop - start)
+        for at in range(start, stop, _WIDTH):
+            part = slice(at, min(at + _WIDTH, stop))
+            here = largest[part.start - start : part.stop - start]
+            sums = given.sums(signs[:, part])
+            sweep(sums, first, second, squares, sizes, floor, goal, one, any_, here)
+        return one, any_, largest
+
+    with Team() as team, one_blas_thread():
+        for signs in sign_blocks(len(given.values), flips, seed):
+            found = team.split(signs.shape[1], partial(work, signs), smallest=_WIDTH)
+            for one, any_, largest in found:
+                alone += one
+                joint += any_
+                maxima.append(np.sqrt(largest))
+    return alone, joint, np.concatenate(maxima)
+
+
+@dataclass(frozen=True)
+class WideFamily:
+    """All pairs of many methods as one family, by single-step max-T.
+
+    `null_maximum` holds the largest statistic of each pattern; `above` and `below` (m,) count the methods
+    separated from each.
+    """
+
+    null_maximum: Array
+    above: NDArray[np.int64]
+    below: NDArray[np.int64]
+    flips: int
+    exact: bool
+
+    def critical(self, level: float = 0.95) -> float:
+        """What the largest statistic exceeds with probability 1 - level if nothing differs."""
+        return quantile_reached(self.null_maximum, level)
+
+    def adjusted(self, statistic: Array) -> Array:
+        """Family-wise p of observed statistics: the share of patterns whose largest one reaches it."""
+        ordered = np.sort(self.null_maximum)
+        reached = len(ordered) - np.searchsorted(ordered, statistic * (1 - SLACK), side="left")
+        return np.asarray(reached / len(ordered))
+
+
+def wide_family(
+    contributions: Array,
+    strata: NDArray[np.int64],
+    *,
+    level: float = 0.95,
+    flips: int = FLIPS,
+    seed: int = 0,
+    most: int = MOST_STATISTICS,
+) -> WideFamily:
+    """All pairs of many methods, of which neither statistics nor p-values are kept.
+
+    The statistic and the patterns are those of `sign_flip_family`; the patterns are fewer where pairs times
+    patterns would exceed `most`, which makes the smallest possible p larger and nothing else wrong.
+    Single-step max-T compares every pair with the largest statistic of all; step-down separates a few more.
+
+    Args:
+        contributions: what each scene adds to the score of each method, (scenes, methods).
+        strata: (scenes,).
+        level: of the family.
+        flips: number of random patterns at most.
+        seed: of the patterns.
+        most: pairs times patterns; there are at least `FEWEST_FLIPS` patterns.
+
+    >>> x = np.array([[9.0, 5.0], [8.0, 5.0], [7.0, 5.0], [8.0, 4.0], [6.0, 5.0], [7.0, 3.0]]) / 60
+    >>> f = wide_family(x, np.zeros(6, dtype=int)); f.above.tolist(), f.below.tolist()
+    ([0, 1], [1, 0])
+    """
+    from ..kernels import Team, one_blas_thread
+    from ._sign_flip_loops import count_apart, largest_sweep
+
+    given = _Rounded.of(contributions, strata)
+    n, m = contributions.shape
+    flips = min(flips, max(most // max(m * (m - 1) // 2, 1), FEWEST_FLIPS))
+    sweep, count = largest_sweep(), count_apart()
+    rows = np.ascontiguousarray(given.values[np.concatenate(given.members)].T)
+    start = np.concatenate([[0], np.cumsum(given.sizes)]).astype(np.int64)
+    # Equal shares of the pairs: the first methods have most.
+    cuts = np.unique(m - np.sqrt(np.linspace(1, 0, 17)) * m).astype(np.int64)
+    parts = [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
+    maxima = []
+    with Team() as team, one_blas_thread():
+        for signs in sign_blocks(n, flips, seed):
+            for at in range(0, signs.shape[1], _WIDTH):
+                sums = given.sums(signs[:, at : at + _WIDTH])
+
+                def work(low: int, high: int, sums: Array = sums) -> Array:
+                    largest = np.zeros(sums.shape[2])
+                    sweep(sums, rows, start, low, high, _METHODS, largest)
+                    return largest
+
+                maxima.append(np.sqrt(np.max(team.each(parts, work), axis=0)))
+    null_maximum = np.concatenate(maxima)
+    made = WideFamily(null_maximum, np.zeros(0, np.int64), np.zeros(0, np.int64), flips, is_exact(n, flips))
+    counts = np.zeros((m, 2), np.int64)
+    ordered = np.sort(null_maximum)[::-1]
+    # Separated: at most this many patterns reach the statistic.
+    allowed = int(np.floor((1 - level + 1e-12) * len(ordered)))
+    if allowed < len(ordered):
+        least = _squared_goal(np.nextafter(ordered[allowed : allowed + 1], np.inf) / (1 - SLACK))[0]
+        count(given.sums(np.ones((n, 1))), rows, start, float(least), counts)
+    return replace(made, above=counts[:, 0], below=counts[:, 1])
+
+
+def _squares(rounded: Array, pairs: NDArray[np.int64]) -> Array:
+    """Sum over scenes of the squared difference of each pair, which no pattern of signs changes, (k,)."""
+    columns = np.ascontiguousarray(rounded.T)
+    out = np.empty(len(pairs))
+    for start in range(0, len(pairs), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        out[part] = ((columns[pairs[part, 0]] - columns[pairs[part, 1]]) ** 2).sum(axis=1)
+    return out

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What lies in a store: every file with its kind and size, and which runs need it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core import array_cache
+from ...core.errors import TiepointError
+from ...core.hashing import hash_json
+from ...formats.keypoints.set_folder import SETS
+from .. import status_files
+from ..run_heads import RunHead, load_heads
+from ..store import Store
+from ..urls import DATABASE
+from .usage import FOLDER as USES
+from .usage import Uses, is_named, short_keys, uses_of
+
+KINDS = {
+    "features": "features",
+    "records": "records",
+    "values": "values",
+    "transforms": "transforms",
+    array_cache.FOLDER: "kept lists",
+    "efficiency": "kept costs",
+    SETS: "keypoint sets",
+    "runs": "runs",
+    USES: "runs",
+    status_files.FOLDER: "temporaries",
+}
+"""Folder of a store -> kind of what lies in it."""
+ORDER = tuple(dict.fromkeys((*KINDS.values(), "database", "other")))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file, or the folder of features of one item: when it was written, and what its header says."""
+
+    kind: str
+    key: str
+    path: Path
+    size_bytes: int
+    written: float
+    method: str | None = None
+    time_s: float = 0.0
+
+
+def entries(store: Store, *, headers: bool = True) -> Iterator[Entry]:
+    """Everything in the folder of a store, and the database wherever it is.
+
+    Args:
+        store: Open store.
+        headers: Whether to read the headers of features, which say what made them.
+    """
+    root = store.root
+    for found in _sorted(root):
+        kind = KINDS.get(found.name)
+        if found.name.startswith(".tmp-"):
+            yield _whole("temporaries", found.path)
+        elif found.name == "features" and found.is_dir(follow_symlinks=False):
+            yield from _features(store, found.path, headers)
+        elif kind is not None and found.is_dir(follow_symlinks=False):
+            yield from (_entry(kind, path) for path in _below(found.path))
+        elif found.is_dir(follow_symlinks=False):
+            yield _whole("other", found.path)
+        else:
+            database = found.name.startswith(DATABASE)
+            yield _entry("database" if database else "kept lists" if found.name == "hashes.json" else "other",
+                         found.path)  # fmt: skip
+    yield from _elsewhere(store)
+
+
+def _elsewhere(store: Store) -> list[Entry]:
+    """The database, where it is not in the folder."""
+    with store.reading() as connection:
+        if connection.dialect.name != "sqlite":
+            size = connection.exec_driver_sql("select pg_database_size(current_database())").scalar()
+            return [Entry("database", store.where, Path(store.where), int(size or 0), 0.0)]
+        row = connection.exec_driver_sql("PRAGMA database_list").first()
+    path = Path(str(row[2] if row else ""))
+    apart = store.in_place and path.is_file() and path.parent.resolve() != store.root.resolve()
+    return [_entry("database", str(path))] if apart else []
+
+
+def _sorted(folder: str | Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted(found, key=lambda e: e.name)
+    except OSError:  # gone meanwhile
+        return []
+
+
+def _below(folder: str) -> Iterator[str]:
+    for found in _sorted(folder):
+        if found.is_dir(follow_symlinks=False):
+            yield from _below(found.path)
+        else:
+            yield found.path
+
+
+def _entry(kind: str, path: str) -> Entry:
+    name = os.path.basename(path)
+    temporary = name.startswith(".tmp-") or "/.tmp-" in path.replace(os.sep, "/")
+    try:
+        found = os.lstat(path)
+        size, written = found.st_size, found.st_mtime
+    except OSError:
+        size, written = 0, 0.0
+    return Entry("temporaries" if temporary else kind, name.partition(".")[0], Path(path), size, written)
+
+
+def _whole(kind: str, path: str) -> Entry:
+    """A folder with all below it, or a file, as one."""
+    parts = [_entry(kind, p) for p in _below(path)] if os.path.isdir(path) else [_entry(kind, path)]
+    newest = max((p.written for p in parts), default=0.0)
+    return Entry(kind, os.path.basename(path), Path(path), sum(p.size_bytes for p in parts), newest)
+
+
+def _features(store: Store, folder: str, headers: bool) -> Iterator[Entry]:
+    for shelf in _sorted(folder):
+        for found in _sorted(shelf.path):
+            if not is_named(found.name) or not found.is_dir(follow_symlinks=False):
+                yield _whole("temporaries" if found.name.startswith(".tmp-") else "other", found.path)
+                continue
+            whole = _whole("features", found.path)
+            method, time_s = None, 0.0
+            if headers:
+                try:
+                    meta = store.features.meta(found.name) or {}
+                    method, time_s = meta.get("method"), float(meta.get("time_s") or 0.0)
+                except (TiepointError, TypeError, ValueError):  # damaged: `check` tells
+                    pass
+            yield Entry("features", whole.key, whole.path, whole.size_bytes, whole.written, method, time_s)
+
+
+@dataclass(frozen=True)
+class Links:
+    """Which files runs need. Of records and values that is known exactly, of features from what runs noted.
+
+    A run of an older version noted nothing: it may need every feature whose header has its method's name.
+    """
+
+    heads: list[RunHead]
+    root: Path
+    _noted: dict[str, Uses | None] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def read(cls, store: Store) -> Links:
+        """Those of a store as it is now."""
+        return cls(load_heads(store), store.root)
+
+    def noted(self, run_id: str) -> Uses | None:
+        """The features that a run noted."""
+        if run_id not in self._noted:
+            self._noted[run_id] = uses_of(self.root, run_id)
+        return self._noted[run_id]
+
+    @cached_property
+    def named(self) -> dict[str, list[RunHead]]:
+        """The run of each id."""
+        return {h.id: [h] for h in self.heads}
+
+    @cached_property
+    def users(self) -> dict[tuple[str, str], list[RunHead]]:
+        """Runs by kind and key of the records, scene values and transforms that they need."""
+        found: dict[tuple[str, str], list[RunHead]] = {}
+        for head in self.heads:
+            for name in needs(head):
+                found.setdefault(name, []).append(head)
+        return found
+
+    @cached_property
+    def _features(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Short keys of features in rising order, and for each the place of a run that uses it."""
+        noted = [(n, uses.keys) for n, h in enumerate(self.heads) if (uses := self.noted(h.id)) is not None]
+        if not noted:
+            return np.empty(0, np.uint64), np.empty(0, np.int64)
+        keys = np.concatenate([k for _, k in noted])
+        runs = np.repeat([n for n, _ in noted], [len(k) for _, k in noted])
+        order = np.argsort(keys, kind="stable")
+        return keys[order], runs[order]
+
+    def _using(self, key: str) -> list[RunHead]:
+        keys, runs = self._features
+        wanted = short_keys([key])
+        first, last = np.searchsorted(keys, wanted[0], "left"), np.searchsorted(keys, wanted[0], "right")
+        return [self.heads[n] for n in runs[first:last]]
+
+    @cached_property
+    def older(self) -> dict[str, list[RunHead]]:
+        """Runs that noted nothing, by every name of a method with the same identity."""
+        silent = [h for h in self.heads if self.noted(h.id) is None and not h.manifest.imported]
+        names: dict[str, set[str]] = {}
+        for head in self.heads:
+            names.setdefault(identity(head), set()).add(head.method)
+        found: dict[str, list[RunHead]] = {}
+        for head in silent:
+            for name in names[identity(head)]:
+                found.setdefault(name, []).append(head)
+        return found
+
+    def of(self, entry: Entry) -> list[RunHead]:
+        """The runs that need an entry, or may."""
+        if entry.kind != "features":
+            return self.users.get((entry.kind, entry.key), [])
+        return [*self._using(entry.key), *self.older.get(entry.method or "", [])]
+
+
+def needs(head: RunHead) -> set[tuple[str, str]]:
+    """Kind and key of the records, scene values and transforms that a run needs."""
+    known = head.manifest
+    found = {("records", key) for by in known.units.values() for key in by.values()}
+    found |= {("values", key) for key in known.values.values()}
+    files = (str(f.get("file", "")) for f in known.method.fitted)
+    return found | {("transforms", Path(file).stem) for file in files if file}
+
+
+def identity(head: RunHead) -> str:
+    """What a method's output depends on, whatever it is called."""
+    method = head.manifest.method
+    return hash_json([method.family, method.config])

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Changes of runs that take several steps, and are ended by another process where their own was killed.
+
+What is about to be done is written down first. Nothing has happened until the database has it; files follow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from ...core.hashing import hash_json
+from ...core.regular_files import content_of
+from .. import status_files
+from ..atomic_files import atomic_file, put_away, remove_temporaries, temporary_folder
+from ..run_files import run_file, write_run_file
+from ..run_rows import load_rows
+from ..schema import VERSION, datasets, keypoint_sets, methods, runs, scores
+from ..store import Store
+from .inventory import Entry, Links, entries
+from .usage import InUse, uses_file, uses_of
+
+FOLDER = "changing"
+_ID = re.compile(r"[\w-]{1,64}")
+Step = Callable[[str], None]
+
+
+def no_step(_: str) -> None:
+    """Called after every step of a change; tests put a failure in its place."""
+
+
+def written_down(store: Store, plain: Mapping[str, Any]) -> Path:
+    """Write down a change that is about to be made, while the store is held."""
+    path = store.root / FOLDER / f"{hash_json([plain, os.getpid(), os.urandom(8).hex()])[:16]}.json"
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(json.dumps(plain).encode())
+    return path
+
+
+def delete_rows(connection: sa.Connection, ids: Sequence[str]) -> None:
+    """Delete the rows of runs, and of methods, datasets and keypoint sets that no run has any more.
+
+    Keypoint sets that are in the store by themselves have a folder, and stay.
+    """
+    sets = {
+        name
+        for (name,) in connection.execute(
+            sa.select(runs.c.keypoint_set_id).where(runs.c.id.in_(ids)).distinct()
+        )
+    }
+    for i in range(0, len(ids), 500):
+        part = list(ids[i : i + 500])
+        connection.execute(sa.delete(scores).where(scores.c.run_id.in_(part)))
+        connection.execute(sa.delete(runs).where(runs.c.id.in_(part)))
+    for table, used in ((methods, runs.c.method_id), (datasets, runs.c.dataset_id)):
+        connection.execute(sa.delete(table).where(table.c.id.not_in(sa.select(used).distinct())))
+    needed = {name for (name,) in connection.execute(sa.select(runs.c.keypoint_set_id).distinct())}
+    for name in sets - needed - {None}:
+        connection.execute(
+            sa.delete(keypoint_sets).where(
+                keypoint_sets.c.id == name, keypoint_sets.c.total_keypoints.is_(None)
+            )
+        )
+
+
+def finish_changes(store: Store, step: Step = no_step) -> int:
+    """End or undo the changes whose processes were killed; returns how many bytes were removed by that.
+
+    Called by every command that looks after a store, and before a run begins to work.
+    """
+    folder = store.root / FOLDER
+    removed = sum(_finish(store, path, step) for path in sorted(folder.glob("*.json")))
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+    return removed
+
+
+def _finish(store: Store, path: Path, step: Step) -> int:
+    with store.begin() as connection:
+        try:
+            change = _read(path)
+        except FileNotFoundError:  # another process was faster
+            return 0
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ):  # not written by us, or damaged
+            path.unlink(missing_ok=True)
+            return 0
+        there = set(connection.execute(sa.select(runs.c.id)).scalars())
+        for old, new in change.ids.items():
+            if old == new:
+                _restore(store, connection, old, anew=True)
+            else:
+                gone = old if new in there else new
+                _forget(store, gone)
+                if gone in there:  # made from the files of both
+                    delete_rows(connection, [gone])
+        busy = InUse.read(store.root)
+        for name in change.runs:
+            if name in there:
+                _restore(store, connection, name)
+            else:
+                _forget(store, name, busy)
+        step("forgotten")
+        removed = discard(store, change.files, busy)
+        step("discarded")
+        path.unlink(missing_ok=True)
+    return removed
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change that was written down: new ids of runs, runs to delete, and files with the task of a user."""
+
+    ids: dict[str, str]
+    runs: list[str]
+    files: dict[tuple[str, str], str]
+
+
+def _read(path: Path) -> _Change:
+    plain = json.loads(content_of(path))
+    ids, gone = dict(plain.get("ids", {})), list(plain.get("runs", []))
+    if not all(_ID.fullmatch(name) for name in (*ids, *ids.values(), *gone)):
+        raise ValueError("an id that is none")
+    return _Change(ids, gone, {(kind, key): task for kind, key, task in plain.get("files", [])})
+
+
+def _restore(store: Store, connection: sa.Connection, name: str, *, anew: bool = False) -> None:
+    """Write the file of a run from its rows, where it is missing or may be that of a change not made."""
+    if anew or not run_file(store, name).is_file():
+        for run in load_rows(connection, VERSION, runs.c.id == name):
+            write_run_file(store, run)
+
+
+def _forget(store: Store, name: str, busy: InUse | None = None) -> None:
+    run_file(store, name).unlink(missing_ok=True)
+    uses = uses_of(store.root, name)
+    if uses is not None and (busy is None or uses.when < busy.since):  # else it is being made again
+        uses_file(store.root, name).unlink(missing_ok=True)
+
+
+def tidy(store: Store) -> None:
+    """Remove what killed processes left in a store, and end the changes they had begun."""
+    remove_temporaries(store.root)
+    status_files.remove_dead(store.root)
+    finish_changes(store)
+
+
+def discard(store: Store, candidates: Mapping[tuple[str, str], str], busy: InUse) -> int:
+    """Remove those of the files (kind and key, with their task) that no run needs; returns their bytes.
+
+    The store must be held (`Store.begin`), so that nobody comes to need one meanwhile.
+    """
+    if not candidates:
+        return 0
+    links = Links.read(store)
+    gone = [
+        entry
+        for entry in entries(store)
+        if (task := candidates.get((entry.kind, entry.key))) is not None
+        and not links.of(entry)
+        and not busy.has(entry, task)
+    ]
+    throw_away(store.root, gone)
+    return sum(e.size_bytes for e in gone)
+
+
+def throw_away(root: Path, gone: Iterable[Entry]) -> None:
+    """Remove entries: each vanishes at once, and what a kill leaves half-removed goes at the next start."""
+    with temporary_folder(root) as folder:
+        for number, entry in enumerate(gone):
+            try:
+                os.rename(entry.path, folder / str(number))
+            except FileNotFoundError:
+                continue
+            except OSError:  # on another disk
+                put_away(entry.path)

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Verifying a store: every file is read and hashed anew, and the database is held against the run files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ...core.amounts import number_of
+from ...core.cores import cores
+from ...core.errors import StoreError, TiepointError
+from ..locking import DATABASE
+from ..rebuild import damaged_database, differing_rows, make_anew
+from ..rebuild import rebuild as follow
+from ..run_files import read_run, run_file
+from ..run_queries import load_runs
+from ..store import REMADE, Store, store_root
+from ..stored_run_part import StoredRun
+from .file_checks import SETS, Looked, files_of, leftovers_of
+from .journal import finish_changes, tidy
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong in a store: what, in which file, which runs it touches, and what makes it anew.
+
+    >>> print(Problem("a.parquet is damaged", runs=("12ab",), again="run sift on t/a again"))
+    a.parquet is damaged (run 12ab): run sift on t/a again
+    """
+
+    what: str
+    path: Path | None = None
+    runs: tuple[str, ...] = ()
+    again: str = ""
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.runs[:5]) + (f" and {len(self.runs) - 5} more" if len(self.runs) > 5 else "")
+        whose = f" ({'run' if len(self.runs) == 1 else 'runs'} {shown})" if self.runs else ""
+        return f"{self.what}{whose}" + (f": {self.again}" if self.again else "")
+
+
+@dataclass(frozen=True)
+class StoreCheck:
+    """What a check has found.
+
+    `files` and `sizes` count what was read by kind, in files and bytes; `unmarked` the files among them that
+    an older version wrote without a checksum of their own: of records and run files only that they can be
+    read is known then, features are held against their content hash all the same. `leftovers` are half-made
+    files of killed processes. `rebuilt` says whether the database was made from the files again, `notices`
+    what else its user should know.
+    """
+
+    problems: Sequence[Problem]
+    runs: int
+    files: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    unmarked: Mapping[str, int] = field(default_factory=dict)
+    leftovers: Sequence[Path] = ()
+    rebuilt: bool = False
+    notices: Sequence[str] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        lines = [
+            f"{number_of(self.runs, 'run')} in the store"
+            + (", database rebuilt from the run files" * self.rebuilt)
+        ]
+        for kind, count in self.files.items():
+            older = self.unmarked.get(kind, 0)
+            more = f", {older:,} of them without a checksum (written by an older version)" if older else ""
+            lines.append(
+                f"{kind}: {number_of(count, 'file')}, {self.sizes[kind] / 1e6:,.1f} MB verified{more}"
+            )
+        if self.leftovers:
+            left = number_of(len(self.leftovers), "leftover")
+            lines.append(f"{left} of killed processes, removed by the next run")
+        lines.append("no problems" if self.ok else f"{number_of(len(self.problems), 'problem')}:")
+        return "\n".join([*lines, *(f"  - {p}" for p in self.problems)])
+
+
+def check_store(
+    store: Store | str | Path | None, *, progress: Progress | None = None, rebuild: bool | None = None
+) -> StoreCheck:
+    """Read everything in a store and say what is damaged, missing or not what the database says.
+
+    Every feature is hashed and held against its content hash, every record, scene value, list, transform and
+    keypoint set is read and verified. No hash that was remembered is trusted: files of datasets whose hash
+    the store remembers are read again. Nothing is written, unless `rebuild`.
+
+    Args:
+        store: Open for reading, or for writing where `rebuild` is wanted; or its place, as for `Store.open`.
+            One that is given by its place is put in order first: an SQLite database that is damaged or
+            missing is made anew from the run files, what killed processes left is removed or ended.
+        progress: Called with ("check", done, total).
+        rebuild: Make the database say what the files say at the end (see `store.rebuild`). By default that of
+            a store given by its place, where it can be written.
+    """
+    if not isinstance(store, Store):
+        return _in_place(store, progress, rebuild)
+    rebuild = bool(rebuild)
+    if rebuild:
+        finish_changes(store)
+    runs, problems = _runs(store)
+    problems += [Problem(what, again=again) for what, again in damaged_database(store)]
+    if not problems or rebuild:
+        for run, what in differing_rows(store, runs):
+            again = "the database was made from the files again" if rebuild else "`store check` rebuilds it"
+            problems.append(Problem(what, store.root / "runs" / f"{run}.json", (run,), again))
+    if rebuild:
+        known = {str(p.path) for p in problems}
+        problems += [Problem(told) for told in follow(store) if not any(path in told for path in known)]
+        runs = {run.id: run for run in load_runs(store)}
+    users = _users(runs.values())
+    jobs = files_of(store, {kind: sorted(used) for kind, used in users.items()})
+    files: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    unmarked: dict[str, int] = {}
+    with ThreadPoolExecutor(cores()) as threads:
+        for done, look in enumerate(threads.map(lambda job: job(), jobs), start=1):
+            if progress is not None:
+                progress("check", done, len(jobs))
+            files[look.kind] = files.get(look.kind, 0) + 1
+            sizes[look.kind] = sizes.get(look.kind, 0) + look.size_bytes
+            if not look.marked:
+                unmarked[look.kind] = unmarked.get(look.kind, 0) + 1
+            used = users.get(look.kind, {}).get(look.key, [])
+            if look.problem is not None and not _removed(store, look, used):
+                problems = [p for p in problems if p.what != look.problem]  # told better now
+                problems.append(_problem(look, used, runs))
+    return StoreCheck(problems, len(runs), files, sizes, unmarked, leftovers_of(store.root), rebuild)
+
+
+def _removed(store: Store, look: Looked, used: Sequence[tuple[str, str]]) -> bool:
+    """Whether a file that cannot be read was just removed by another process, with all runs that need it."""
+    if look.foreign or os.path.lexists(look.path):
+        return False
+    return not any(run_file(store, name).is_file() for name, _ in used)
+
+
+def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool | None) -> StoreCheck:
+    """Put a store in order, then check it; what was wrong with its database is the first problem."""
+    root = store_root(where)
+    ours = rebuild is not False and (os.access(root, os.W_OK) or not root.exists())
+    if not ours:
+        with Store.open(where, mode="read") as store:
+            found = check_store(store, progress=progress)
+            told = f"{root} cannot be written: the database is not rebuilt"
+            return replace(found, notices=(*store.notices, *([] if rebuild is False else [told])))
+    aside = make_anew(root)
+    first = (
+        []
+        if aside is None
+        else [Problem(f"the database was damaged and is now {aside.name}", aside, again=REMADE)]
+    )
+    with Store.open(where, create=False) as store:
+        notices = store.notices
+        if store.remade:
+            first.append(Problem("the database was missing", root / DATABASE, again=REMADE))
+            notices = ()
+        tidy(store)
+        if first:
+            follow(store)  # what was ended now is no difference
+        found = check_store(store, progress=progress, rebuild=True)
+    return replace(found, problems=[*first, *found.problems], notices=notices)
+
+
+def _runs(store: Store) -> tuple[dict[str, StoredRun], list[Problem]]:
+    """Runs by id from their files, or where one cannot be read, from its rows."""
+    runs: dict[str, StoredRun] = {}
+    problems = []
+    for path in sorted((store.root / "runs").glob("*.json")):
+        try:
+            run = read_run(path)
+            if run.id != path.stem:
+                raise StoreError(f"{path} holds the run {run.id}; name it {run.id}.json or remove it")
+            runs[run.id] = run
+        except StoreError as e:
+            problems.append(Problem(str(e), path, (path.stem,)))
+    try:
+        for run in load_runs(store):
+            runs.setdefault(run.id, run)
+    except (TiepointError, ValueError, KeyError, TypeError) as e:
+        problems.append(Problem(f"the runs of the database cannot be read: {e}"))
+    return runs, [replace(p, again=_run_again(p, runs)) for p in problems]
+
+
+def _run_again(problem: Problem, runs: Mapping[str, StoredRun]) -> str:
+    """What makes a run anew whose file is damaged: the database has it as finished until a check."""
+    known = [runs[name] for name in problem.runs if name in runs]
+    return "" if not known else f"remove {problem.path}, then `store check`, then {_made_by(known)}"
+
+
+def _users(runs: Iterable[StoredRun]) -> dict[str, dict[str, list[tuple[str, str]]]]:
+    """By kind and key of a file, which runs need it, and for what."""
+    found: dict[str, dict[str, list[tuple[str, str]]]] = {"records": {}, "values": {}, SETS: {}}
+    for run in runs:
+        if run.keypoint_set is not None:
+            found[SETS].setdefault(str(run.keypoint_set.get("name")), []).append((run.id, "keypoint set"))
+        for unit, by in run.manifest.units.items():
+            for key in by.values():
+                found["records"].setdefault(key, []).append((run.id, f"unit {unit}"))
+        for protocol, key in run.manifest.values.items():
+            found["values"].setdefault(key, []).append((run.id, f"protocol {protocol}"))
+    return found
+
+
+def _problem(look: Looked, used: Sequence[tuple[str, str]], runs: Mapping[str, StoredRun]) -> Problem:
+    ids = tuple(dict.fromkeys(run for run, _ in used)) if used else _of_method(look.method, runs)
+    what = f"{used[0][1]}: {look.problem}" if used else str(look.problem)
+    return Problem(what, look.path, ids, _again(look, [runs[i] for i in ids]))
+
+
+def _of_method(method: str | None, runs: Mapping[str, StoredRun]) -> tuple[str, ...]:
+    return tuple(run.id for run in runs.values() if method is not None and run.method == method)
+
+
+def _again(look: Looked, users: Sequence[StoredRun]) -> str:
+    """What makes a file anew."""
+    if look.foreign:
+        return ""
+    if look.kind == SETS:
+        return f"make or import the keypoint set {look.key} again under its name, with `overwrite`"
+    there = look.path.exists() or look.path.is_symlink()
+    if look.heals:
+        return f"remove {look.path}; the next run that needs it makes it anew" if there else ""
+    gone = f"remove {look.path}, then " if there else ""
+    if not users:
+        return f"no run needs it; remove {look.path}" if gone else ""
+    return gone + _made_by(users)
+
+
+def _made_by(runs: Sequence[StoredRun]) -> str:
+    return "; ".join(
+        dict.fromkeys(
+            f"import {r.method} again" if r.manifest.imported else f"run {r.method} on {r.task} again"
+            for r in runs
+        )
+    )

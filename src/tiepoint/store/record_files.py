@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Records as Parquet files, addressed by the hash of what they were made from.
+
+A file has a checksum for every page, and one for the whole of it, pages, headers and footer alike: sixteen
+digits of its metadata under `_SUM`, made as if they were zeros.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.checksums import sum_of
+from ..core.errors import DamagedError, StoreError
+from ..core.records import Records
+from ..core.regular_files import content_of
+from .atomic_files import atomic_file
+
+_HEADER = b"tiepoint"
+_SUM = b"tiepoint:sum"
+_BLANK = b"0" * 16
+_LARGE = 1 << 20
+"""Bytes from which several threads read a file faster than one."""
+_HELD = 256 << 20
+"""Bytes of records just written that are held until they are read, which is what scoring does next."""
+_NUMBERS = {
+    "double": "f8", "float": "f4", "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8",
+    "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8",
+}  # fmt: skip
+"""Arrow's names of types whose buffers are those of NumPy. Converting by Arrow's own means imports pandas."""
+
+
+@dataclass(frozen=True)
+class RecordStore:
+    """Parquet files by key under a folder. Files are immutable; a key is written once.
+
+    With `hold`, what was just written is given back from memory once, if it is read while there is room.
+    """
+
+    root: Path
+    hold: bool = False
+    _held: dict[str, tuple[tuple[int, int, int], Records]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def path(self, key: str) -> Path:
+        """File of a key."""
+        return self.root / key[:2] / f"{key}.parquet"
+
+    def __contains__(self, key: str) -> bool:
+        return self.path(key).is_file()
+
+    def put(self, key: str, records: Records) -> None:
+        """Write records under a key."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        names, columns = [], []
+        for name, values in records.columns.items():
+            array = np.ascontiguousarray(values)
+            flat = _to_arrow(array.reshape(-1))
+            if array.ndim == 2:
+                flat = pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
+            names.append(name)
+            columns.append(flat)
+        header = json.dumps({"kind": records.kind, "meta": dict(records.meta), "summed": True})
+        marks = {_HEADER: header, _SUM: _BLANK}
+        table = pa.Table.from_arrays(columns, names=names).replace_schema_metadata(marks)
+        with atomic_file(self.path(key)) as temporary:
+            # Doubles hardly repeat: a dictionary of them would be made, grow too large and be dropped again.
+            repeating = [
+                f"{n}.list.element" if pa.types.is_fixed_size_list(c.type) else n
+                for n, c in zip(names, columns, strict=True)
+                if not pa.types.is_float64(c.type)
+                and not (pa.types.is_fixed_size_list(c.type) and pa.types.is_float64(c.type.value_type))
+            ]
+            pq.write_table(
+                table,
+                temporary,
+                compression="zstd",
+                use_dictionary=repeating or False,
+                write_page_checksum=True,
+            )
+            _mark(temporary)
+        if self.hold:
+            self._hold(key, Records(records.kind, records.columns, json.loads(header)["meta"]))
+
+    def _hold(self, key: str, records: Records) -> None:
+        """Hold what reading would give, if there is room: plain numbers come back as they are."""
+        if any(np.asarray(c).dtype.kind not in "biuf" for c in records.columns.values()):
+            return
+        with self._lock:
+            if sum(r.size_bytes for _, r in self._held.values()) + records.size_bytes <= _HELD:
+                self._held[key] = (self._stamp(key), records)
+
+    def _stamp(self, key: str) -> tuple[int, int, int]:
+        """What tells the file of a key from another in its place."""
+        found = self.path(key).stat()
+        return found.st_size, found.st_mtime_ns, found.st_ino
+
+    def get(self, key: str) -> Records:
+        """Records of a key; a missing or damaged file is a `DamagedError`."""
+        with self._lock:
+            held = self._held.pop(key, None)
+        if held is not None:
+            with contextlib.suppress(OSError):
+                if held[0] == self._stamp(key):
+                    return held[1]
+        return self._read(key)[0]
+
+    def verify(self, key: str) -> bool:
+        """Read the file of a key; whether it has a checksum, which files of older versions have not.
+
+        Raises:
+            DamagedError: it is missing, cannot be read, or does not have its checksum.
+        """
+        return self._read(key)[1]
+
+    def _read(self, key: str) -> tuple[Records, bool]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self.path(key)
+        try:
+            content = bytearray(content_of(path))
+            summed = _has_sum(content)
+            # `read_table` would look for a dataset first, which takes longer than reading one file.
+            source = pa.BufferReader(pa.py_buffer(content))
+            with pq.ParquetFile(source, page_checksum_verification=not summed) as file:
+                table = file.read(use_threads=len(content) > _LARGE)
+            header = json.loads(table.schema.metadata[_HEADER])
+            if header.get("summed", False) != summed:
+                raise ValueError("its checksum is gone")
+            return Records(header["kind"], _columns(table), header["meta"]), summed
+        except OSError as e:
+            reason = e.strerror or str(e)
+        except (pa.ArrowException, ValueError, KeyError, TypeError, AttributeError, MemoryError) as e:
+            reason = str(e) or "it asks for too much memory"
+        raise DamagedError(path, "records", reason.partition("\n")[0])
+
+
+def _sum_at(content: bytes | bytearray) -> int | None:
+    """Where the checksum in the footer of a file begins, None if it has none."""
+    footer = int.from_bytes(content[-8:-4], "little")
+    at = content.find(_SUM, max(0, len(content) - 8 - footer)) + len(_SUM)
+    # A value follows its key after two bytes: its kind, and its length.
+    found = at >= len(_SUM) and content[at : at + 2] == b"\x18\x10" and at + 18 <= len(content)
+    return at + 2 if found else None
+
+
+def _mark(path: Path) -> None:
+    """Write the checksum of a whole file into it."""
+    content = bytearray(path.read_bytes())
+    at = _sum_at(content)
+    if at is None or content[at : at + 16] != _BLANK:
+        raise StoreError("the installed pyarrow writes metadata in a form that is not known; install another")
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(sum_of(content).encode())
+
+
+def _has_sum(content: bytearray) -> bool:
+    """Whether a file has a checksum, which is blanked; one that does not fit is a ValueError."""
+    at = _sum_at(content)
+    if at is None:
+        return False
+    stated = bytes(content[at : at + 16])
+    content[at : at + 16] = _BLANK
+    if sum_of(content).encode() != stated:
+        raise ValueError("its content does not have its checksum")
+    return True
+
+
+def _columns(table: Any) -> dict[str, Any]:
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    for known, column in zip(table.schema, table.columns, strict=True):
+        combined = column.combine_chunks()
+        if isinstance(combined, pa.ChunkedArray):
+            combined = pa.concat_arrays(combined.chunks) if combined.num_chunks else combined
+        if pa.types.is_fixed_size_list(known.type):
+            width = known.type.list_size
+            flat = _to_numpy(combined.flatten())
+            columns[known.name] = flat.reshape(len(combined), width)
+        else:
+            columns[known.name] = _to_numpy(combined)
+    return columns
+
+
+def _to_arrow(array: np.ndarray[Any, Any]) -> Any:
+    """A flat array as Arrow's, without a copy where it holds numbers."""
+    import pyarrow as pa
+
+    if array.dtype == bool:
+        bits = pa.py_buffer(np.packbits(array, bitorder="little"))
+        return pa.Array.from_buffers(pa.bool_(), len(array), [None, bits])
+    name = next((n for n, code in _NUMBERS.items() if array.dtype == np.dtype(code)), None)
+    if name is None:
+        return pa.array(array)
+    kind = getattr(pa, {"double": "float64", "float": "float32"}.get(name, name))()
+    return pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(array)])
+
+
+def _to_numpy(array: Any) -> np.ndarray[Any, Any]:
+    """The values of Arrow's array, without a copy where they are numbers."""
+    code = _NUMBERS.get(str(array.type))
+    if str(array.type) == "bool" and len(array) and not array.null_count:
+        bits = np.unpackbits(np.frombuffer(array.buffers()[1], np.uint8), bitorder="little")
+        return bits[array.offset : array.offset + len(array)].view(bool)
+    if code is None or array.null_count:
+        return np.asarray(array.to_numpy(zero_copy_only=False))
+    if not len(array):
+        return np.empty(0, code)
+    size = np.dtype(code).itemsize
+    return np.frombuffer(array.buffers()[1], code, len(array), array.offset * size)

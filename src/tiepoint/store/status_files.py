@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is running now: one small file a process beside the files of a store, replaced as the work goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..core.processes import is_alive, mark, started_at, this_host
+from ..core.regular_files import content_of
+
+FOLDER = "running"
+EVERY_S = 0.4
+"""Seconds between two states of a process that are written."""
+SILENT_S = 600.0
+"""Seconds after which a process of another machine, which cannot be looked up, is taken for dead."""
+FORGOTTEN_S = 86_400.0
+"""Seconds after which its file is removed."""
+MOST_BYTES = 64_000
+_NAME = re.compile(r"((?P<host>[0-9a-f]{8})-)?(?P<pid>\d{1,10})-(?P<started>\d{1,20})(-\d{1,9})?\.(json|tmp)")
+_count = itertools.count()
+_waiting: list[tuple[Path, Callable[[], None]]] = []
+"""What this process will say of itself in folders that are not there yet."""
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Working:
+    """A process at work: what it does, the stages under way as (name, done, total), and since when."""
+
+    pid: int
+    host: str
+    what: str
+    stages: tuple[tuple[str, int, int], ...]
+    since: float
+    updated: float
+
+
+@contextlib.contextmanager
+def announced(root: Path, what: str, progress: Progress | None = None) -> Iterator[Progress]:
+    """A progress function that also keeps the file of this process; the file is gone at the end.
+
+    A file that cannot be written is not: it only tells others, and no run depends on it. Where the store is
+    not made yet, `announce` writes it.
+    """
+    path = root / FOLDER / f"{mark()}-{next(_count)}.json"
+    stages: dict[str, tuple[int, int]] = {}
+    since, written = time.time(), 0.0
+
+    def update(stage: str, done: int, total: int) -> None:
+        nonlocal written
+        if progress is not None:
+            progress(stage, done, total)
+        stages[stage] = (done, total)
+        now = time.monotonic()
+        if now - written >= EVERY_S and root.is_dir():
+            written = now
+            for name in [n for n, (d, t) in stages.items() if d >= t and n != stage]:
+                del stages[name]
+            _write(path, what, stages, since)
+
+    def first() -> None:
+        _write(path, what, stages, since)
+
+    entry = (root, first)
+    try:
+        remove_dead(root)
+        if root.is_dir():
+            first()
+        else:
+            _waiting.append(entry)
+        yield update
+    finally:
+        if entry in _waiting:
+            _waiting.remove(entry)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def announce(root: Path) -> None:
+    """Write what waited for a store to be made."""
+    for entry in [e for e in _waiting if e[0] == root]:
+        _waiting.remove(entry)
+        entry[1]()
+
+
+def remove_dead(root: Path) -> int:
+    """Remove the files of processes that were killed; returns how many.
+
+    Those of this machine at once, those of others after a day of silence.
+    """
+    removed = 0
+    with contextlib.suppress(OSError):
+        for path in list((root / FOLDER).iterdir()):
+            found = _NAME.fullmatch(path.name)
+            here = found is not None and found["host"] == this_host()
+            if found is None or (here and is_alive(int(found["pid"]), int(found["started"]))):
+                continue
+            with contextlib.suppress(OSError):
+                if here or time.time() - path.stat().st_mtime > FORGOTTEN_S:
+                    path.unlink()
+                    removed += 1
+    return removed
+
+
+def _write(path: Path, what: str, stages: dict[str, tuple[int, int]], since: float) -> None:
+    plain = {
+        "pid": os.getpid(),
+        "started": started_at(os.getpid()),
+        "host": this_host(),
+        "what": what[:2000],
+        "stages": [[name[:200], done, total] for name, (done, total) in list(stages.items())[-20:]],
+        "since": since,
+        "updated": time.time(),
+    }
+    temporary = path.with_suffix(".tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps(plain), encoding="utf-8", newline="\n")
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def is_this(working: Working) -> bool:
+    """Whether it is this process."""
+    return (working.pid, working.host) == (os.getpid(), this_host())
+
+
+def running(root: Path, *, silent_s: float = SILENT_S) -> list[Working]:
+    """The processes at work on a store, longest first; files of dead ones and damaged files are passed over.
+
+    A process of this machine lives if its id is in use since the time that its file says; one of another
+    machine if its file was written in the last `silent_s` seconds.
+    """
+    found = []
+    with contextlib.suppress(OSError):
+        for path in sorted((root / FOLDER).glob("*.json")):
+            one = _read(path, silent_s)
+            if one is not None:
+                found.append(one)
+    return sorted(found, key=lambda w: (w.since, w.pid))
+
+
+def _read(path: Path, silent_s: float) -> Working | None:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            return None
+        plain: dict[str, Any] = json.loads(content_of(path))
+        stages = tuple((str(n), int(d), int(t)) for n, d, t in plain["stages"])
+        made = Working(
+            int(plain["pid"]), str(plain["host"]), str(plain["what"]), stages, float(plain["since"]),
+            float(plain["updated"]),
+        )  # fmt: skip
+        started = plain["started"]
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
+    if made.host != this_host():
+        return made if time.time() - made.updated < silent_s else None
+    return made if started_at(made.pid) == started and is_alive(made.pid) else None

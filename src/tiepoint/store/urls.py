@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Store URLs: what they name, checked before anything is opened, and shown without their password."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+from ..core.errors import StoreError
+from ..core.formatting import shown
+
+DATABASE = "tiepoint.sqlite"
+"""The database in the folder of a store."""
+FORMS = {
+    "sqlite": "sqlite:///relative.db or sqlite:////absolute.db",
+    "postgresql": "postgresql://USER:PASSWORD@HOST:PORT/DATABASE?files=DIR",
+}
+"""Known schemes, and how a URL of each looks."""
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(/+)")
+_SECRET = ("password", "sslpassword", "passfile")
+_TELLING = ("host", "hostaddr", "port", "dbname", "user")
+"""Settings that say which store it is; of all others only the name is shown."""
+_ESCAPED = "characters such as @ : / ? # in a password are written as %40 %3A %2F %3F %23"
+
+
+@dataclass(frozen=True)
+class StoreUrl:
+    """A store URL: what the database driver is given, the folder for files, and how it is shown.
+
+    `database` is the file of the database, None where it is on a server.
+    """
+
+    url: str
+    files: Path
+    shown: str
+    database: Path | None = None
+
+
+def is_url(where: str) -> bool:
+    """Whether a place is a URL, not a folder.
+
+    >>> is_url("postgresql://h/db"), is_url("lab/store"), is_url("C:/store")
+    (True, False, False)
+    """
+    found = _SCHEME.match(where)
+    if found is None:
+        return False
+    return len(found[2]) > 1 or found[1].partition("+")[0] in FORMS
+
+
+def read_url(where: str) -> StoreUrl:
+    """What a store URL names.
+
+    SQLite: ``sqlite:///relative.db``, ``sqlite:////absolute.db``. Its files are in ``?files=DIR``; without
+    it, in the folder of a database called ``tiepoint.sqlite``, and of another one beside it, in a folder of
+    its name that ends in ``.files``. PostgreSQL needs ``?files=DIR``.
+
+    Raises:
+        StoreError: if the URL has an unknown scheme, names no database or has a wrong port; the sentence
+            never has its password.
+
+    >>> read_url("sqlite:///lab/a.db").files.as_posix(), read_url("sqlite:////lab/a.db").url
+    ('lab/a.files', 'sqlite:////lab/a.db')
+    """
+    found = _SCHEME.match(where)
+    scheme = "" if found is None else found[1].lower()
+    kind = scheme.partition("+")[0]
+    if kind == "postgres":
+        kind = scheme = "postgresql"
+    if kind not in FORMS:
+        known = " and ".join(f"{name} ({form})" for name, form in FORMS.items())
+        raise StoreError(
+            f"a store URL cannot begin with {shown(scheme[:40])}://; known are {known}. "
+            "A folder is given by its path"
+        )
+    if found is None or len(found[2]) < 2:
+        raise StoreError(
+            f"the store URL begins with {scheme}:/ and lacks slashes, which are lost where a URL is made a "
+            f"path; give it as text: {FORMS[kind]}"
+        )
+    rest, _, query = where[found.end(1) + 3 :].partition("?")
+    if "#" in rest:
+        raise StoreError(f"the {kind} URL has a # in it; {_ESCAPED}")
+    own = dict(parse_qsl(query, keep_blank_values=True))
+    files = own.pop("files", "")
+    if kind == "sqlite":
+        return _sqlite(scheme, rest, files, own)
+    return _server(scheme, rest, files, own, "@" in query)
+
+
+def _sqlite(scheme: str, rest: str, files: str, query: dict[str, str]) -> StoreUrl:
+    slash, path = rest[:1], rest[1:]
+    if slash != "/" or path in ("", ":memory:"):
+        raise StoreError(
+            "a sqlite URL names a file after three slashes, an absolute one after four: "
+            f"{FORMS['sqlite']}, not sqlite://{shown(rest)}"
+        )
+    if query:
+        raise StoreError(f"a sqlite URL takes the setting files only, not {', '.join(map(shown, query))}")
+    database = Path(path)
+    beside = database.parent if database.name == DATABASE else database.with_suffix(".files")
+    return StoreUrl(f"{scheme}:///{path}", Path(files) if files else beside, f"sqlite:///{path}", database)
+
+
+def _server(scheme: str, rest: str, files: str, query: dict[str, str], stray: bool) -> StoreUrl:
+    form = FORMS["postgresql"]
+    place, _, name = rest.partition("/")
+    user, at, host = place.rpartition("@")
+    if "@" in user or "@" in name or (not at and stray):
+        raise StoreError(f"the postgresql URL has an @ that does not end its password; {_ESCAPED}: {form}")
+    port = re.fullmatch(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::(\d*))?", host)
+    if port is None or (port[1] and not 0 < int(port[1][:6]) < 65536):
+        # Not shown: where a password has a slash or a question mark, it is cut there and looks like a port.
+        raise StoreError(
+            f"the postgresql URL has a port that is no number from 1 to 65535; expected {form}; {_ESCAPED}"
+        )
+    said = f"{scheme}://{user.partition(':')[0] + ':***@' if ':' in user else user + at}{host}/{shown(name)}"
+    bare = f"{scheme}://{host}/{shown(name)}"
+    if not name and not query.get("dbname"):
+        raise StoreError(f"the store {bare} names no database; expected {form}")
+    if not files:
+        raise StoreError(
+            f"the store {bare} does not say where its files are; add the folder for records and features to "
+            f"the URL: {bare}?files=DIR"
+        )
+    open_ = {k: v for k, v in query.items() if k not in _SECRET}
+    more = f"?{urlencode(query)}" if query else ""
+    parts = [urlencode({k: v if k in _TELLING else ""}).removesuffix("=") for k, v in open_.items()]
+    told = "?" + "&".join(parts) if parts else ""
+    return StoreUrl(f"{scheme}://{rest}{more}", Path(files), said + told)
+
+
+def without_secret(message: str, url: str) -> str:
+    r"""A message of a driver on one line, without the password of the URL and values of its settings.
+
+    >>> without_secret("no entry for s3cret\n  of u", "postgresql://u:s3cret@h/db")
+    'no entry for *** of u'
+    """
+    from urllib.parse import unquote
+
+    text = " ".join(message.split())
+    user = url.partition("://")[2].rpartition("@")[0]
+    secrets = [user.partition(":")[2]]
+    secrets += [v for k, v in parse_qsl(url.partition("?")[2]) if k in _SECRET]
+    for value in {v for k, v in parse_qsl(url.partition("?")[2]) if k not in (*_SECRET, *_TELLING)}:
+        text = text.replace(f'"{value}"', "***").replace(f"'{value}'", "***")
+    for secret in {form for s in secrets for form in (s, unquote(s)) if form}:
+        text = text.replace(secret, "***")
+    return shown(text)
+
+
+def split_url(where: str) -> tuple[str, Path]:
+    """Database URL and files folder of a store URL; see `read_url`.
+
+    >>> split_url("postgresql://u@h/db?files=/lab/tp&connect_timeout=3")
+    ('postgresql://u@h/db?connect_timeout=3', PosixPath('/lab/tp'))
+    """
+    found = read_url(where)
+    return found.url, found.files

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs written to the store under a lock: rows are made, the file is written, rows are committed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from ..core.errors import InputError, StoreError
+from ..core.formatting import shown
+from .run_files import finite, read_run, run_file, write_run_file
+from .run_id import method_id
+from .run_rows import load_rows
+from .schema import datasets, keypoint_sets, methods, runs, scores
+from .store import Store
+from .stored_run_part import SCORE_COLUMNS, StoredRun
+
+
+def upsert(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) -> None:
+    """Insert a content-addressed row unless it is there (concurrent writers included)."""
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
+    connection.execute(insert(table).values(**row).on_conflict_do_nothing())
+
+
+def insert_run(connection: sa.Connection, run: StoredRun) -> None:
+    """Write the rows of a run; those of the same id are replaced."""
+    m, d = run.manifest.method, run.manifest.dataset
+    mid = method_id(run.manifest)
+    upsert(
+        connection,
+        methods,
+        {
+            "id": mid,
+            "name": m.name,
+            "spec": m.spec,
+            "family": m.family,
+            "distance": m.distance,
+            "config": json.dumps(m.config, sort_keys=True, default=str),
+        },
+    )
+    upsert(
+        connection,
+        datasets,
+        {
+            "id": d.hash,
+            "name": d.name,
+            "path": d.path,
+            "family": m.family,
+            "items": d.items,
+        },
+    )
+    if run.keypoint_set is not None:
+        known = {c.name for c in keypoint_sets.columns}
+        upsert(connection, keypoint_sets, {k: v for k, v in run.keypoint_set.items() if k in known})
+    connection.execute(sa.delete(scores).where(scores.c.run_id == run.id))
+    connection.execute(sa.delete(runs).where(runs.c.id == run.id))
+    connection.execute(
+        sa.insert(runs).values(
+            id=run.id,
+            method_id=mid,
+            dataset_id=d.hash,
+            keypoint_set_id=None if run.keypoint_set is None else run.keypoint_set["id"],
+            task=run.task,
+            status=run.status,
+            error=run.error,
+            created_at=run.created_at,
+            time_s=run.time_s,
+            manifest=json.dumps(run.manifest.plain(), default=str),
+        )
+    )
+    if run.scores:
+        rows = [
+            {"run_id": run.id, "position": i, **{c: finite(s.get(c)) for c in SCORE_COLUMNS}}
+            for i, s in enumerate(run.scores)
+        ]
+        connection.execute(sa.insert(scores), rows)
+
+
+Merge = Callable[[StoredRun | None], StoredRun]
+"""Makes the run to save of the run that is stored under its id, None if there is none."""
+
+
+def save_run(store: Store, run: StoredRun, merge: Merge | None = None) -> StoredRun:
+    """Write a run, its file and its rows; returns what was written.
+
+    The database takes the rows before the file is written, and shows them afterwards: a run that it refuses
+    leaves no file behind, and one that others see has its file.
+
+    A stored run of the same id is replaced. With `merge` the run to write is what that makes of the stored
+    one: it is called while this process alone may write the run, so nothing that another process has added
+    is lost. It may read the store, and must not write to it.
+    """
+    with store.begin(lock=run.id) as connection:
+        if merge is not None:
+            made = merge(_stored(store, connection, run.id))
+            if made.id != run.id:
+                raise ValueError(f"merging run {run.id} gave run {made.id}")
+            run = made
+        with refused(run):
+            insert_run(connection, run)
+        write_run_file(store, run)
+    return run
+
+
+@contextlib.contextmanager
+def refused(run: StoredRun) -> Iterator[None]:
+    """Turns what the database refuses of a run, such as a number that it has no room for, into a sentence."""
+    try:
+        yield
+    except (sa.exc.DataError, sa.exc.IntegrityError, sa.exc.StatementError, ArithmeticError, ValueError) as e:
+        if isinstance(e, sa.exc.OperationalError):  # of the database, not of the run
+            raise
+        why = str(getattr(e, "orig", None) or e).partition("\n")[0]
+        raise InputError(f"run {run.id} ({shown(run.method)}) cannot be stored: {shown(why)}") from e
+
+
+def _stored(store: Store, connection: sa.Connection, run_id: str) -> StoredRun | None:
+    """The run of an id: its file, which is never older than its rows, or else these."""
+    path = run_file(store, run_id)
+    if path.is_file():
+        with contextlib.suppress(StoreError):
+            return read_run(path)
+    return next(iter(load_rows(connection, store.version, runs.c.id == run_id)), None)

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dense pairs bound to their data: what `dense/flow` and `dense/pck` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import FormatError, InputError, ProblemsError, UnknownNameError
+from ...core.hashing import hash_json
+from ...core.records import Records
+from ...core.scores import Score
+from ...core.units import Features, Item, Unit
+from ...datasets.dense_pairs import BrokenPair, DensePair, find_pairs
+from ...formats.flow.tss import PairResult
+from ...geometry.flow.resize import resize_flow_pair, same_scale
+from ...geometry.flow.warp import transfer
+from ...methods.dense.files import absent_words, check_folders, extra_folders
+from ..base import OpenTask
+from ..cases import Cases, DenseCase, pair_cases
+from .options import ALLOW, DenseTask, PairOptions, left_out
+
+Flow = NDArray[Any]
+Compare = Callable[[DensePair, Flow | None, Any], Records]
+
+
+class OpenDense(OpenTask):
+    """Items are image pairs, units are directed pairs with the truth a task needs."""
+
+    def __init__(
+        self,
+        data: Path,
+        options: Any,
+        task: str,
+        needs: str,
+        compare: Compare,
+    ) -> None:
+        self.options = options
+        self._compare = compare
+        self._needs = needs
+        broken: list[BrokenPair] = []
+        self.pairs = [p for p in find_pairs(data, broken) if getattr(p, needs) is not None]
+        kinds = sorted({p.kind for p in self.pairs} | {b.kind for b in broken})
+        for kind in self.options.kinds:
+            if kind not in kinds:
+                raise UnknownNameError("kind", kind, kinds)
+        if self.options.kinds:
+            self.pairs = [p for p in self.pairs if p.kind in self.options.kinds]
+            broken = [b for b in broken if b.kind in self.options.kinds]
+        if broken and self.options.missing == "error":
+            raise ProblemsError(f"pairs in {data} ({ALLOW} leaves these out)", [b.reason for b in broken])
+        if not self.pairs:
+            raise InputError(f"{task}: no pair in {data} has {needs} as ground truth")
+        self._items = {p.item: p for p in self.pairs}
+        self._units = {p.key: p for p in self.pairs}
+        self.known = sorted({*self._items, *(b.item for b in broken)})
+        self.warnings = left_out([b.reason for b in broken])
+
+    @cached_property
+    def items(self) -> Sequence[Item]:
+        """One per image pair."""
+        return [Item(key, pair.content()) for key, pair in self._items.items()]
+
+    @cached_property
+    def units(self) -> Sequence[Unit]:
+        """One per directed pair."""
+        options = self.options.model_dump(exclude={"kinds"})
+        return [
+            Unit(p.key, (p.item,), hash_json([p.key, p.scene, p.kind, p.truth_content, p.content(), options]))
+            for p in self.pairs
+        ]
+
+    @cached_property
+    def data_hash(self) -> str:
+        """Hash of all images and all truth."""
+        return hash_json([[p.key, p.content(), p.truth_content] for p in self.pairs])
+
+    def read(self, item: str) -> Any:
+        """Both images of a pair, RGB uint8."""
+        return self._items[item].images()
+
+    def true_flow(self, item: str) -> Flow | None:
+        """True flow on image 1, None where the dataset has none."""
+        pair = self._units.get(f"{item}:1to2")
+        return None if pair is None or pair.flow is None else pair.flow()
+
+    def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(height, width) of image 1 and image 2."""
+        pair = self._items[item]
+        source, target = pair.sizes()
+        return (source, target) if pair.direction == 1 else (target, source)
+
+    def carried(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
+        """A directed pair made again: its images, flow and truth at the size of the source."""
+        pair = self._units.get(key)
+        if pair is None:
+            return None
+        images = pair.images() if pair.direction == 1 else pair.images()[::-1]
+        flow = None
+        if features is not None:
+            flow = oriented_flow(pair, PairResult.from_arrays(features.arrays(pair.item)), "skip")
+        if pair.points is None or self._needs != "points":
+            return DenseCase(*images, flow, None if pair.flow is None else pair.flow())
+        points, true = pair.points()
+        real = np.isfinite(points).all(axis=1) & np.isfinite(true).all(axis=1)
+        found = None if flow is None else transfer(points[real], flow)
+        return DenseCase(*images, flow, None, points[real], true[real], found)
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """Records of one directed pair; without readable truth it is left out unless ``missing=error``."""
+        pair = self._units[unit.key]
+        result = PairResult.from_arrays(features.arrays(unit.items[0]))
+        try:
+            flow = oriented_flow(pair, result, self.options.missing)
+            return self._compare(pair, flow, self.options)
+        except FormatError as e:
+            if self.options.missing == "error":
+                raise InputError(f"{e} ({ALLOW} leaves this pair out)") from e
+            meta = meta_of(pair, self.options, absent=False, no_truth=str(e))
+            return Records("pixel", {"valid": np.zeros(1, np.int64)}, meta)
+
+
+class PairTask(DenseTask):
+    """Base of the tasks on directed pairs; `truth` names what a pair must have."""
+
+    truth: ClassVar[str]
+
+    def compare_pair(self, pair: DensePair, flow: Flow | None, options: Any) -> Records:
+        """Records of one directed pair from its flow, None where there is none."""
+        raise NotImplementedError
+
+    def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
+        """Scores of one group of records."""
+        raise NotImplementedError
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenDense:
+        """Bind to a folder of image pairs with ground truth."""
+        chosen = self.options.read(self.name, options)
+        return OpenDense(Path(data), chosen, self.name, self.truth, self.compare_pair)
+
+    def comparison(self, protocol: str) -> str:
+        """There is one."""
+        super().comparison(protocol)
+        return self.name.replace("/", "-")
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores over all pairs, and by kind (subset, class, kind of sequence) where there are several."""
+        self.comparison(protocol)
+        if not records:
+            return []
+        scores = self.kind_scores(records, {})
+        kinds = sorted({str(r.meta["kind"]) for r in records})
+        for kind in kinds if len(kinds) > 1 else ():
+            scores += self.kind_scores([r for r in records if r.meta["kind"] == kind], {"kind": kind})
+        return scores
+
+    def share(self, record: Records) -> float | None:
+        """Share right of a directed pair under the headline rule, None where it has none."""
+        raise NotImplementedError
+
+    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+        """Share right of each directed pair, for the report's gallery."""
+        for r in usable(records)[0]:
+            if (share := self.share(r)) is not None:
+                yield str(r.meta["pair"]).rpartition(":")[0], share
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Directed pairs of a scene with their share right."""
+        own = usable([r for r in records if r.meta["scene"] == scene])[0]
+        shares = [(str(r.meta["pair"]), share) for r in own if (share := self.share(r)) is not None]
+        return pair_cases(shares) if shares else None
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """What was missing, with counts."""
+        return dense_warnings(records)
+
+    def check_results(self, opened: OpenDense, results: Path) -> list[str]:
+        """Warnings about a folder of results; what makes it unusable is an error."""
+        return check_dense_results(opened, results)
+
+
+def oriented_flow(pair: DensePair, result: PairResult, missing: str) -> Flow | None:
+    """The flow of a pair's direction at the size of its source image; None where there is none."""
+    own, other = f"flow{pair.direction}", f"flow{3 - pair.direction}"
+    if result.problems or own not in result.arrays:
+        if missing == "error":
+            why = "; ".join(result.problems) or f"{own} is missing"
+            raise InputError(f"{pair.item}: {why}; allow it with {ALLOW}")
+        if own not in result.arrays:
+            return None
+    source, target = pair.sizes()
+    flow = result.arrays[own]
+    if flow.shape[:2] == source:
+        return flow
+    back = result.arrays.get(other)
+    if back is None:
+        back = np.zeros((*same_scale(flow.shape[:2], source, target), 2))
+    return resize_flow_pair(flow, back, source, target)[0]
+
+
+def meta_of(pair: DensePair, options: PairOptions, **extra: Any) -> dict[str, Any]:
+    """What scoring must know about a pair."""
+    base = {"scene": pair.scene, "kind": pair.kind, "pair": pair.key, "missing": options.missing}
+    return {**base, **extra}
+
+
+def usable(records: Sequence[Records]) -> tuple[list[Records], str | None]:
+    """The records that enter the means, and a note about those that do not."""
+    used = [r for r in records if "no_truth" not in r.meta and not _skipped(r)]
+    flows = sum("no_truth" not in r.meta and _skipped(r) for r in records)
+    truths = sum("no_truth" in r.meta for r in records)
+    notes = [f"{flows} of {len(records)} pairs without a flow left out"] if flows else []
+    notes += [f"{truths} of {len(records)} pairs without usable ground truth left out"] if truths else []
+    return used, "; ".join(notes) or None
+
+
+def _skipped(record: Records) -> bool:
+    return bool(record.meta["absent"]) and record.meta["missing"] == "skip"
+
+
+def dense_warnings(records: Sequence[Records]) -> list[str]:
+    """What was missing, with counts; directed pairs are counted."""
+    found = []
+    truths = [r for r in records if "no_truth" in r.meta]
+    if truths:
+        found.append(
+            f"ground truth cannot be used, pair left out: {len(truths)} of {len(records)} directed pairs "
+            f"(the first: {truths[0].meta['no_truth']})"
+        )
+    for missing, words in (("skip", "left out"), ("zero", "counts as wrong")):
+        n = sum(bool(r.meta["absent"]) and r.meta["missing"] == missing for r in records)
+        if n:
+            found.append(f"no flow, {words}: {n} of {len(records)} directed pairs")
+    return found
+
+
+def check_dense_results(opened: OpenDense, results: str | Path) -> list[str]:
+    """Warnings about a results folder: pairs without a folder, folders without ground truth.
+
+    Raises:
+        InputError: if it is no folder, has none for any pair, or has pairs of which the subset is unclear.
+    """
+    keys = [item.key for item in opened.items]
+    subsets = sorted({key.partition("/")[0] for key in opened.known})
+    there = set(check_folders(results, keys, subsets))
+    absent = [key for key in keys if key not in there]
+    warnings = [absent_words(absent, len(keys))] if absent else []
+    return [*warnings, *extra_folders(results, opened.known, subsets)]

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task `dense/flow`: a flow against a true flow or a homography, in pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.errors import FormatError, InputError
+from ....core.records import Records
+from ....core.scores import Score, group_name
+from ....datasets.dense_pairs import DensePair
+from ....metrics.dense import endpoint_error, outliers
+from ...base import MetricInfo, TaskInfo
+from ...options import ascending
+from ...scene_means import ratio_score
+from ..data import PairTask, meta_of, usable
+from ..options import ENDPOINT_ERROR, FlowOptions
+
+HEADLINE_PX = 5.0
+METRICS = ("aepe", "fl", "flow_accuracy")
+
+
+def compare_flow(pair: DensePair, flow: NDArray[Any] | None, options: FlowOptions) -> Records:
+    """Counts of one directed pair: known truth, right at each threshold, KITTI outliers, error sums."""
+    if pair.flow is None:
+        raise InputError(f"{pair.key} has no flow as ground truth")
+    truth = pair.flow()
+    source, target = pair.sizes()
+    if truth.shape[:2] != source:
+        raise FormatError(
+            pair.key,
+            f"the true flow is {truth.shape[:2]}, its image is {source} (height, width); they must agree",
+        )
+    # The headline is always among them, whatever is asked for.
+    pixels = ascending([*options.thresholds_px, HEADLINE_PX])
+    limits = [*pixels, *(a * max(target) for a in options.alphas)]
+    if flow is None:
+        flow = np.full(truth.shape, np.nan)
+        absent = True
+    else:
+        absent = False
+    error = endpoint_error(flow, truth)
+    error_valid = error[~np.isnan(error)]
+    finite = error_valid[np.isfinite(error_valid)]
+    columns = {
+        "correct": np.array([[int((error_valid <= t).sum()) for t in limits]], np.int64),
+        "valid": np.array([error_valid.size], np.int64),
+        "known": np.array([finite.size], np.int64),
+        "error_sum_px": np.array([finite.sum()]),
+        "outliers": np.array([outliers(error, truth)], np.int64),
+    }
+    labels = [{"threshold_px": int(t) if t == int(t) else t} for t in pixels]
+    labels += [{"alpha": a} for a in options.alphas]
+    return Records("pixel", columns, meta_of(pair, options, absent=absent, labels=labels))
+
+
+def _at_most(at: Mapping[str, str]) -> str:
+    """The threshold of a group in words."""
+    if "alpha" in at:
+        return f"{at['alpha']} of the target's larger side"
+    return f"{at.get('threshold_px', '5')} px"
+
+
+class DenseFlow(PairTask):
+    """AEPE, Fl and accuracy at pixel thresholds and at fractions of the target's larger side.
+
+    Means over pairs (``per=pair``, the headline) and over pixels (``per=pixel``) are both given. Truth is a
+    flow file (TSS, ``image1, image2, flow``) or a homography (image sequences), behind one interface.
+    """
+
+    truth = "flow"
+    name = "dense/flow"
+    options = FlowOptions
+    info = TaskInfo(
+        "How far is a flow from the true one?",
+        ("aepe", "all"),
+        {
+            "flow_accuracy": MetricInfo(
+                lambda at: (
+                    f"share of the pixels with known ground truth whose error is at most {_at_most(at)}"
+                ),
+                short="5 px",
+            ),
+            "aepe": ENDPOINT_ERROR,
+            "fl": MetricInfo(
+                "share of pixels whose error exceeds both 3 px and 5 % of the true displacement",
+                better="lower",
+            ),
+        },
+        table_note="flow_accuracy is within 5 px",
+        licence="that of the dataset given",
+        title="Optical flow",
+    )
+
+    def compare_pair(self, pair: DensePair, flow: NDArray[Any] | None, options: Any) -> Records:
+        """Records of one directed pair."""
+        return compare_flow(pair, flow, options)
+
+    def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
+        """Scores of one group of records."""
+        return flow_scores(records, parts)
+
+    def share(self, record: Records) -> float | None:
+        """Accuracy of a directed pair under the headline threshold."""
+        k = record.meta["labels"].index({"threshold_px": HEADLINE_PX})
+        valid = record["valid"][0]
+        return float(record["correct"][0][k] / valid) if valid else None
+
+
+def flow_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
+    """Scores of one group of records."""
+    used, note = usable(records)
+    if not used:
+        return [Score(m, group_name(**parts), float("nan"), 0, note=note) for m in METRICS]
+    scenes = [str(r.meta["scene"]) for r in used]
+    kinds = [str(r.meta["kind"]) for r in used]
+    columns = {
+        name: np.array([r[name][0] for r in used], np.float64) for name in ("valid", "known", "outliers")
+    }
+    errors = np.array([r["error_sum_px"][0] for r in used])
+    correct = np.stack([r["correct"][0] for r in used]).astype(np.float64)
+    scores: list[Score] = []
+    for per in ("pair", "pixel"):
+        by = {} if per == "pair" else {"per": per}
+
+        def add(
+            metric: str, extra: dict[str, Any], top: Any, bottom: Any, per: str = per, by: Any = by
+        ) -> None:
+            scores.append(
+                ratio_score(metric, {**parts, **by, **extra}, scenes, kinds, top, bottom, per=per, note=note)
+            )
+
+        add("aepe", {}, errors, columns["known"])
+        add("fl", {}, columns["outliers"], columns["valid"])
+        labels = used[0].meta["labels"]
+        for k, label in enumerate(labels):
+            if label == {"threshold_px": HEADLINE_PX}:
+                add("flow_accuracy", {}, correct[:, k], columns["valid"])
+            add("flow_accuracy", label, correct[:, k], columns["valid"])
+    return scores
+
+
+TASK = DenseFlow()

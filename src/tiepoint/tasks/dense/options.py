@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What all dense tasks share: options, writing what a method made in the layout of the TSS kit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from ...core.amounts import number_of
+from ...core.records import Records
+from ...core.units import Arrays
+from ...formats.flow.tss import write_pair_result
+from ...geometry.flow.consistency import consistency_masks
+from ...geometry.flow.resize import resize_flow_pair
+from ..base import OpenTask, Task
+from ..info import MetricInfo
+from ..options import Flag, Names, Numbers, TaskOptions
+from ..tss.compare import RULES
+
+ALLOW = '`missing="skip"` or `missing="zero"`'
+"""What to do about missing files, for messages."""
+ENDPOINT_ERROR = MetricInfo(
+    "mean distance from the true position over the pixels where both flows are known",
+    unit="px",
+    better="lower",
+)
+
+
+class DenseOptions(TaskOptions):
+    """What every dense task knows."""
+
+    missing: Literal["error", "skip", "zero"] = "error"
+    """What is missing stops the run, is left out of the means (`skip`), or counts 0 (`zero`)."""
+
+
+class PairOptions(DenseOptions):
+    """What `dense/flow` and `dense/pck` know."""
+
+    kinds: Names = ()
+    """Subsets or classes to use; all by default."""
+
+
+class FlowOptions(PairOptions):
+    """Options of `dense/flow`."""
+
+    thresholds_px: Numbers = (1.0, 3.0, 5.0, 10.0)
+    """Thresholds of the accuracy in pixels."""
+
+    alphas: Numbers = (0.01, 0.05, 0.1)
+    """Thresholds of the accuracy as fractions of the target image's larger side."""
+
+
+class PckOptions(PairOptions):
+    """Options of `dense/pck`."""
+
+    alphas: Numbers = (0.01, 0.03, 0.05, 0.1, 0.15)
+    """Fractions of the length within which a keypoint is right."""
+
+    scale: Literal["image", "box", "keypoints"] = "keypoints"
+    """The length of the headline: the image's larger side, the object's box, or the keypoints' extent."""
+
+
+class TssOptions(DenseOptions):
+    """Options of `tss`."""
+
+    auto_flip: Flag = False
+    """Invert both masks of a pair where that raises its score."""
+
+    use_prec: Flag = False
+    """Write pixel accuracy instead of intersection over union into ``scores.csv``."""
+
+    subsets: Names = ()
+    """Subsets to use; all by default."""
+
+    compare: Literal["at_most", "less_than"] = "at_most"
+    """A pixel is right where its error is at most the threshold, or less than it; under `exact` only."""
+
+    complement: Flag = False
+    """Flow accuracy is 1 less the share of right pixels, as the kit's Readme has it; under `exact` only."""
+
+    pixels: Literal["known_flow", "foreground"] = "known_flow"
+    """Pixels that count: those of known true flow, or the true foreground, where a pixel without true flow is
+    not right; under `exact` only."""
+
+    larger_side: Literal["target", "source", "both"] = "target"
+    """Thresholds are percent of the larger side of the image that a flow points into (`target`), of that it
+    lives on (`source`), or of the larger of the two (`both`); under `exact` only."""
+
+    only_under: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("compare", "complement", "pixels", "larger_side"), "exact"
+    )
+
+    def of_the_readme(self) -> dict[str, Any]:
+        """The rules of the kit's Readme that were asked for instead of those of its programs."""
+        return self.model_dump(include=set(self.only_under), exclude_defaults=True)
+
+    def definition(self) -> dict[str, Any]:
+        """What decides about records: all but the subsets; of the rules of the Readme those asked for."""
+        return self.model_dump(exclude={"subsets", *self.only_under}) | self.of_the_readme()
+
+
+def left_out(problems: Sequence[str], *, shown: int = 5) -> list[str]:
+    """Warnings about pairs left out because of their ground truth; many become few and a count.
+
+    >>> left_out(["a: x is missing", "b: x is missing"], shown=1)
+    ['pair left out: a: x is missing', 'and 1 more problem of ground truth']
+    """
+    rest = len(problems) - shown
+    more = [f"and {number_of(rest, 'more problem')} of ground truth"] if rest > 0 else []
+    return [*(f"pair left out: {p}" for p in problems[:shown]), *more]
+
+
+def write_results(
+    root: str | Path,
+    key: str,
+    arrays: Arrays,
+    *,
+    sizes: tuple[tuple[int, int], tuple[int, int]] | None = None,
+    rule: str = "exact",
+) -> Path:
+    """Write what a method made of a pair, in the kit's layout; returns the folder.
+
+    Of a method without masks (or with one only) those are written that the task scores: estimated from the
+    consistency of the two flows, resized to `sizes` (height, width) first, by the rule of a protocol.
+    """
+    folder = Path(root) / key
+    made = dict(arrays)
+    if not {"mask1", "mask2"} <= made.keys() and {"flow1", "flow2"} <= made.keys():
+        flows = np.asarray(made["flow1"]), np.asarray(made["flow2"])
+        if sizes is not None:
+            flows = resize_flow_pair(*flows, *sizes, rule=RULES[rule])
+        made["mask1"], made["mask2"] = consistency_masks(*flows, rule=RULES[rule])
+    write_pair_result(folder, made)
+    return folder
+
+
+def chosen_protocol(protocols: Sequence[str]) -> str:
+    """The protocol whose files are written: `tss-cpp` if it is among them, as others read its files.
+
+    >>> chosen_protocol(["exact", "tss-cpp"]), chosen_protocol([])
+    ('tss-cpp', 'exact')
+    """
+    return "tss-cpp" if "tss-cpp" in protocols else next(iter(protocols), "exact")
+
+
+class DenseTask(Task):
+    """Base of the dense tasks: what a method made of each pair is written in the layout of the TSS kit."""
+
+    family = "dense"
+    writes_results = True
+    checks_results = True
+
+    def write_run(
+        self,
+        folder: Path,
+        opened: OpenTask,
+        records: Mapping[str, Mapping[str, Records]],
+        arrays: Callable[[str], Arrays],
+        protocols: Sequence[str],
+    ) -> Iterator[Path]:
+        """Write ``SUBSET/PAIR/flow1.flo`` and so on of every pair."""
+        rule = chosen_protocol(protocols)
+        for item in opened.items:
+            key = item.key
+            yield write_results(folder, key, arrays(key), sizes=opened.sizes(key), rule=rule)

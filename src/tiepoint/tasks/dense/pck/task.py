@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task `dense/pck`: keypoints carried over by a flow, right within alpha times a length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.errors import FormatError, InputError
+from ....core.records import Records
+from ....core.scores import Score, group_name
+from ....datasets.dense_pairs import Box, DensePair
+from ....geometry.flow.warp import transfer
+from ....metrics.pck import SCALES, pck_length, point_errors, points_right
+from ...base import Column, MetricInfo, TaskInfo
+from ...info import PROPOSAL_FLOW
+from ...options import ascending
+from ...scene_means import ratio_score
+from ..data import PairTask, meta_of, usable
+from ..options import PckOptions
+
+HEADLINE_ALPHA = 0.1
+_LENGTHS = {
+    "image": "the target image's larger side",
+    "box": "the larger side of the object's box in the target image",
+    "keypoints": "the larger extent of the target's keypoints",
+}
+_PER = {"pair": ", mean over image pairs", "point": ", over all keypoints of all pairs"}
+
+
+def compare_points(pair: DensePair, flow: NDArray[Any] | None, options: PckOptions) -> Records:
+    """Distance in pixels of every keypoint from where it belongs (inf: not found), and the lengths L.
+
+    Padding is left out here and never comes back.
+    """
+    if pair.points is None:
+        raise InputError(f"{pair.key} has no keypoints as ground truth")
+    source, target = pair.points()
+    real = np.isfinite(source).all(axis=1) & np.isfinite(target).all(axis=1)
+    found = np.full_like(source, np.nan) if flow is None else transfer(source, flow)
+    box = _box(pair, wanted=options.scale == "box")
+    size = pair.sizes()[1]
+    lengths = {
+        scale: pck_length(scale, size=size, points=target[real], box=box)
+        for scale in SCALES
+        if scale != "box" or box is not None
+    }
+    columns = {
+        "point": np.flatnonzero(real).astype(np.int64),
+        "distance_px": point_errors(found[real], target[real]),
+    }
+    if options.scale not in lengths:
+        raise InputError(f"{pair.key} has no length of scale {options.scale!r}; one of {', '.join(lengths)}")
+    meta = meta_of(
+        pair,
+        options,
+        absent=flow is None,
+        lengths=lengths,
+        padded=int((~real).sum()),
+        alphas=list(ascending([*options.alphas, HEADLINE_ALPHA])),
+        scale=options.scale,
+    )
+    return Records("pixel", columns, meta)
+
+
+def _box(pair: DensePair, *, wanted: bool) -> Box | None:
+    """The object's box; None where the dataset has none, or none that can be read and nobody asked for it."""
+    if pair.box is None:
+        return None
+    try:
+        return pair.box()
+    except FormatError:
+        if wanted:
+            raise
+        return None
+
+
+class DensePck(PairTask):
+    """PCK by `alpha` and `scale` (image, box, keypoints), per image pair and per point, each labelled.
+
+    The headline ``all`` is alpha 0.1, the mean over image pairs, with the length of the option `scale`
+    (default: extent of the target's keypoints, as PF-WILLOW is usually reported).
+    """
+
+    truth = "points"
+    name = "dense/pck"
+    options = PckOptions
+    info = TaskInfo(
+        "Does a flow carry keypoints to their true positions?",
+        ("pck", "all"),
+        {
+            "pck": MetricInfo(
+                lambda at: (
+                    f"share of keypoints that the flow carries to within {at.get('alpha', 'alpha')} times "
+                    f"{_LENGTHS.get(at.get('scale', ''), 'the length that its scale names')} of their "
+                    f"true position{_PER.get(at.get('per', ''), '')}"
+                )
+            )
+        },
+        cite=(PROPOSAL_FLOW,),
+        licence="PF-WILLOW: academic use only",
+        title="Keypoints by flow",
+    )
+
+    def spelled_out(self, column: Column, options: Mapping[str, Any]) -> Column:
+        """A PCK says nothing without its alpha, its length and what it is a mean over."""
+        if column != ("pck", "all"):
+            return column
+        scale = options.get("scale") or PckOptions().scale
+        return "pck", group_name(alpha=HEADLINE_ALPHA, per="pair", scale=str(scale))
+
+    def compare_pair(self, pair: DensePair, flow: NDArray[Any] | None, options: Any) -> Records:
+        """Records of one directed pair."""
+        return compare_points(pair, flow, options)
+
+    def kind_scores(self, records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
+        """Scores of one group of records."""
+        return pck_scores(records, parts)
+
+    def share(self, record: Records) -> float | None:
+        """Headline PCK of a directed pair."""
+        found, meta = record["distance_px"], record.meta
+        right = points_right(found, meta["lengths"][meta["scale"]], HEADLINE_ALPHA)
+        return right / len(found) if len(found) else None
+
+
+def pck_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
+    """Scores of one group of records, in every scale that all of them have."""
+    used, left = usable(records)
+    if not used:
+        return [Score("pck", group_name(**parts), float("nan"), 0, note=left)]
+    scenes = [str(r.meta["scene"]) for r in used]
+    kinds = [str(r.meta["kind"]) for r in used]
+    points = np.array([len(r["distance_px"]) for r in used], np.float64)
+    headline = str(used[0].meta["scale"])
+    scores: list[Score] = []
+    for scale in (s for s in SCALES if all(s in r.meta["lengths"] for r in used)):
+        for alpha in used[0].meta["alphas"]:
+            right = np.array(
+                [points_right(r["distance_px"], r.meta["lengths"][scale], alpha) for r in used], np.float64
+            )
+            for per in ("pair", "point"):
+                labels = {"alpha": alpha, "scale": scale, "per": per}
+                notes = [left] if left else []
+                named = [labels]
+                if (alpha, scale, per) == (HEADLINE_ALPHA, headline, "pair"):
+                    named.insert(0, {})
+                    notes.append(headline_words(alpha, scale))
+                for label in named:
+                    note = "; ".join(notes) or None
+                    all_parts = {**parts, **label}
+                    score = ratio_score("pck", all_parts, scenes, kinds, right, points, per=per, note=note)
+                    scores.append(score)
+    return scores
+
+
+def headline_words(alpha: float, scale: str) -> str:
+    """What the headline PCK is, in words."""
+    return f"alpha {alpha}, scale {scale}, mean over pairs"
+
+
+TASK = DensePck()

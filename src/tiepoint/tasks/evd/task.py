@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task `evd/homography`: a plane seen from extreme angles, and how well matches give its homography."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.records import Records
+from ...core.scores import Score
+from ...core.units import Arrays
+from ...datasets.image_pairs.pair import ImagePair
+from ...geometry.two_view.linear_estimation import Homography, HomographyEstimator, estimate_homography
+from ...geometry.two_view.plane_errors import visible_error, visible_error_float32
+from ...methods.source_files import library_versions
+from ..base import MetricInfo, TaskInfo
+from ..info import EVD, count
+from ..pairs.data import PairsTask, SeededOptions, framed, matches_of
+from ..pairs.score import SEED_SPREAD, Curve, count_scores, curve_scores
+from ..scene_means import with_protocol
+from ..wxbs.task import TOOL, facts_of, model_facts, without_model
+
+Floats = NDArray[np.float64]
+LIMIT_PX = 20.0
+THRESHOLDS_PX = LIMIT_PX ** (np.arange(10) / 9)
+LABELS = tuple(f"{t:.4g}" for t in THRESHOLDS_PX)
+EXAMPLE = HomographyEstimator("opencv", 0.5, 0.999, 100_000, method="USAC_MAGSAC")
+"""The estimator of the tool's examples."""
+
+
+class EvdOptions(SeededOptions):
+    """Options of `evd/homography`."""
+
+
+class EvdHomography(PairsTask):
+    """H from matches (or as given), scored by how far it carries what image 2 shows of image 1 astray."""
+
+    name = "evd/homography"
+    needs = "homography"
+    options = EvdOptions
+    protocols = ("exact", TOOL)
+    info = TaskInfo(
+        "How well do matches give the homography of a plane seen from extreme angles?",
+        ("maa", "all"),
+        {
+            "maa": MetricInfo("mean of the recall at ten thresholds from 1 to 20 pixels"),
+            "area": MetricInfo("area under the recall curve over the logarithm of 1 to 20 pixels, exact"),
+            "recall": MetricInfo(
+                lambda parts: (
+                    f"share of pairs with an error of at most {parts.get('threshold_px', 'some')} px"
+                )
+            ),
+            "median_error_px": MetricInfo(
+                "median over pairs of the mean error in the visible part", unit="px", better="lower"
+            ),
+            "failures": MetricInfo("pairs without a homography", unit="count", better="lower"),
+            **SEED_SPREAD,
+            "matches": count("matches, mean over pairs"),
+            "inliers": count("matches that agree with H, mean over pairs"),
+        },
+        columns=("maa", "area", "median_error_px", "matches", "inliers", "failures"),
+        cite=(EVD,),
+        licence="EVD: images for research; cite Mishkin, Matas, Perdoch 2015",
+        title="EVD homography",
+    )
+
+    def versions(self, options: Any) -> Mapping[str, str]:
+        """OpenCV and PoseLib decide H."""
+        return library_versions(("cv2", "poselib"))
+
+    def compare_pair(self, pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> Records:
+        """Error of every estimated homography."""
+        truth = np.asarray(pair.truth["H"], np.float64)
+        found = homographies(pair, arrays, options, comparison)
+        tool = comparison == TOOL
+        rule = visible_error_float32 if tool else visible_error
+        models = [h.H if h.ok or not tool else np.eye(3) for h in found]
+        columns: dict[str, NDArray[Any]] = {
+            "repeat": np.arange(len(found), dtype=np.int16),
+            "H": np.array([np.asarray(m).ravel() for m in models], np.float64),
+            "error_px": np.array([rule(m, truth, *pair.sizes()) for m in models], np.float64),
+            "ok": np.array([h.ok for h in found], bool),
+        }
+        meta = {
+            **facts_of(pair),
+            **model_facts(pair, arrays, found, given="H" in arrays),
+        }
+        return Records("pair", columns, meta)
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores under a protocol, from records alone."""
+        self.comparison(protocol)
+        if not records:
+            return []
+        exact = protocol == "exact"
+        repeats = min(len(r) for r in records)
+        errors = np.array([np.asarray(r["error_px"])[:repeats] for r in records]).T
+        curve = Curve(LABELS, recall_of(errors), log_area(errors))
+        made = curve_scores(records, curve, exact=exact)
+        middle = float(np.median(np.median(errors, axis=0)))
+        made.append(Score("median_error_px", "all", middle, len(records)))
+        return with_protocol([*made, *count_scores(records, exact=exact)], protocol)
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """Pairs without H."""
+        return without_model(records, "homography under some seed")
+
+    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+        """Mean recall of each pair, for galleries."""
+        for r in records:
+            yield str(r.meta["pair"]), float(recall_of(np.asarray(r["error_px"])).mean())
+
+
+def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[Homography]:
+    """H of a pair as given, or by a protocol's estimator: one under the tool's, one a seed under exact."""
+    if "H" in arrays:
+        H = np.asarray(arrays["H"], np.float64)
+        ok = bool(np.isfinite(H).all() and H.any())
+        return [Homography(H, 0, ok, "" if ok else "no H was given")]
+    matches = matches_of(arrays, pair.name)
+    if comparison == TOOL:
+        return [estimate_homography(EXAMPLE, matches.points0, matches.points1)]
+    x0, x1, s0, s1 = framed(pair, matches, options.side_px)
+    estimator = HomographyEstimator("poselib", options.threshold_px, 0.9999, 100_000)
+    found = []
+    for seed in range(options.seeds):
+        made = estimate_homography(estimator, x0, x1, seed=seed)
+        found.append(Homography(np.linalg.inv(s1) @ made.H @ s0, made.inliers, made.ok, made.reason))
+    return found
+
+
+def recall_of(errors: Floats) -> Floats:
+    """Whether errors (…) are at most each of the ten thresholds, (…, 10).
+
+    >>> recall_of(np.array([5.2])).tolist()
+    [[0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]]
+    """
+    return np.asarray(np.asarray(errors)[..., None] <= THRESHOLDS_PX, np.float64)
+
+
+def log_area(errors: Floats) -> Floats:
+    """Share of the logarithmic scale from 1 to 20 px at which an error is recalled: 1 - log(e)/log(20).
+
+    >>> log_area(np.array([0.5, 20**0.5, 30.0, np.inf])).round(12).tolist()
+    [1.0, 0.5, 0.0, 0.0]
+    """
+    with np.errstate(divide="ignore"):
+        share = 1 - np.log(np.maximum(errors, 1.0)) / np.log(LIMIT_PX)
+    return np.asarray(np.where(np.isfinite(share), np.clip(share, 0, 1), 0.0), np.float64)
+
+
+TASK = EvdHomography()

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the three 2017 tasks share: options, splits, images, the open task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.amounts import number_of
+from ...core.errors import InputError, ProblemsError, Together, UnknownNameError
+from ...core.records import Records
+from ...core.scores import kind_of
+from ...core.units import Features, Item, Unit
+from ...datasets.hpatches.dataset import HPatchesDataset
+from ...datasets.hpatches.layout import LEVEL_IMAGES, NOISES
+from ...datasets.hpatches.splits import WHOLE, known_splits, left_out, named_split, split_problems
+from ...formats.hpatches.task_lists import Split, splits_file
+from ..base import OpenTask, Task
+from ..cases import Answered
+from ..options import Folder, TaskOptions
+from .protocols import PROTOCOLS, rules_of
+
+COMPARISON = "reference"
+LICENCE = "patches of HPatches: MIT; task files of hpatches-benchmark: BSD-style"
+MOST_OPEN = 4096
+"""Images read where they are mapped, if the process may hold so many files open; each keeps one."""
+SPARE_FILES = 256
+
+
+class HPatchesOptions(TaskOptions):
+    """Options of all 2017 tasks."""
+
+    split: str | None = None
+    """Name of a split; by default `full` where the dataset has all of it, else every sequence."""
+
+    tasks: Folder | None = None
+    """Folder with task files and ``splits.json``, itself or in ``splits``; without files lists are drawn."""
+
+
+def chosen_split(data: HPatchesDataset, options: HPatchesOptions) -> tuple[Split, list[str]]:
+    """The split to use and what the user should know about it.
+
+    Without a name it is `full` where the dataset has all of it, else every sequence of the dataset.
+    """
+    known = known_splits(data, None if options.tasks is None else splits_file(options.tasks))
+    if options.split is not None:
+        split = named_split(known, options.split)
+        return split, left_out(data) if split.name == WHOLE else []
+    full = known.get("full")
+    if full is not None and not data.missing(full.test):
+        return full, []
+    n = len(data.sequences)
+    notes = [
+        f"this is not the full release of HPatches; all of it is used, {number_of(n, 'sequence')}. "
+        "Choose a subset with `split`"
+    ]
+    return known[WHOLE], notes + left_out(data)
+
+
+Chosen = TypeVar("Chosen", bound=HPatchesOptions)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A dataset with the split and images in use."""
+
+    data: HPatchesDataset
+    split: Split
+    noises: tuple[str, ...]
+    levels: int
+    options: HPatchesOptions
+    warnings: tuple[str, ...]
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """Images beside the reference, noise after noise: e1 to e5, then h1 and so on."""
+        return tuple(f"{NOISES[n]}{k}" for n in self.noises for k in range(1, self.levels + 1))
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Patches of the sequences of the split, in its order."""
+        return {s: self.data.count(s) for s in self.split.test}
+
+
+def open_setting(
+    task: str, data: Path, model: type[Chosen], options: Mapping[str, Any], problems: list[str]
+) -> tuple[Setting, Chosen]:
+    """`setting_of` under options given by a user; what is wrong with either is told together."""
+    checks = Together()
+    chosen = model.read(task, options, checks)
+    setting = checks.of(setting_of, data, chosen, problems)
+    checks.tell()
+    return setting, chosen
+
+
+def setting_of(data: Path, options: HPatchesOptions, problems: list[str]) -> Setting:
+    """Open a dataset under options; problems of the split are added to the list, not raised.
+
+    Sequences that are missing are left out of the returned split, so that other checks can go on.
+    """
+    opened = HPatchesDataset(data)
+    split, notes = chosen_split(opened, options)
+    problems += split_problems(opened, split)
+    there = tuple(s for s in split.test if s in opened.lengths)
+    if not there:
+        raise ProblemsError(f"dataset {data}", problems)
+    levels = {n: _levels(opened, there, z) for n, z in NOISES.items()}
+    noises = tuple(n for n, k in levels.items() if k)
+    if not noises:
+        problems.append("no noise level has an image 1 in every sequence (e1, h1 or t1): nothing to compare")
+    count = min((levels[n] for n in noises), default=0)
+    if noises and (count < LEVEL_IMAGES or len(noises) < len(NOISES)):
+        notes.append(
+            f"the dataset has {count} images for each noise level ({', '.join(noises)}); the release has "
+            "5 for each of three levels"
+        )
+    return Setting(
+        opened, Split(split.name, there, split.train), noises, count, options, (*opened.warnings, *notes)
+    )
+
+
+def _levels(data: HPatchesDataset, sequences: Sequence[str], letter: str) -> int:
+    """How many images e1, e2, … in a row all sequences have, at most five."""
+    for k in range(1, LEVEL_IMAGES + 1):
+        if any(f"{letter}{k}" not in data.images(s) for s in sequences):
+            return k - 1
+    return LEVEL_IMAGES
+
+
+def raise_problems(data: Path, problems: Sequence[str]) -> None:
+    """All problems at once, before any work."""
+    if problems:
+        raise ProblemsError(f"dataset {data}", problems)
+
+
+def rows_of(features: Features, key: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Descriptors (n, d) of an image and which of them are valid."""
+    arrays = features.arrays(key)
+    values = np.asarray(arrays["values"])
+    valid = np.asarray(arrays["valid"], bool) if "valid" in arrays else np.ones(len(values), bool)
+    return values, valid
+
+
+def files_to_hold() -> int:
+    """Images a comparison may hold mapped at once, each of which keeps a file open, beyond what else is."""
+    try:
+        import resource
+    except ImportError:
+        return 1024 - SPARE_FILES
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MOST_OPEN if limit == resource.RLIM_INFINITY else max(0, min(MOST_OPEN, limit - SPARE_FILES))
+
+
+def far_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Failed rows that hold infinity and no NaN.
+
+    >>> far_rows(np.array([[0.0, np.inf], [np.nan, np.inf], [1, 1]]), np.array([False, False, True])).tolist()
+    [True, False, False]
+    """
+    far = ~valid
+    if far.any():
+        failed = values[far]
+        far[far] = np.isinf(failed).any(axis=1) & ~np.isnan(failed).any(axis=1)
+    return far
+
+
+def smallest(values: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers >= 0 in the smallest unsigned type that holds them.
+
+    >>> smallest(np.array([0, 300])).dtype
+    dtype('uint16')
+    """
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+
+
+def compact(distances: NDArray[np.float64]) -> NDArray[Any]:
+    """Distances in single precision where that loses nothing (whole numbers), else as they are.
+
+    >>> compact(np.array([3.0, np.inf])).dtype, compact(np.array([0.1])).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    with np.errstate(over="ignore"):
+        single = distances.astype(np.float32)
+    return single if np.array_equal(single, distances) else distances
+
+
+def base_meta(task: str, scenes: Sequence[str], features: Features) -> dict[str, Any]:
+    """Header of records; `squared` says that l2 distances are kept squared, the value that decides ties."""
+    return {
+        "task": task,
+        "scenes": list(scenes),
+        "kinds": [kind_of(s) for s in scenes],
+        "distance": features.distance,
+        "squared": features.distance == "l2",
+    }
+
+
+class HPatchesTask(Task):
+    """Base of the 2017 tasks: all protocols score the same records."""
+
+    family = "patches"
+    protocols = PROTOCOLS
+
+    def comparison(self, protocol: str) -> str:
+        """There is one."""
+        rules_of(protocol)
+        return COMPARISON
+
+
+Answer = Callable[[str, str, Features | None], Answered | None]
+"""Makes a case again: scene, key, features."""
+
+
+class OpenV2(OpenTask):
+    """A v2 task bound to its data; `compare_one(unit, features)` makes the records of a unit.
+
+    `content` is where its lists come from, None for matching, which has none; `answer` makes a case again.
+    `side_by_side` only where `compare_one` keeps no memory that its calls would share.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        units: Sequence[Unit],
+        compare_one: Callable[[Unit, Features], Records],
+        content: Any = None,
+        answer: Answer | None = None,
+        *,
+        side_by_side: bool = False,
+    ) -> None:
+        self.side_by_side = side_by_side
+        self.setting = setting
+        self._answer = answer
+        self.content = content
+        self._compare_one = compare_one
+        keys = dict.fromkeys(key for u in units for key in u.items)
+        self.items = setting.data.items(keys)
+        self.units = units
+        self.warnings = setting.warnings
+        self.split = setting.split.name
+
+    def read(self, item: str) -> NDArray[np.uint8]:
+        """Patches of an item."""
+        return self.setting.data.read(item)
+
+    def answered(self, scene: str, key: str, features: Features | None) -> Answered | None:
+        """A case of a sequence made again."""
+        return None if self._answer is None else self._answer(scene, key, features)
+
+    def training(self, images: str) -> list[Item]:
+        """Images of the split's training sequences: their references (`ref`) or `all`, for fitted transforms.
+
+        Raises:
+            InputError: The split has no training sequences (illum, view and full have none).
+            ProblemsError: The dataset lacks some of them.
+        """
+        split, data = self.setting.split, self.setting.data
+        if not split.train:
+            raise InputError(
+                f"split {split.name!r} has no training sequences to fit a transform on (a, b and c have); "
+                "choose another `split`, or name a dataset with `fit_on`"
+            )
+        raise_problems(
+            Path(data.root or "."), [f"training: {p}" for p in data.missing(split.train, ("ref",))]
+        )
+        wanted = {s: ("ref",) if images == "ref" else data.images(s) for s in split.train}
+        return [data.item(s, m) for s, names in wanted.items() for m in names]
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """Records of one unit."""
+        if comparison != COMPARISON:
+            raise UnknownNameError("comparison of HPatches", comparison, (COMPARISON,))
+        return self._compare_one(unit, features)

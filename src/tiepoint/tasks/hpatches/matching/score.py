@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores of the 2017 matching task from its records, under any set of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.curves import SceneCurves
+from ....core.records import Records
+from ....core.scores import SceneValues, Score, group_name
+from ....kernels import get_threads
+from ....metrics.ranking.average_precision import average_precision_of_lists
+from ....metrics.ranking.chance import chance_average_precision
+from ....metrics.ranking.matching import expected_validity, ratio_dissimilarity
+from ...scene_means import mean_precision_recall, scene_score
+from ..protocols import V2Rules, without_numbers
+
+METRICS = ("map", "success_rate", "map_ratio")
+SHOWN = 50
+"""Patches of an image pair that `misses` looks at, evenly spaced, the same for every method."""
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ImagePairs:
+    """Values of image pairs by sequence and noise: each metric (scenes, noises), the mean over its images.
+
+    NaN where a sequence has no image pair of a noise level; `count` is how many it has.
+    """
+
+    scenes: tuple[str, ...]
+    kinds: tuple[str, ...]
+    noises: tuple[str, ...]
+    count: Floats
+    values: dict[str, Floats]
+    chance: dict[str, Floats]
+
+
+def neighbours(records: Records, rules: V2Rules) -> tuple[Floats, Floats, Floats]:
+    """First and second distance, and whether (or how probably) the first neighbour is right; (images, n)."""
+    shape = (len(records.meta["images"]), int(records.meta["patches"]))
+    d1, d2 = (as_ranked(records, records[c], rules).reshape(shape) for c in ("d1", "d2"))
+    if not rules.lowest_index_match:
+        return d1, d2, _expected(records, shape)
+    found = np.isfinite(d1)
+    if rules.failed_match_is_first and "failed_ref" in records.columns:
+        found |= records["failed_ref"].reshape(shape)
+    index = np.asarray(records["index"], np.int64).reshape(shape)
+    return d1, d2, ((index == np.arange(shape[1])) & found).astype(np.float64)
+
+
+def _expected(records: Records, shape: tuple[int, int]) -> Floats:
+    wrong = ~np.asarray(records["right"], bool)
+    return expected_validity(wrong, records["ties"]).reshape(shape)
+
+
+def stopped(records: Sequence[Records], rules: V2Rules) -> str | None:
+    """Why the tool gives no number, or None.
+
+    One target with NaN is the nearest of every patch, and a list without any finite distance makes the tool
+    stop; so does a list in which every match is infinitely far.
+    """
+    if not rules.stops_at_failures:
+        return None
+    for r in records:
+        shape = (len(r.meta["images"]), int(r.meta["patches"]))
+        stops = ~np.isfinite(np.asarray(r["d1"])).reshape(shape).any(axis=1)
+        if "failed_target" in r.columns:
+            failed = np.array(r["failed_target"], bool)
+            if rules.infinity_is_far:
+                failed &= ~np.asarray(r["far_target"], bool)
+            stops |= failed.reshape(shape).any(axis=1)
+        if stops.any():
+            image = f"{r.meta['scenes'][0]}/{r.meta['images'][int(stops.argmax())]}"
+            return f"the Python tool stops at a target descriptor that failed (NaN), as in {image}"
+    return None
+
+
+def as_ranked(records: Records, values: NDArray[Any], rules: V2Rules) -> Floats:
+    """Kept reference values as the rules rank them: sums of squares or roots, single precision or not."""
+    kept = np.asarray(values, np.float64)
+    if records.meta["squared"] and rules.rooted:
+        kept = np.sqrt(kept)
+    if rules.single_precision_match:
+        with np.errstate(over="ignore"):
+            kept = kept.astype(np.float32).astype(np.float64)
+    return kept
+
+
+def image_values(records: Records, rules: V2Rules) -> dict[str, Floats]:
+    """Every metric of every image of a sequence, (images,)."""
+    d1, d2, valid = neighbours(records, rules)
+    images, n = d1.shape
+    owner = np.repeat(np.arange(images), n)
+    ties = "file" if rules.file_order else "expected"
+    flavour = "trapezoid" if rules.trapezoid else "trec"
+    found = {"success_rate": valid.sum(axis=1) / n}
+    ratio = ratio_dissimilarity(d1, d2)
+    if rules.ratio_nan_first:
+        undefined = (d1 == 0) & (d2 == 0)
+        alone = (undefined | ~np.isfinite(ratio)).all(axis=1, keepdims=True)
+        ratio = np.where(undefined, np.where(alone, np.inf, -1.0), ratio)
+    for name, d in (("map", d1), ("map_ratio", ratio)):
+        found[name] = average_precision_of_lists(
+            d.ravel(), valid.ravel(), owner, images, flavour=flavour, normaliser=n, ties=ties
+        )
+    return found
+
+
+def image_pairs(records: Sequence[Records], rules: V2Rules) -> ImagePairs:
+    """Values of all sequences that the rules use."""
+    used = counted(records, rules)
+    noises = tuple(used[0].meta["noises"]) if used else ()
+    per = len(used[0].meta["images"]) // max(len(noises), 1) if used else 1
+    with ThreadPoolExecutor(get_threads()) as pool:
+        tables = list(pool.map(lambda r: image_values(r, rules), used))
+    flavour = "trapezoid" if rules.trapezoid else "trec"
+    sizes = {int(r.meta["patches"]) for r in used}
+    guess = {n: chance_average_precision(n, 1.0, normaliser=n, certain=False, flavour=flavour) for n in sizes}
+    patches = [int(r.meta["patches"]) for r in used]
+    chance = {"map": [guess[n] for n in patches], "success_rate": [1.0 / n for n in patches]}
+    chance["map_ratio"] = chance["map"]
+    shape = (len(used), len(noises))
+    return ImagePairs(
+        tuple(r.meta["scenes"][0] for r in used),
+        tuple(r.meta["kinds"][0] for r in used),
+        noises,
+        np.full(shape, float(per)),
+        {m: np.array([t[m].reshape(len(noises), per).mean(axis=1) for t in tables]) for m in METRICS},
+        {m: np.array(c)[:, None] * np.ones(shape) for m, c in chance.items()},
+    )
+
+
+def score(records: Sequence[Records], rules: V2Rules, protocol: str) -> list[Score]:
+    """All scores from full records."""
+    pairs = image_pairs(records, rules)
+    scores = scores_of_pairs(pairs, rules, protocol, note=_note(records, rules))
+    return without_numbers(scores, stopped(counted(records, rules), rules))
+
+
+def counted(records: Sequence[Records], rules: V2Rules) -> list[Records]:
+    """The sequences that the rules count: those of the split, or all."""
+    return [r for r in records if rules.all_sequences or r.meta["in_split"]]
+
+
+def _note(records: Sequence[Records], rules: V2Rules) -> str | None:
+    whole = any(not r.meta["in_split"] for r in records) or not records[0].meta["is_subset"]
+    if not rules.all_sequences or whole:
+        return None
+    return 'the split alone; the MATLAB tool matches all sequences of the dataset, `sequences="all"`'
+
+
+def scores_of_pairs(
+    pairs: ImagePairs, rules: V2Rules, protocol: str, *, note: str | None = None
+) -> list[Score]:
+    """By noise, kind, both, scene and weighting; `all` is the mean of the six cells or over sequences."""
+    kinds = tuple(dict.fromkeys(sorted(pairs.kinds)))
+    cells = [(z, k) for z in range(len(pairs.noises)) for k in kinds]
+    plain: list[tuple[int, str | None]] = [(z, None) for z in range(len(pairs.noises))]
+    head: Sequence[tuple[int, str | None]] = plain if rules.sequence_weighted else cells
+    groups: dict[str, Sequence[tuple[int, str | None]]] = {"all": head}
+    groups |= {group_name(weighting="cells"): cells, group_name(weighting="sequences"): plain}
+    for z, noise in enumerate(pairs.noises):
+        groups[group_name(noise=noise)] = [c for c in head if c[0] == z]
+        groups |= {group_name(noise=noise, kind=k): [(z, k)] for k in kinds}
+        groups[group_name(noise=noise, weighting="sequences")] = [(z, None)]
+    groups |= {group_name(kind=k): [(z, k) for z in range(len(pairs.noises))] for k in kinds}
+    found = []
+    for metric in pairs.values:
+        for group, parts in groups.items():
+            found.append(_score(pairs, metric, group, parts, protocol, note if group == "all" else None))
+        found += [s for i in range(len(pairs.scenes)) if (s := _scene(pairs, metric, i, protocol))]
+    return found
+
+
+def _score(
+    pairs: ImagePairs,
+    metric: str,
+    group: str,
+    parts: Sequence[tuple[int, str | None]],
+    protocol: str,
+    note: str | None,
+) -> Score:
+    of = np.array(pairs.kinds)
+    cells, n = np.full((len(parts), len(of)), np.nan), 0
+    chances = []
+    for row, (z, kind) in enumerate(parts):
+        own = np.flatnonzero((of == kind) if kind is not None else np.ones(len(of), bool))
+        own = own[np.isfinite(pairs.values[metric][own, z])]
+        cells[row, own] = pairs.values[metric][own, z]
+        n += int(pairs.count[own, z].sum())
+        if pairs.chance and len(own):
+            chances.append(float(pairs.chance[metric][own, z].mean()))
+    chance = float(np.mean(chances)) if chances else None
+    scenes = SceneValues(pairs.scenes, pairs.kinds, cells)
+    return scene_score(metric, group, n, scenes, protocol=protocol, chance=chance, note=note)
+
+
+def _scene(pairs: ImagePairs, metric: str, i: int, protocol: str) -> Score | None:
+    row = pairs.values[metric][i]
+    known = np.isfinite(row)
+    if not known.any():
+        return None
+    n = int(pairs.count[i, known].sum())
+    return Score(metric, group_name(scene=pairs.scenes[i]), float(row[known].mean()), n, protocol)
+
+
+def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+    """Wrong first neighbours of a fixed sample of patches: (query, right answer, given answer)."""
+    for r in records:
+        if r.meta.get("form") == "ap" or not r.meta["in_split"]:
+            continue
+        scene, n = r.meta["scenes"][0], int(r.meta["patches"])
+        chosen = np.unique(np.linspace(0, n - 1, min(n, SHOWN)).round().astype(np.int64))
+        for i, image in enumerate(r.meta["images"]):
+            rows = i * n + chosen
+            wrong = np.isfinite(r["d1"][rows]) & ~np.asarray(r["right"][rows], bool)
+            for patch, answer in zip(chosen[wrong], r["index"][rows[wrong]], strict=True):
+                yield f"{scene}/ref#{patch}", f"{scene}/{image}#{patch}", f"{scene}/{image}#{answer}"
+
+
+def scene_curves(records: Sequence[Records], rules: V2Rules) -> Iterator[SceneCurves]:
+    """Mean precision-recall curve of every noise level; the area under it is its `map`, up to the grid."""
+    used = [r for r in records if r.meta.get("form") != "ap" and r.meta["in_split"]]
+    if not used:
+        return
+    tables = [neighbours(r, rules) for r in used]
+    noises = used[0].meta["noises"]
+    per = len(used[0].meta["images"]) // len(noises)
+    for z, noise in enumerate(noises):
+        rows = slice(z * per, (z + 1) * per)
+        sizes = np.repeat([int(r.meta["patches"]) for r in used], per)
+        yield mean_precision_recall(
+            group_name(noise=noise),
+            np.concatenate([d1[rows].ravel() for d1, _, _ in tables]),
+            np.concatenate([valid[rows].ravel() for _, _, valid in tables]),
+            np.repeat(np.arange(len(sizes)), sizes),
+            sizes,
+            np.repeat(np.arange(len(used)), per),
+            scenes=[r.meta["scenes"][0] for r in used],
+            kinds=[r.meta["kinds"][0] for r in used],
+            by_kind=True,
+        )

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HPatches 2017 matching: is the nearest target patch the right one, and do right matches come first?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.curves import SceneCurves
+from ....core.hashing import hash_json
+from ....core.records import Records
+from ....core.scores import Score
+from ....core.units import Features, Unit
+from ....kernels import Team, first_two, first_two_aligned, one_blas_thread, pair_distances
+from ...base import StepTable, TaskInfo, convention_tables
+from ...cases import Cases
+from ...info import FIRST_PATCHES, HPATCHES, ap_of_matches
+from ..cases import matching_answer, matching_cases
+from ..data import (
+    LICENCE,
+    HPatchesOptions,
+    HPatchesTask,
+    OpenV2,
+    Setting,
+    base_meta,
+    compact,
+    far_rows,
+    open_setting,
+    raise_problems,
+    rows_of,
+    smallest,
+)
+from ..imported import imported_matching, refuse_imported
+from ..protocols import MATCHING, convention_steps, rules_of
+from . import score as scoring
+
+NAME = "hpatches/matching"
+
+
+def is_subset(setting: Setting) -> bool:
+    """Whether the dataset has sequences that the split leaves out."""
+    return len(setting.data.sequences) > len(setting.split.test)
+
+
+def compare(setting: Setting, sequence: str, features: Features) -> Records:
+    """Neighbours of every reference patch in every other image of a sequence.
+
+    Rows are image after image (`meta["images"]`), patch after patch. Columns: `d1`, `d2` first and second
+    distance (reference, squared for l2, infinite where there is none); `index` the lowest index at `d1`;
+    `ties` how many targets lie at it; `right` whether the right one is among them; where any descriptor
+    failed also `failed_ref`, `failed_target` and `far_target` (failed by infinity alone) of the patch itself.
+    A failed reference patch has the index that NumPy's argmin gives it.
+    """
+    reference, good = rows_of(features, f"{sequence}/ref")
+    n, images = len(reference), setting.images
+    shape = (len(images), n)
+    columns: dict[str, NDArray[Any]] = {
+        "d1": np.full(shape, np.inf),
+        "d2": np.full(shape, np.inf),
+        "index": np.zeros(shape, np.int64),
+        "ties": np.ones(shape, np.int64),
+        "right": np.zeros(shape, bool),
+        "failed_ref": np.broadcast_to(~good, shape),
+        "failed_target": np.zeros(shape, bool),
+        "far_target": np.zeros(shape, bool),
+    }
+    far = np.flatnonzero(far_rows(reference, good))
+    squared = features.distance == "l2"
+
+    whole = bool(good.all())
+    queries = np.flatnonzero(good)
+
+    targets = [rows_of(features, f"{sequence}/{image}") for image in images]
+
+    def one(i: int, _: int) -> None:
+        target, usable = targets[i]
+        columns["failed_target"][i] = ~usable
+        columns["far_target"][i] = away = far_rows(target, usable)
+        columns["index"][i, far] = [_met(reference[k], target, np.flatnonzero(away)) for k in far]
+        rows = np.flatnonzero(usable)
+        if not len(queries) or not len(rows):
+            return
+        a = reference if whole else reference[queries]
+        b = target if usable.all() else target[rows]
+        near = first_two(a, b, distance=features.distance, squared=squared)
+        for name in ("d1", "d2", "ties"):
+            columns[name][i, queries] = getattr(near, name)
+        columns["index"][i, queries] = rows[near.index]
+        both = np.flatnonzero(good & usable)
+        truth = pair_distances(reference, target, both, both, distance=features.distance, squared=squared)
+        columns["right"][i, both] = truth == columns["d1"][i, both]
+
+    if whole and n and all(len(valid) == n and valid.all() for _, valid in targets):
+        _all_valid(reference, [target for target, _ in targets], features.distance, columns)
+    else:
+        # Image by image on threads of their own: a kernel alone cannot keep several busy with so little.
+        with Team() as team, one_blas_thread():
+            team.each([(i, i + 1) for i in range(len(images))], one)
+    for name in ("index", "ties"):
+        columns[name] = smallest(columns[name])
+    for name in ("d1", "d2"):
+        columns[name] = compact(columns[name])
+    if not (columns["failed_ref"].any() or columns["failed_target"].any()):
+        del columns["failed_ref"], columns["failed_target"], columns["far_target"]
+    meta = base_meta(NAME, [sequence], features)
+    meta |= {"images": list(images), "patches": n, "in_split": sequence in setting.split.test}
+    meta |= {"noises": list(setting.noises), "is_subset": is_subset(setting)}
+    return Records("rank", {k: np.ascontiguousarray(v).reshape(-1) for k, v in columns.items()}, meta)
+
+
+def _all_valid(
+    reference: NDArray[Any], targets: list[NDArray[Any]], distance: str, columns: dict[str, NDArray[Any]]
+) -> None:
+    """The columns of a sequence without failures, all images at once."""
+    found = first_two_aligned(reference, targets, distance=distance, squared=distance == "l2")
+    for i, (near, truth) in enumerate(found):
+        columns["d1"][i], columns["d2"][i] = near.d1, near.d2
+        columns["ties"][i], columns["index"][i] = near.ties, near.index
+        np.equal(truth, near.d1, out=columns["right"][i])
+
+
+def _met(row: NDArray[Any], target: NDArray[Any], far: NDArray[np.int64]) -> int:
+    """Where argmin finds the nearest target of a row with infinity.
+
+    Every distance is infinite, or NaN where both rows hold the same infinity, and the first NaN wins.
+    """
+    met = far[(np.isinf(row) & (target[far] == row)).any(axis=1)]
+    return int(met[0]) if len(met) else 0
+
+
+class MatchingOptions(HPatchesOptions):
+    """Options of `hpatches/matching`."""
+
+    sequences: Literal["split", "all"] = "split"
+    """Sequences to compare: those of the split, or all of the dataset (as `hpatches-matlab` scores)."""
+
+
+class Matching(HPatchesTask):
+    """First neighbours of the patches of the reference image in every other image of its sequence.
+
+    Metrics: `map` (AP of the matches ranked by distance, every reference patch in the denominator),
+    `success_rate` (share of right matches), `map_ratio` (ranked by the ratio of first and second distance),
+    by noise, kind and scene. `all` is the mean of the cells noise x kind; `weighting=sequences` beside it.
+    """
+
+    name = NAME
+    rules: ClassVar = {"hpatches-python": 2, "hpatches-matlab": 2}
+    options = MatchingOptions
+    info = TaskInfo(
+        "Is the nearest patch of another image the correct one, and are correct matches ranked first?",
+        ("map", "all"),
+        {
+            "map": ap_of_matches("distance"),
+            "map_ratio": ap_of_matches("first over second distance"),
+            "success_rate": FIRST_PATCHES,
+        },
+        cite=(HPATCHES,),
+        licence=LICENCE,
+        title="HPatches 2017 matching",
+    )
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
+        """Bind to a folder in the HPatches layout."""
+        problems: list[str] = []
+        setting, chosen = open_setting(NAME, Path(data), self.options, options, problems)
+        more = [s for s in setting.data.sequences if s not in setting.split.test]
+        others = more if chosen.sequences == "all" else []
+        problems += setting.data.missing(others, setting.images)
+        raise_problems(data, problems)
+        images = ("ref", *setting.images)
+        fixed = [NAME, images, is_subset(setting)]
+        units = [
+            Unit(s, tuple(f"{s}/{m}" for m in images), hash_json([*fixed, s, s in setting.split.test]))
+            for s in (*setting.split.test, *others)
+        ]
+
+        def compare_one(unit: Unit, features: Features) -> Records:
+            return compare(setting, unit.key, features)
+
+        answer = partial(matching_answer, setting)
+        return OpenV2(setting, units, compare_one, answer=answer, side_by_side=True)
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores under a protocol; imported results under the one they were made under."""
+        rules = rules_of(protocol)
+        imported = imported_matching(records, protocol)
+        return scoring.score(records, rules, protocol) if imported is None else imported
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Reference patches in every image."""
+        return matching_cases(records, scene)
+
+    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+        """From `hpatches-python` over `hpatches-matlab` to `exact`, for the one number of each."""
+        refuse_imported(records, "telling conventions apart")
+        return convention_tables(records, scoring.METRICS, convention_steps(MATCHING), scoring.score)
+
+    def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
+        """Mean precision-recall curve of every noise level under `exact`, scene by scene."""
+        return scoring.scene_curves(records, rules_of("exact"))
+
+    def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+        """Wrong matches of a fixed sample of patches: (query, right answer, given answer)."""
+        return scoring.misses(records)
+
+
+TASK = Matching()

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pair and patch lists of the 2017 tasks: from files, or drawn for the dataset when they are needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ...core.array_cache import kept
+from ...core.errors import FormatError
+from ...core.hashing import hash_file, hash_json
+from ...datasets.hpatches.clean_lists import draw_clean
+from ...datasets.hpatches.sampling_2017 import OFFICIAL_IMAGES, Verification, draw_verification
+from ...datasets.hpatches.splits import scene_groups
+from ...datasets.hpatches.task_files_2017 import VERIFICATION_FILES, retrieval_lists, verification_rows
+from ...formats.hpatches.task_csv import PairTable, RefPatches, read_pairs_csv, read_patches_csv
+from ...formats.json_yaml import read_json
+from .data import Setting, smallest
+
+RETRIEVAL_FILES = ("retr_queries", "retr_distractors")
+T = TypeVar("T", PairTable, RefPatches)
+KEPT = 1
+"""Raised when lists are drawn, checked or kept in another way: those that stores hold are then made anew."""
+
+
+@dataclass(frozen=True)
+class VerificationSource:
+    """Pairs of a split: `given` by files, or drawn, and then only when a comparison needs them."""
+
+    setting: Setting
+    files: tuple[Path, ...]
+    given: Verification | None
+    kind: str | None = None
+    """The kind of list asked for, ``official`` or ``clean``."""
+
+    @property
+    def images(self) -> int:
+        """Image numbers that drawn lists use: the published recipe never draws image 5."""
+        every = self.setting.levels + 1
+        return every if self.kind == "clean" else min(OFFICIAL_IMAGES, every)
+
+    @property
+    def rows(self) -> int:
+        """Pairs of each kind in drawn lists."""
+        return verification_rows(self.setting.split, self.setting.lengths)
+
+    @property
+    def definition(self) -> str:
+        """Hash of what the lists are."""
+        if self.files:
+            return hash_json([hash_file(p) for p in self.files])
+        s = self.setting
+        lengths = [[name, n] for name, n in s.lengths.items()]
+        kind = self.kind or "official"
+        # official lists pair what they pair; clean ones depend on which sequences are one scene
+        scenes = [self.same_scene] if kind == "clean" and self.same_scene else []
+        return hash_json(["drawn", kind, lengths, self.rows, self.images, *scenes])
+
+    @cached_property
+    def same_scene(self) -> list[tuple[str, ...]]:
+        """Groups of sequences of one scene, which clean lists do not pair."""
+        return scene_groups(self.setting.data, self.setting.split)
+
+    @cached_property
+    def lists(self) -> Verification:
+        """The three lists."""
+        if self.given is not None:
+            return self.given
+        made = kept("pairs", [KEPT, self.definition], lambda: _packed(_tables_of(self._drawn())))
+        return Verification(*_unpacked(PairTable, made))
+
+    def _drawn(self) -> Verification:
+        s = self.setting
+        if self.kind == "clean":
+            return draw_clean(
+                s.split.test, s.lengths, rows=self.rows, images=self.images, same_scene=self.same_scene
+            )
+        return draw_verification(s.split.test, s.lengths, rows=self.rows, images=self.images)
+
+
+def verification_source(setting: Setting, kind: str | None, problems: list[str]) -> VerificationSource:
+    """Lists of a split: ``verif_*_split-X.csv`` of the folder of tasks, or drawn; problems are collected."""
+    files = _files(setting, tuple(VERIFICATION_FILES.values()), problems)
+    tables = _tables(PairTable, read_pairs_csv, files, setting, problems)
+    known = [t for t in tables if t is not None]
+    _check_kind(setting, kind, files, problems)
+    for path, t in zip(files, tables, strict=True):
+        used = 0 if t is None else int(max(t.image1.max(), t.image2.max()))
+        if used > setting.levels:
+            problems.append(f"{path}: uses image {used} of a noise level, the dataset has {setting.levels}")
+    if not files and len(setting.lengths) < 2:
+        problems.append("verification compares patches of two sequences; the split has one")
+    if not files and min(setting.lengths.values()) < 2:
+        problems.append("verification needs at least two patches in every sequence")
+    source = VerificationSource(setting, files, None, kind)
+    wants_clean = not files and kind == "clean"
+    if wants_clean and any(len(group) == len(setting.lengths) for group in source.same_scene):
+        problems.append("the split has only one scene, so there are no pairs of different scenes")
+    given = Verification(*known) if files and len(known) == len(files) else None
+    return VerificationSource(setting, files, given, kind)
+
+
+def _check_kind(setting: Setting, wanted: str | None, files: tuple[Path, ...], problems: list[str]) -> None:
+    """Files are as they were written; asking for another kind of list than theirs is a contradiction."""
+    folder = setting.options.tasks
+    if not files or wanted is None or folder is None:
+        return
+    about = folder / "tasks.json"
+    try:
+        written = read_json(about)["files"][files[0].name]["lists"] if about.is_file() else None
+    except (FormatError, LookupError, TypeError):
+        written = None
+    if written != wanted:
+        have = "not known to be" if written is None else f"{written} lists, not"
+        problems.append(
+            f"the verification files in {folder} are {have} {wanted}; leave out `lists`, or write such task "
+            f'files first, with `lists="{wanted}"`'
+        )
+
+
+@dataclass(frozen=True)
+class RetrievalSource:
+    """Queries and distractors of a split: `given` by files, or drawn when needed."""
+
+    setting: Setting
+    files: tuple[Path, ...]
+    given: tuple[RefPatches, RefPatches] | None
+
+    @property
+    def definition(self) -> str:
+        """Hash of what the lists are; drawn ones depend on the pixels."""
+        if self.files:
+            return hash_json([hash_file(p) for p in self.files])
+        data = self.setting.data
+        content = [[s, data.item(s, "ref").content] for s in self.setting.split.test]
+        return hash_json(["drawn", self.setting.split.name, content])
+
+    @cached_property
+    def lists(self) -> tuple[RefPatches, RefPatches]:
+        """Queries and distractors."""
+        if self.given is not None:
+            return self.given
+        split = self.setting.split
+        key = [KEPT, self.definition, [split.name, split.test, split.train]]
+        made = kept("patches", key, lambda: _packed(retrieval_lists(self.setting.data, split)))
+        queries, distractors = _unpacked(RefPatches, made)
+        return queries, distractors
+
+
+def retrieval_source(setting: Setting, problems: list[str]) -> RetrievalSource:
+    """Lists of a split: ``retr_*_split-X.csv`` of the folder of tasks, or drawn; problems are collected."""
+    files = _files(setting, RETRIEVAL_FILES, problems)
+    tables = _tables(RefPatches, read_patches_csv, files, setting, problems)
+    known = [t for t in tables if t is not None]
+    if not files and not setting.data.has_patches:
+        wanted = " and ".join(f"{n}_split-{setting.split.name}.csv" for n in RETRIEVAL_FILES)
+        problems.append(
+            "retrieval lists are drawn by the contrast of patches, and the dataset has no patches; "
+            f"put {wanted} into the folder `tasks`"
+        )
+    given = (known[0], known[1]) if files and len(known) == len(files) else None
+    return RetrievalSource(setting, files, given)
+
+
+def _files(setting: Setting, names: tuple[str, ...], problems: list[str]) -> tuple[Path, ...]:
+    """Files of the folder of tasks: all of them or none; some alone are a problem."""
+    folder = setting.options.tasks
+    if folder is None:
+        return ()
+    paths = tuple(folder / f"{n}_split-{setting.split.name}.csv" for n in names)
+    there = tuple(p for p in paths if p.is_file())
+    if there and len(there) < len(paths):
+        lack = ", ".join(p.name for p in paths if p not in there)
+        problems.append(f"{folder} has {there[0].name} but not {lack}; these files belong together")
+        return ()
+    return there
+
+
+def _tables(
+    kind: type[T],
+    read: Callable[[Path, Mapping[str, int]], T],
+    files: Sequence[Path],
+    setting: Setting,
+    problems: list[str],
+) -> list[T | None]:
+    """Tables of files, None for those that are wrong; those that are all right are kept as they were read."""
+    found: list[T | None] = []
+
+    def parsed() -> Mapping[str, Any]:
+        wrong = None
+        for path in files:
+            try:
+                found.append(read(path, setting.lengths))
+            except FormatError as e:
+                wrong = e
+                problems.append(str(e))
+                found.append(None)
+        if wrong is not None:
+            raise wrong
+        return _packed([t for t in found if t is not None])
+
+    if not files:
+        return found
+    try:
+        made = kept("files", [KEPT, [hash_file(p) for p in files], setting.lengths], parsed)
+    except FormatError:
+        return found
+    return found or list(_unpacked(kind, made))
+
+
+def _tables_of(lists: Verification) -> tuple[PairTable, PairTable, PairTable]:
+    return lists.pos, lists.intra, lists.inter
+
+
+def _packed(tables: Sequence[T]) -> dict[str, np.ndarray[Any, Any]]:
+    """Tables as columns in small types, each once: `about` says which table has which."""
+    columns: dict[int, np.ndarray[Any, Any]] = {}
+    about = []
+    for t in tables:
+        own = [getattr(t, f.name) for f in fields(t)[1:]]
+        columns |= {id(c): c for c in own}
+        about.append([list(t.sequences), [list(columns).index(id(c)) for c in own]])
+    text = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    return {"about": text} | {str(i): smallest(c) for i, c in enumerate(columns.values())}
+
+
+def _unpacked(kind: type[T], made: Mapping[str, np.ndarray[Any, Any]]) -> list[T]:
+    about = json.loads(made["about"].tobytes())
+    columns = [made[str(i)].astype(np.int32) for i in range(len(made) - 1)]
+    return [kind(tuple(names), *(columns[i] for i in own)) for names, own in about]

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts of the 2017 retrieval task: distractors nearer than each right answer, for each pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.errors import InputError
+from ....core.records import Records
+from ....core.units import Features
+from ....formats.hpatches.task_csv import RefPatches
+from ....kernels import (
+    fit_across,
+    nearest,
+    pair_distances,
+    pair_distances_across,
+    rank_counts,
+    rank_counts_across,
+)
+from ..data import Setting, base_meta, files_to_hold, rows_of, smallest
+
+SIZES = (100, 500, 1000, 2000, 5000, 10000, 15000, 20000)
+PYTHON_SIZES = (100, 500, 1000, 5000, 10000, 15000, 20000)
+MATLAB_SIZE = 2000
+"""The MATLAB tool's default number of distractors; its article script uses all of them."""
+ALL = "all"
+EVERY = "every"
+"""Rule and label of the pool of every patch of every other sequence."""
+Ints = NDArray[np.int64]
+NAME = "hpatches/retrieval"
+SHOWN = 500
+"""Queries whose nearest distractor is kept for the gallery: the first of the list."""
+NEAR = 8
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One column of limits: how it counts (`others`, `with`, `first`, `all` or `every`) and its size."""
+
+    rule: str
+    size: int | None
+
+    @property
+    def label(self) -> str:
+        """Value of the group key `pool`."""
+        if self.rule == EVERY:
+            return EVERY
+        return ALL if self.size is None else str(self.size)
+
+
+def pools() -> list[Pool]:
+    """All columns that are counted, the whole list last."""
+    return [
+        *(Pool("others", k) for k in SIZES),
+        *(Pool("with", k) for k in PYTHON_SIZES),
+        Pool("first", MATLAB_SIZE),
+        Pool(ALL, None),
+    ]
+
+
+def limits(
+    columns: list[Pool], scenes: int, query_scene: NDArray[Any], pool_scene: NDArray[Any], positives: int
+) -> tuple[Ints, Ints]:
+    """First list position outside each pool, and the distractors of other sequences inside; both (q, s).
+
+    A pool larger than what the list offers ends with the list.
+
+    >>> at, inside = limits([Pool("others", 2), Pool("first", 2)], 2, np.array([0]), np.array([0, 1, 1]), 5)
+    >>> at.tolist(), inside.tolist()
+    ([[3, 2]], [[2, 1]])
+    """
+    total = len(pool_scene)
+    at = np.zeros((scenes, len(columns)), np.int64)
+    inside = np.zeros_like(at)
+    for scene in np.unique(query_scene):
+        others = np.cumsum(pool_scene != scene)
+        for s, column in enumerate(columns):
+            if column.size is None:
+                at[scene, s] = total
+            elif column.rule == "first":
+                at[scene, s] = min(column.size, total)
+            else:
+                wanted = column.size - (positives if column.rule == "with" else 0)
+                end = int(np.searchsorted(others, wanted)) + 1 if wanted > 0 else 0
+                at[scene, s] = min(end, total)
+            inside[scene, s] = others[at[scene, s] - 1] if at[scene, s] else 0
+    return at[query_scene], inside[query_scene]
+
+
+def items_of(setting: Setting, queries: RefPatches | None, distractors: RefPatches | None) -> tuple[str, ...]:
+    """Images needed: references of all sequences in the lists, the others of the queries' (None: of all)."""
+    of_query = setting.split.test if queries is None else _used(queries)
+    more = setting.split.test if distractors is None else _used(distractors)
+    references = [f"{s}/ref" for s in setting.split.test if s in of_query or s in more]
+    return (*references, *(f"{s}/{m}" for s in setting.split.test if s in of_query for m in setting.images))
+
+
+def _used(patches: RefPatches) -> set[str]:
+    return {patches.sequences[i] for i in np.unique(patches.seq)}
+
+
+def compare(setting: Setting, lists: tuple[RefPatches, RefPatches], features: Features) -> Records:
+    """Rank counts of every right answer of every query.
+
+    One row per query. Columns: `scene`, `index` of the query; `distance` (q, images) of its right answers
+    (reference, squared for l2, infinite where a descriptor failed); `lt`, `eq` (q, images x pools) nearer and
+    equally near distractors of other sequences; `negatives` (q, pools) how many there are; `failed` whether
+    the query's own descriptor failed; `lost` (q, pools) distractors that failed, where any did. The first
+    queries also have a `rival`, the nearest distractor, for the gallery.
+    """
+    scenes, images = setting.split.test, setting.images
+    queries, distractors = lists
+    q_scene, d_scene = _scenes(queries, scenes), _scenes(distractors, scenes)
+    references = [f"{s}/ref" for s in scenes]
+    q, good = _gather(features, references, q_scene, queries.index)
+    d, usable = _gather(features, references, d_scene, distractors.index)
+    columns = pools()
+    at, inside = limits(columns, len(scenes), q_scene, d_scene, setting.levels)
+    squared = features.distance == "l2"
+    distance = _distances(setting, queries, q_scene, q, good, features)
+    rows = np.flatnonzero(usable)
+    asked = np.flatnonzero(good)
+    kept = np.concatenate([[0], np.cumsum(usable)])
+    shape = (len(q), len(images), len(columns))
+    lt, eq = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    number, which = np.nonzero(np.isfinite(distance[asked]))
+    body = d if usable.all() else d[rows]
+    if len(number) and len(rows):
+        counts = rank_counts(
+            q if good.all() else q[asked],
+            body,
+            number,
+            distance[asked[number], which],
+            np.zeros(len(number), np.int64),
+            distance=features.distance,
+            limits=kept[at[asked]],
+            query_group=q_scene[asked],
+            pool_group=d_scene[rows],
+            squared=squared,
+        )
+        lt[asked[number], which], eq[asked[number], which] = counts.lt, counts.eq
+    lost = None if usable.all() else _lost(usable, q_scene, d_scene, at)
+    found = _columns(q_scene, queries, distance, lt, eq, inside, good, lost)
+    found |= _rivals(q, good, q_scene, body, d_scene[rows], distractors.index[rows], features.distance)
+    return Records("rank", found, _meta(setting, features, columns, len(d)))
+
+
+def compare_every(setting: Setting, queries: RefPatches, features: Features) -> Records:
+    """The same among every patch of every other sequence of the split: all its images, in one pool.
+
+    The pool is read from the features image by image and never held. The `rival` of the gallery is the
+    nearest reference patch of another sequence.
+    """
+    scenes, images = setting.split.test, setting.images
+    q_scene = _scenes(queries, scenes)
+    q, good = _gather(features, [f"{s}/ref" for s in scenes], q_scene, queries.index)
+    distance = _distances(setting, queries, q_scene, q, good, features)
+    total, lost = np.zeros(len(scenes), np.int64), np.zeros(len(scenes), np.int64)
+    asked = np.flatnonzero(good)
+    near = _Nearest(q[asked[asked < SHOWN]], q_scene[asked[asked < SHOWN]], features.distance)
+
+    def parts() -> Iterator[tuple[int, NDArray[Any]]]:
+        for i, s in enumerate(scenes):
+            for m in ("ref", *images):
+                values, usable = rows_of(features, f"{s}/{m}")
+                total[i] += len(values)
+                lost[i] += len(values) - np.count_nonzero(usable)
+                kept = values if usable.all() else values[usable]
+                if m == "ref":
+                    near.add(i, kept, np.flatnonzero(usable))
+                yield i, kept
+
+    lt, eq = (np.zeros((len(q), len(images), 1), np.int64) for _ in range(2))
+    number, which = np.nonzero(np.isfinite(distance[asked]))
+    counts = rank_counts_across(
+        q if good.all() else q[asked],
+        parts(),
+        number,
+        distance[asked[number], which],
+        query_group=q_scene[asked],
+        distance=features.distance,
+        squared=features.distance == "l2",
+    )
+    lt[asked[number], which], eq[asked[number], which] = counts.lt, counts.eq
+    rest, gone = ((n.sum() - n)[q_scene][:, None] for n in (total, lost))
+    found = _columns(q_scene, queries, distance, lt, eq, rest, good, gone if lost.any() else None)
+    found |= near.columns(asked[asked < SHOWN], len(q))
+    return Records("rank", found, _meta(setting, features, [Pool(EVERY, None)], int(total.sum())))
+
+
+def _distances(
+    setting: Setting,
+    queries: RefPatches,
+    q_scene: Ints,
+    q: NDArray[Any],
+    good: NDArray[np.bool_],
+    features: Features,
+) -> NDArray[np.float64]:
+    """Distance (squared for l2) of the right answers of every query, (q, images); infinite for failures."""
+    scenes, images = setting.split.test, setting.images
+    out = np.full((len(q), len(images)), np.inf)
+    keys = [f"{scenes[s]}/{m}" for s in np.unique(q_scene) for m in images]
+    if len(keys) <= files_to_hold():
+        # Read where they are mapped, all at once.
+        opened = [rows_of(features, key) for key in keys]
+        parts = [q, *(values for values, _ in opened)]
+        if fit_across(parts, features.distance):
+            starts = np.concatenate([[0], np.cumsum([len(valid) for _, valid in opened])])
+            valid = np.concatenate([valid for _, valid in opened])
+            part = np.searchsorted(np.unique(q_scene), q_scene)[:, None] * len(images)
+            part = (part + np.arange(len(images))).reshape(-1)
+            row = np.repeat(np.asarray(queries.index, np.int64), len(images))
+            query = np.repeat(np.arange(len(q)), len(images))
+            chosen = np.flatnonzero(good[query] & valid[starts[part] + row])
+            lists = np.zeros(len(chosen), np.int32), query[chosen], part[chosen] + 1, row[chosen], chosen
+            pair_distances_across(parts, lists, out.reshape(-1), distance=features.distance)
+            return out
+    squared = features.distance == "l2"
+    for m, image in enumerate(images):
+        x, there = _gather(features, [f"{s}/{image}" for s in scenes], q_scene, queries.index)
+        own = np.flatnonzero(good & there)
+        out[own, m] = pair_distances(q, x, own, own, distance=features.distance, squared=squared)
+    return out
+
+
+def _columns(
+    q_scene: Ints,
+    queries: RefPatches,
+    distance: NDArray[np.float64],
+    lt: Ints,
+    eq: Ints,
+    inside: Ints,
+    good: NDArray[np.bool_],
+    lost: Ints | None,
+) -> dict[str, NDArray[Any]]:
+    found: dict[str, NDArray[Any]] = {
+        "scene": smallest(q_scene),
+        "index": smallest(np.asarray(queries.index)),
+        "distance": distance,
+        "lt": smallest(lt.reshape(len(lt), -1)),
+        "eq": smallest(eq.reshape(len(eq), -1)),
+        "negatives": smallest(inside),
+        "failed": ~good,
+    }
+    return found if lost is None else found | {"lost": smallest(lost)}
+
+
+def _meta(setting: Setting, features: Features, columns: list[Pool], distractors: int) -> dict[str, Any]:
+    meta = base_meta(NAME, setting.split.test, features)
+    return meta | {
+        "images": list(setting.images),
+        "noises": list(setting.noises),
+        "pools": [[c.rule, c.size] for c in columns],
+        "distractors": distractors,
+    }
+
+
+def _scenes(patches: RefPatches, scenes: Sequence[str]) -> Ints:
+    place = {s: i for i, s in enumerate(scenes)}
+    return np.array([place[s] for s in patches.sequences], np.int64)[patches.seq]
+
+
+def _gather(
+    features: Features, keys: Sequence[str], image: Ints, index: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Rows of listed patches, (n, d), and whether each is valid."""
+    out: NDArray[Any] | None = None
+    valid = np.zeros(len(index), bool)
+    order = np.argsort(image, kind="stable")
+    edges = np.searchsorted(image[order], np.arange(len(keys) + 1))
+    for i, key in enumerate(keys):
+        own = order[edges[i] : edges[i + 1]]
+        if not len(own):
+            continue
+        values, good = rows_of(features, key)
+        if out is None:
+            out = np.empty((len(index), values.shape[1]), values.dtype)
+        if values.shape[1] != out.shape[1]:
+            raise InputError(f"{key} has descriptors of {values.shape[1]} columns, others of {out.shape[1]}")
+        out[own] = values[index[own]]
+        valid[own] = good[index[own]]
+    if out is None:
+        raise InputError("a retrieval list is empty; there is nothing to compare")
+    return out, valid
+
+
+def _lost(usable: NDArray[np.bool_], q_scene: Ints, d_scene: Ints, at: Ints) -> Ints:
+    """Failed distractors of other sequences inside each pool, (q, s)."""
+    out = np.zeros(at.shape, np.int64)
+    for scene in np.unique(q_scene):
+        own = q_scene == scene
+        before = np.concatenate([[0], np.cumsum(~usable & (d_scene != scene))])
+        out[own] = before[at[own]]
+    return out
+
+
+def _rivals(
+    q: NDArray[Any],
+    good: NDArray[np.bool_],
+    q_scene: Ints,
+    body: NDArray[Any],
+    body_scene: Ints,
+    body_index: NDArray[Any],
+    distance: str,
+) -> dict[str, NDArray[Any]]:
+    """Nearest distractor of another sequence of the first queries, where it is among their nearest few."""
+    asked = np.flatnonzero(good[:SHOWN])
+    scene, index = np.zeros(len(q), np.int64), np.zeros(len(q), np.int64)
+    known = np.zeros(len(q), bool)
+    k = min(NEAR, len(body))
+    if len(asked) and k:
+        near = nearest(q[asked], body, k, distance=distance).index
+        other = body_scene[near] != q_scene[asked][:, None]
+        first = np.take_along_axis(near, other.argmax(axis=1)[:, None], axis=1)[:, 0]
+        known[asked] = other.any(axis=1)
+        scene[asked], index[asked] = body_scene[first], body_index[first]
+    return {"rival_scene": smallest(scene), "rival_index": smallest(index), "rival_known": known}
+
+
+class _Nearest:
+    """The nearest patch of another sequence of a few queries, from one sequence after another."""
+
+    def __init__(self, queries: NDArray[Any], scene: Ints, distance: str) -> None:
+        self._queries, self._scene, self._distance = queries, scene, distance
+        self._least = np.full(len(queries), np.inf)
+        self._of, self._index = np.zeros(len(queries), np.int64), np.zeros(len(queries), np.int64)
+
+    def add(self, scene: int, rows: NDArray[Any], index: Ints) -> None:
+        own = np.flatnonzero(self._scene != scene)
+        if not (len(own) and len(rows)):
+            return
+        found = nearest(self._queries[own], rows, 1, distance=self._distance, squared=self._distance == "l2")
+        nearer = found.distance[:, 0] < self._least[own]
+        at, best = own[nearer], found.index[nearer, 0]
+        self._least[at], self._of[at], self._index[at] = found.distance[nearer, 0], scene, index[best]
+
+    def columns(self, asked: Ints, queries: int) -> dict[str, NDArray[Any]]:
+        scene, index = np.zeros(queries, np.int64), np.zeros(queries, np.int64)
+        known = np.zeros(queries, bool)
+        scene[asked], index[asked], known[asked] = self._of, self._index, np.isfinite(self._least)
+        return {"rival_scene": smallest(scene), "rival_index": smallest(index), "rival_known": known}

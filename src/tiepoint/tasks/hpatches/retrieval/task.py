@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HPatches 2017 retrieval: find the five other views of a patch among distractors of other sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from ....core.hashing import hash_json
+from ....core.records import Records
+from ....core.scores import Score
+from ....core.units import Features, Unit
+from ...base import MetricInfo, StepTable, TaskInfo
+from ...cases import Cases
+from ...info import HPATCHES
+from ..cases import retrieval_answer, retrieval_cases
+from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenV2, open_setting, raise_problems
+from ..imported import imported_retrieval, refuse_imported
+from ..pair_lists import retrieval_source
+from ..protocols import RETRIEVAL, convention_steps, rules_of
+from . import score as scoring
+from .compare import EVERY, NAME, compare, compare_every, items_of
+
+
+class RetrievalOptions(HPatchesOptions):
+    """Options of `hpatches/retrieval`."""
+
+    exact_alone: ClassVar[Mapping[str, Any]] = {"distractors": EVERY}
+
+    distractors: Literal["list", "every"] = "list"
+    """The patches of the list of distractors, or every patch of every other sequence of the split (`exact`):
+    nothing is drawn then but the queries."""
+
+
+class Retrieval(HPatchesTask):
+    """Queries (reference patches) with five right answers each, among distractors of other sequences.
+
+    Metric: `map` by noise and pool size. `all` is the mean over noise with all distractors; under
+    `hpatches-python` the mean over its seven pool sizes, which is the number most papers print. With
+    `distractors=every` there is one pool, `every`.
+    """
+
+    name = NAME
+    rules: ClassVar = {"hpatches-python": 2}
+    options = RetrievalOptions
+    info = TaskInfo(
+        "Are the other views of a patch ranked before distractors of other sequences?",
+        ("map", "all"),
+        {
+            "map": MetricInfo(
+                "mean over queries of the average precision of the five other views of a patch among "
+                "distractors of other sequences"
+            )
+        },
+        cite=(HPATCHES,),
+        licence=LICENCE,
+        title="HPatches 2017 retrieval",
+    )
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
+        """Bind to a folder in the HPatches layout."""
+        problems: list[str] = []
+        setting, chosen = open_setting(NAME, Path(data), self.options, options, problems)
+        source = retrieval_source(setting, problems)
+        raise_problems(data, problems)
+        every = chosen.distractors == EVERY
+        given = (None, None) if every else source.given or (None, None)
+        items = items_of(setting, *given)
+        definition = hash_json([NAME, source.definition, setting.images, *([EVERY] if every else [])])
+
+        def compare_one(unit: Unit, features: Features) -> Records:
+            if every:
+                return compare_every(setting, source.lists[0], features)
+            return compare(setting, source.lists, features)
+
+        answer = partial(retrieval_answer, setting, lambda: source.lists, every)
+        return OpenV2(setting, [Unit(setting.split.name, items, definition)], compare_one, source, answer)
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores under a protocol; imported results under the one they were made under."""
+        rules = rules_of(protocol)
+        imported = imported_retrieval(records, protocol)
+        return scoring.score(records, rules, protocol) if imported is None else imported
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Queries at each noise level."""
+        return retrieval_cases(records, scene)
+
+    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+        """From the mean over pool sizes that papers print to `exact`, step by step, and MATLAB's default."""
+        refuse_imported(records, "telling conventions apart")
+        if not records:
+            return []
+        steps = []
+        for step, rules in convention_steps(RETRIEVAL):
+            found = {s.group: s.value for s in scoring.score(records, rules, step)}
+            steps.append((step, found["all"]))
+        tool = {s.group: s.value for s in scoring.score(records, rules_of("hpatches-matlab"), "")}
+        smaller = [("all distractors (article)", tool["all"])]
+        smaller += [(f"{k} (first distractors, the default)", v) for k, v in tool.items() if k == "pool=2000"]
+        return [StepTable("map", steps), StepTable("map", smaller, "hpatches-matlab")]
+
+    def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+        """Right answers that a distractor precedes: (query, right answer, nearest distractor)."""
+        return scoring.misses(records)
+
+
+TASK = Retrieval()

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Distances of the 2017 verification lists, one noise level at a time, without holding all descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.array_cache import kept
+from ....core.buffers import Workspace
+from ....core.errors import InputError
+from ....core.records import Records
+from ....core.units import Features
+from ....datasets.hpatches.layout import NOISES
+from ....datasets.hpatches.sampling_2017 import Verification
+from ....formats.hpatches.task_csv import PairTable
+from ....kernels import Team, fit_across, pair_distances, pair_distances_across
+from ..data import Setting, base_meta, compact, files_to_hold, rows_of, smallest
+from ..pair_lists import VerificationSource
+
+NAME = "hpatches/verification"
+LISTS = ("pos", "intra", "inter")
+BLOCK_BYTES = 448 << 20
+"""Descriptors copied side by side at a time; more are split into blocks of half of it, two at a time."""
+PLAN = 1
+"""Raised when plans are made in another way: those that stores hold are then made anew."""
+Ints = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """The pairs of all three lists as rows of the images they use; the same for every noise.
+
+    `images` are (scene, image number), `starts` the first row of each, laid end to end. Pair i is row
+    row_a[i] of image image_a[i] and row row_b[i] of image image_b[i]; pairs stand in the order of their first
+    image, so that one side stays in the processor's cache, and `order` (n,) says where each stands in the
+    lists. `scene_a`, `scene_b` are in the order of the lists, `rows` their lengths.
+    """
+
+    scenes: tuple[str, ...]
+    images: tuple[tuple[str, int], ...]
+    starts: Ints
+    image_a: Ints
+    row_a: Ints
+    image_b: Ints
+    row_b: Ints
+    order: Ints
+    scene_a: Ints
+    scene_b: Ints
+    rows: dict[str, int]
+
+
+def pair_plan(setting: Setting, source: VerificationSource) -> PairPlan:
+    """The plan of a split's lists; it is kept, so that lists that were used before are not even read."""
+    scenes, width = setting.split.test, setting.levels + 1
+    key = [PLAN, source.definition, list(setting.lengths.items()), setting.levels]
+    made = kept("plan", key, lambda: _plan(setting, source.lists))
+    whole = {name: made[name].astype(np.int32) for name in ("image_a", "row_a", "image_b", "row_b", "order")}
+    return PairPlan(
+        scenes=scenes,
+        images=tuple((scenes[i // width], int(i % width)) for i in made["used"]),
+        starts=made["starts"],
+        scene_a=made["scene_a"],
+        scene_b=made["scene_b"],
+        rows={name: int(n) for name, n in zip(LISTS, made["rows"], strict=True)},
+        **whole,
+    )
+
+
+def _plan(setting: Setting, lists: Verification) -> dict[str, Ints]:
+    """The arrays of a plan in small types; `used` are the images in use, `rows` the lengths of the lists."""
+    scenes, width = setting.split.test, setting.levels + 1
+    tables = [getattr(lists, name) for name in LISTS]
+    with ThreadPoolExecutor(2) as pool:
+        sides = pool.map(lambda side: _side(tables, scenes, side, width), "12")
+    (scene_a, image_a, index_a, used_a), (scene_b, image_b, index_b, used_b) = sides
+    every = width * len(scenes)
+    used = np.flatnonzero(used_a + used_b)
+    code = np.zeros(every, np.int32)
+    code[used] = np.arange(len(used))
+    counts = [setting.data.count(scenes[i // width]) for i in used]
+    order = np.argsort(image_a.astype(np.uint16) if every < 1 << 16 else image_a, kind="stable")
+    columns = {"image_a": code[image_a], "row_a": index_a, "image_b": code[image_b], "row_b": index_b}
+    return {
+        "used": used,
+        "starts": np.concatenate([[0], np.cumsum(counts)]),
+        **{name: smallest(x)[order] for name, x in columns.items()},
+        "order": order.astype(np.int32),
+        "scene_a": smallest(scene_a),
+        "scene_b": smallest(scene_b),
+        "rows": np.array([len(t) for t in tables]),
+    }
+
+
+def compare(plan: PairPlan, noise: str, features: Features, space: Workspace) -> Records:
+    """Distances of all pairs of the three lists for one noise level.
+
+    Columns, in the order of the lists pos, intra, inter: `distance` (reference, squared for l2, infinite
+    where a descriptor failed) and the scenes `scene_a`, `scene_b` of the two patches; where it is not 0
+    throughout also `steps`, by how many float32 numbers the root moves when differences are float32.
+    ``meta["double"]`` says that the descriptors are float64.
+    """
+    letter = NOISES[noise]
+    keys = [f"{scene}/{f'{letter}{k}' if k else 'ref'}" for scene, k in plan.images]
+    distance, steps = listed_distances(features, keys, plan, space)
+    double = bool(rows_of(features, keys[0])[0].dtype == np.float64)
+    meta = base_meta(NAME, plan.scenes, features) | {"noise": noise, "rows": plan.rows, "double": double}
+    columns = {"distance": compact(distance), "scene_a": plan.scene_a, "scene_b": plan.scene_b}
+    if steps.any():
+        columns["steps"] = steps
+    return Records("pair", columns, meta)
+
+
+def items_of(setting: Setting, noise: str, images: int) -> tuple[str, ...]:
+    """Images that the pairs of a noise level can use: the reference and the first `images` - 1."""
+    names = ("ref", *(f"{NOISES[noise]}{k}" for k in range(1, images)))
+    return tuple(f"{s}/{m}" for s in setting.split.test for m in names)
+
+
+def _side(
+    tables: Sequence[PairTable], scenes: Sequence[str], side: str, width: int
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """One side of all pairs, list after list: scene (a number into `scenes`), image among all, patch.
+
+    Also how often each image occurs.
+    """
+    place = {s: i for i, s in enumerate(scenes)}
+    parts = []
+    for t in tables:
+        of = np.array([place[s] for s in t.sequences], np.int32)
+        parts.append((of[getattr(t, f"seq{side}")], getattr(t, f"image{side}"), getattr(t, f"index{side}")))
+    scene, image, index = (np.concatenate(p) for p in zip(*parts, strict=True))
+    image += width * scene
+    return scene, image, index, np.bincount(image, minlength=width * len(scenes))
+
+
+def listed_distances(
+    features: Features, keys: Sequence[str], plan: PairPlan, space: Workspace
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Reference distances of the pairs of a plan, in the order of the lists; infinite for failures.
+
+    Beside them their `steps` (see `pair_distances_across`): empty where there are none, as for other types.
+    Read where the feature cache has them mapped. Where that cannot be (distances that need prepared rows,
+    more images than a process may hold open), images are put side by side in blocks of limited size; every
+    distance is the same either way and for any block size.
+    """
+    out = np.full(len(plan.order), np.inf)
+    single = features.distance == "l2" and rows_of(features, keys[0])[0].dtype == np.float32
+    steps = np.zeros(len(out) if single else 0, np.int8)
+    if len(keys) <= files_to_hold():
+        images, valid = _mapped(features, keys)
+        _check_alike(images, keys)
+        if fit_across(images, features.distance):
+            pairs: tuple[Ints, ...] = (plan.image_a, plan.row_a, plan.image_b, plan.row_b, plan.order)
+            if not valid.all():
+                good = valid[plan.starts[plan.image_a] + plan.row_a]
+                good &= valid[plan.starts[plan.image_b] + plan.row_b]
+                pairs = tuple(x[good] for x in pairs)
+            pair_distances_across(
+                images, pairs, out, distance=features.distance, steps=steps if single else None
+            )
+            return out, steps
+    _in_blocks(features, keys, plan, space, out, steps)
+    return out, steps
+
+
+def _mapped(features: Features, keys: Sequence[str]) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
+    """Descriptors of all images, and which rows are valid, laid end to end."""
+    images, valid = [], []
+    for key in keys:
+        values, good = rows_of(features, key)
+        images.append(values)
+        valid.append(np.array(good))  # a copy, which holds no file open
+    return images, np.concatenate(valid)
+
+
+def _check_alike(images: Sequence[NDArray[Any]], keys: Sequence[str]) -> None:
+    first = images[0]
+    for key, own in zip(keys, images, strict=True):
+        if own.shape[1:] != first.shape[1:] or own.dtype != first.dtype:
+            raise _differs(key, own, keys[0], first)
+
+
+def _differs(key: str, own: NDArray[Any], first_key: str, first: NDArray[Any]) -> InputError:
+    return InputError(
+        f"{key} has descriptors of {own.shape[1]} x {own.dtype}, {first_key} of {first.shape[1]} x "
+        f"{first.dtype}; all images need the same"
+    )
+
+
+def _in_blocks(
+    features: Features,
+    keys: Sequence[str],
+    plan: PairPlan,
+    space: Workspace,
+    out: NDArray[np.float64],
+    steps: NDArray[np.int8],
+) -> None:
+    starts = plan.starts
+    a, b = starts[plan.image_a] + plan.row_a, starts[plan.image_b] + plan.row_b
+    edges = _edges(features, keys, starts)
+    squared = features.distance == "l2"
+    for i in range(len(edges) - 1):
+        left = _stack(features, keys, starts, edges[i : i + 2], space, "left")
+        for j in range(len(edges) - 1):
+            right = left if i == j else _stack(features, keys, starts, edges[j : j + 2], space, "right")
+            low = starts[[edges[i], edges[i + 1], edges[j], edges[j + 1]]]
+            at: Any = slice(None)
+            if len(edges) > 2:
+                at = np.flatnonzero((a >= low[0]) & (a < low[1]) & (b >= low[2]) & (b < low[3]))
+            x, y, place = a[at] - low[0], b[at] - low[2], plan.order[at]
+            if not (left[1].all() and right[1].all()):
+                good = left[1][x] & right[1][y]
+                x, y, place = x[good], y[good], place[good]
+            if len(steps):
+                sides = np.zeros(len(x), np.int32), x, np.ones(len(y), np.int32), y, place
+                pair_distances_across((left[0], right[0]), sides, out, steps=steps)
+                continue
+            out[place] = pair_distances(left[0], right[0], x, y, distance=features.distance, squared=squared)
+
+
+def _edges(features: Features, keys: Sequence[str], starts: Ints) -> list[int]:
+    """Blocks of images: one if all fit into `BLOCK_BYTES`, else such that two fit."""
+    first = rows_of(features, keys[0])[0]
+    row_bytes = first.dtype.itemsize * first.shape[1]
+    if int(starts[-1]) * row_bytes <= BLOCK_BYTES:
+        return [0, len(keys)]
+    edges, size = [0], 0
+    for i in range(len(keys)):
+        own = int(starts[i + 1] - starts[i]) * row_bytes
+        if size and size + own > BLOCK_BYTES // 2:
+            edges.append(i)
+            size = 0
+        size += own
+    return [*edges, len(keys)]
+
+
+def _stack(
+    features: Features, keys: Sequence[str], starts: Ints, edges: Sequence[int], space: Workspace, side: str
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Descriptors of a block of images one below the other, and which are valid; read by all threads."""
+    first, stop = edges
+    model = rows_of(features, keys[0])[0]
+    place = starts[first : stop + 1] - starts[first]
+    values = space.take(side, (int(place[-1]), model.shape[1]), model.dtype)
+    valid = np.empty(place[-1], bool)
+
+    def copy(low: int, high: int) -> None:
+        for k in range(low, high):
+            own, good = rows_of(features, keys[first + k])
+            at = slice(place[k], place[k + 1])
+            if own.shape != values[at].shape or own.dtype != values.dtype:
+                raise _differs(keys[first + k], own, keys[0], model)
+            values[at], valid[at] = own, good
+
+    with Team() as team:
+        team.split(stop - first, copy, smallest=8)
+    return values, valid

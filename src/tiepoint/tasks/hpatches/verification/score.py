@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores of the 2017 verification task from its records, under any set of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.records import Records
+from ....core.scores import PooledBins, Score, group_name
+from ....kernels import get_threads
+from ....metrics.ranking.chance import chance_average_precision
+from ....metrics.ranking.curves import precision_recall_curve, roc_curve
+from ....metrics.ranking.from_counts import (
+    average_precision_from_counts,
+    fpr_at_recall_from_counts,
+    roc_auc_from_counts,
+)
+from ....metrics.ranking.roc import needed_positives
+from ....metrics.ranking.sorting import ascending, nearer
+from ...pooled_bins import cells, fast_bins
+from ..protocols import V2Rules, without_numbers
+
+METRICS = ("auc", "ap", "fpr95")
+NEGATIVES = ("inter", "intra")
+SHARE = 5
+"""The imbalanced list has the first fifth of the positives in file order, and all negatives."""
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PairList:
+    """One list: ascending distances of all positives, of those of the imbalanced form, of the negatives."""
+
+    positives: Floats
+    fifth: Floats
+    negatives: Floats
+
+
+def as_ranked(records: Records, rules: V2Rules) -> Floats:
+    """Kept reference values as the rules rank them.
+
+    l2 is kept and ranked as sum of squares, which decides ties, or as its root; in single precision or not,
+    with differences in single precision or not; a failure is infinite, or first of all.
+    """
+    kept = np.asarray(records["distance"], np.float64)
+    failed = np.isinf(kept)
+    if records.meta["squared"] and rules.rooted:
+        kept = np.sqrt(kept)
+    if rules.single_precision and not (rules.double_stays and records.meta.get("double")):
+        with np.errstate(over="ignore"):
+            single = kept.astype(np.float32)
+        if rules.single_differences and rules.rooted and "steps" in records.columns:
+            single = (single.view(np.int32) + records["steps"]).view(np.float32)
+        kept = single.astype(np.float64)
+    if rules.nan_first and failed.any():
+        kept = np.where(failed, -np.inf, kept)
+    return kept
+
+
+def stopped(records: Sequence[Records], rules: V2Rules) -> str | None:
+    """Why the tool gives no number, or None: it refuses NaN and infinity where it computes l2."""
+    if not rules.stops_at_failures or not records[0].meta["squared"]:
+        return None
+    pairs = sum(int(np.isinf(r["distance"]).sum()) for r in records)
+    if not pairs:
+        return None
+    return f"the Python tool stops at a descriptor with NaN or infinity, and {pairs} pairs have one"
+
+
+def parts(records: Records) -> dict[str, slice]:
+    """Where the lists pos, intra and inter stand in the columns."""
+    rows = records.meta["rows"]
+    edges = np.cumsum([0, rows["pos"], rows["intra"], rows["inter"]]).tolist()
+    return {name: slice(edges[i], edges[i + 1]) for i, name in enumerate(("pos", "intra", "inter"))}
+
+
+@dataclass(frozen=True)
+class NoiseLists:
+    """The lists of one noise level by their negatives, and the distances in file order."""
+
+    records: Records
+    lists: dict[str, PairList]
+    distances: Floats
+
+    @property
+    def noise(self) -> str:
+        """Name of the noise level."""
+        return str(self.records.meta["noise"])
+
+
+def pair_lists(records: Sequence[Records], rules: V2Rules) -> list[NoiseLists]:
+    """All lists, sorted; the threads share the sorting."""
+    with ThreadPoolExecutor(get_threads()) as pool:
+        ranked = list(pool.map(lambda r: as_ranked(r, rules), records))
+        pieces = [piece for r, d in zip(records, ranked, strict=True) for piece in _pieces(r, d)]
+        done = list(pool.map(ascending, pieces))
+    found = []
+    for i, (r, d) in enumerate(zip(records, ranked, strict=True)):
+        inter, intra, pos, fifth = done[4 * i : 4 * i + 4]
+        lists = {"inter": PairList(pos, fifth, inter), "intra": PairList(pos, fifth, intra)}
+        found.append(NoiseLists(r, lists, d))
+    return found
+
+
+def _pieces(records: Records, distances: Floats) -> list[Floats]:
+    at = parts(records)
+    few = max(1, records.meta["rows"]["pos"] // SHARE)
+    pos = distances[at["pos"]]
+    return [distances[at["inter"]], distances[at["intra"]], pos, pos[:few]]
+
+
+def tie_rule(rules: V2Rules) -> str:
+    """The tie rule of the measures."""
+    if rules.negatives_first:
+        return "pessimistic"
+    return "optimistic" if rules.positives_first else "expected"
+
+
+def values(pairs: PairList, rules: V2Rules) -> dict[str, float]:
+    """AUC and FPR95 of the balanced list, AP of the imbalanced one, from counts of nearer negatives."""
+    ties = tie_rule(rules)
+    negatives = len(pairs.negatives)
+    lt, eq = nearer(pairs.positives, pairs.negatives)
+    found = pairs.positives < np.inf
+    reachable = int(np.searchsorted(pairs.negatives, np.inf)) if rules.roc_stops else negatives
+    auc = roc_auc_from_counts(lt, eq, reachable, retrieved=found, ties=ties)[0] if reachable else 0.0
+    few_lt, few_eq = nearer(pairs.fifth, pairs.negatives)
+    flavour = "trapezoid" if rules.trapezoid else "trec"
+    ap = average_precision_from_counts(
+        few_lt, few_eq, retrieved=pairs.fifth < np.inf, ties=ties, flavour=flavour
+    )
+    return {
+        "auc": float(auc) * reachable / negatives,
+        "ap": float(ap[0]),
+        "fpr95": fpr_at_recall_from_counts(lt, eq, negatives, retrieved=found, ties=ties),
+    }
+
+
+def chances(pairs: PairList, rules: V2Rules) -> dict[str, float]:
+    """What a random order scores."""
+    p, k, n = len(pairs.positives), len(pairs.fifth), len(pairs.negatives)
+    flavour = "trapezoid" if rules.trapezoid else "trec"
+    return {
+        "auc": 0.5,
+        "ap": chance_average_precision(n + k, k, flavour=flavour),
+        "fpr95": needed_positives(p, 0.95) / (p + 1.0),
+    }
+
+
+def score(records: Sequence[Records], rules: V2Rules, protocol: str, *, bins: bool = True) -> list[Score]:
+    """Every metric by negatives and noise, and the mean of these cells."""
+    found: dict[str, list[Score]] = {m: [] for m in METRICS}
+    every = [(level, name) for level in pair_lists(records, rules) for name in NEGATIVES]
+    with ThreadPoolExecutor(get_threads()) as pool:
+        value = list(pool.map(lambda at: values(at[0].lists[at[1]], rules), every))
+        pooled = list(pool.map(lambda at: _bins(*at), every)) if bins else [{}] * len(every)
+    for (level, negatives), own, counts in zip(every, value, pooled, strict=True):
+        pairs = level.lists[negatives]
+        chance = chances(pairs, rules)
+        group = group_name(negatives=negatives, noise=level.noise)
+        for metric in METRICS:
+            n = len(pairs.fifth if metric == "ap" else pairs.positives) + len(pairs.negatives)
+            kept = counts.get(metric)
+            found[metric].append(
+                Score(metric, group, own[metric], n, protocol, pooled=kept, chance=chance[metric])
+            )
+    every_score = [s for cells_ in found.values() for s in (*cells_, mean_of(cells_))]
+    return without_numbers(every_score, stopped(records, rules))
+
+
+def _bins(level: NoiseLists, negatives: str) -> dict[str, PooledBins]:
+    r, at = level.records, parts(level.records)
+    pos, neg = at["pos"], at[negatives]
+    return fast_bins(
+        cells(level.distances[pos]),
+        cells(level.distances[neg]),
+        r["scene_a"][pos],
+        r["scene_a"][neg],
+        r["scene_b"][neg],
+        max(1, r.meta["rows"]["pos"] // SHARE),
+        r.meta["scenes"],
+        r.meta["kinds"],
+    )
+
+
+def mean_of(cells: Sequence[Score]) -> Score:
+    """Mean of the cells; its interval resamples scenes in all lists together."""
+    first = cells[0]
+    pooled = [s.pooled for s in cells if s.pooled is not None]
+    together = None
+    if len(pooled) == len(cells) and len({p.scenes for p in pooled}) == 1:
+        together = replace(pooled[0], also=tuple(pooled[1:]))
+    chance = [s.chance for s in cells if s.chance is not None]
+    return Score(
+        first.metric,
+        "all",
+        float(np.mean([s.value for s in cells])),
+        sum(s.n for s in cells),
+        first.protocol,
+        pooled=together,
+        chance=float(np.mean(chance)) if len(chance) == len(cells) else None,
+    )
+
+
+def curves(records: Sequence[Records], rules: V2Rules) -> Iterator[tuple[str, str, Any, Any]]:
+    """ROC (balanced) and precision-recall (imbalanced) points of every list: (group, curve, x, y)."""
+    flavour = "trapezoid" if rules.trapezoid else "trec"
+    for level in pair_lists(records, rules):
+        for negatives, pairs in level.lists.items():
+            group = group_name(negatives=negatives, noise=level.noise)
+            roc = roc_curve(*_together(pairs.positives, pairs.negatives), ties=tie_rule(rules))
+            yield group, "roc", roc.x, roc.y
+            both = _together(pairs.fifth, pairs.negatives)
+            pr = precision_recall_curve(*both, ties=tie_rule(rules), flavour=flavour)
+            yield group, "pr", pr.x, pr.y
+
+
+def _together(positives: Floats, negatives: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    labels = np.zeros(len(positives) + len(negatives), bool)
+    labels[: len(positives)] = True
+    return np.concatenate([positives, negatives]), labels

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HPatches 2017 verification: does the distance tell corresponding pairs from others?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from ....core.buffers import Workspace
+from ....core.hashing import hash_json
+from ....core.records import Records
+from ....core.scores import Score
+from ....core.units import Features, Unit
+from ...base import MetricInfo, StepTable, TaskInfo, convention_tables
+from ...cases import Cases
+from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
+from ..cases import verification_answer, verification_cases
+from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenV2, open_setting, raise_problems
+from ..imported import imported_verification, refuse_imported
+from ..pair_lists import verification_source
+from ..protocols import VERIFICATION, convention_steps, rules_of
+from . import score as scoring
+from .compare import NAME, compare, items_of, pair_plan
+
+
+class VerificationOptions(HPatchesOptions):
+    """Options of `hpatches/verification`."""
+
+    lists: Literal["official", "clean"] | None = None
+    """How lists are drawn where no files give them: by the published recipe (the default), or without pairs
+    of one scene under two names and without doubles."""
+
+
+class Verification(HPatchesTask):
+    """Pairs of patches, positives and negatives within (`intra`) or between (`inter`) sequences.
+
+    Metrics by noise and negatives: `auc` and `fpr95` on all pairs (1 : 1), `ap` on the first fifth of the
+    positives and all negatives (1 : 5), the "verification mAP" of the literature. `all` is the mean of the
+    six cells.
+    """
+
+    name = NAME
+    rules: ClassVar = {"hpatches-python": 2}
+    options = VerificationOptions
+    info = TaskInfo(
+        "Does the distance separate pairs of the same patch from other pairs?",
+        ("ap", "all"),
+        {
+            "ap": MetricInfo(f"{AP_OF_PAIRS} (1 correct to 5 incorrect), mean of the six lists"),
+            "auc": MetricInfo(f"{AUC_OF_PAIRS}, on the balanced lists, mean of the six"),
+            "fpr95": MetricInfo(f"{FPR_OF_PAIRS}, mean of the six lists", better="lower"),
+        },
+        cite=(HPATCHES,),
+        licence=LICENCE,
+        title="HPatches 2017 verification",
+    )
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
+        """Bind to a folder in the HPatches layout."""
+        problems: list[str] = []
+        setting, chosen = open_setting(NAME, Path(data), self.options, options, problems)
+        source = verification_source(setting, chosen.lists, problems)
+        raise_problems(data, problems)
+        images = source.images if source.given is None else setting.levels + 1
+        units = [
+            Unit(n, items_of(setting, n, images), hash_json([source.definition, n])) for n in setting.noises
+        ]
+
+        plan, space = cache(lambda: pair_plan(setting, source)), Workspace()
+
+        def compare_one(unit: Unit, features: Features) -> Records:
+            return compare(plan(), unit.key, features, space)
+
+        return OpenV2(setting, units, compare_one, source, partial(verification_answer, plan))
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores under a protocol."""
+        rules = rules_of(protocol)
+        imported = imported_verification(records, protocol)
+        return scoring.score(records, rules, protocol) if imported is None else imported
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Pairs whose first patch is of the sequence."""
+        return verification_cases(records, scene)
+
+    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+        """From `hpatches-python` over `hpatches-matlab` to `exact`, for the mean of the six cells."""
+        refuse_imported(records, "telling conventions apart")
+        score = partial(scoring.score, bins=False)
+        return convention_tables(records, scoring.METRICS, convention_steps(VERIFICATION), score)
+
+    def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
+        """ROC and precision-recall points under `exact`."""
+        refuse_imported(records, "drawing a curve")
+        return scoring.curves(records, rules_of("exact"))
+
+
+TASK = Verification()

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores of the 2016 classification benchmark from its records, under any set of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.records import Records
+from ....core.scores import CAUTION, Score, group_name
+from ....metrics.ranking.average_precision import average_precision
+from ....metrics.ranking.chance import chance_average_precision
+from ....metrics.ranking.curves import precision_recall_curve, roc_curve
+from ....metrics.ranking.roc import fpr_at_recall, needed_positives, roc_auc
+from ...pooled_bins import pooled_bins
+from ..protocols import HbenchQuirks, printed_classification
+
+METRICS = ("auc", "ap", "fpr95")
+WARNING = (
+    "ROC area (auc) of an imbalanced list, which hides low precision: read ap, or auc of the balanced list"
+)
+
+
+def headline(metric: str, rules: HbenchQuirks) -> str:
+    """The list a benchmark's plain score is of: AP on the full list, ROC measures on the balanced one.
+
+    The 2016 command reported both on the full list.
+    """
+    return "imbalanced" if metric == "ap" or rules.headline_imbalanced else "balanced"
+
+
+def selection(labels: NDArray[np.bool_], balance: str, rules: HbenchQuirks) -> NDArray[np.int64]:
+    """Places of the list that a balance uses, in file order: all, or the positives and as many negatives."""
+    if balance == "imbalanced":
+        return np.arange(len(labels))
+    negatives = np.flatnonzero(~labels)
+    wanted = min(int(labels.sum()), len(negatives))
+    if rules.balanced_first_negatives:
+        chosen = negatives[:wanted]
+    else:
+        chosen = negatives[np.arange(wanted) * len(negatives) // max(wanted, 1)]
+    return np.sort(np.concatenate([np.flatnonzero(labels), chosen]))
+
+
+def ranked(records: Records, rules: HbenchQuirks) -> NDArray[np.float64]:
+    """Distances as the rules rank them; a failure is infinite, or first where NaN ranked first."""
+    distances = printed_classification(records, records["distance"], rules)
+    if not rules.nan_is_infinite:
+        distances = np.where(np.isinf(distances), -np.inf, distances)
+    return distances
+
+
+def values(
+    distances: NDArray[np.float64], labels: NDArray[np.bool_], rules: HbenchQuirks
+) -> dict[str, float]:
+    """AUC, AP and FPR at 95 % recall of one list."""
+    ties = "file" if rules.file_order else "expected"
+    # Sorted once, stably: the three measures below then sort what is in order already.
+    order = np.argsort(distances, kind="stable")
+    distances, labels = distances[order], labels[order]
+    return {
+        "auc": roc_auc(distances, labels, ties=ties, unretrieved="stop" if rules.roc_stops else "extend"),
+        "ap": average_precision(distances, labels, ties=ties),
+        "fpr95": fpr_at_recall(distances, labels, ties=ties),
+    }
+
+
+def chances(labels: NDArray[np.bool_]) -> dict[str, float]:
+    """What a random order scores."""
+    p, n = int(labels.sum()), len(labels)
+    return {
+        "auc": 0.5,
+        "ap": chance_average_precision(n, p),
+        "fpr95": needed_positives(p, 0.95) / (p + 1.0),
+    }
+
+
+def score(records: Sequence[Records], rules: HbenchQuirks, protocol: str) -> list[Score]:
+    """All scores: by balance and benchmark, by benchmark (headline list), and means over benchmarks."""
+    cells = [s for r in records for s in _of_benchmark(r, rules, protocol)]
+    found: list[Score] = []
+    for metric in METRICS:
+        for balance in ("balanced", "imbalanced"):
+            own = [s for s in cells if s.metric == metric and s.extra["balance"] == balance]
+            found += own
+            mean = _mean(own, group_name(balance=balance))
+            if balance == headline(metric, rules):
+                found += [replace(s, group=group_name(benchmark=s.extra["benchmark"])) for s in own]
+                found.append(replace(mean, group="all"))
+            found.append(mean)
+    return found
+
+
+def _of_benchmark(records: Records, rules: HbenchQuirks, protocol: str) -> Iterator[Score]:
+    distances = ranked(records, rules)
+    labels = np.asarray(records["label"], bool)
+    meta = records.meta
+    for balance in ("balanced", "imbalanced"):
+        at = selection(labels, balance, rules)
+        d, y = distances[at], labels[at]
+        pooled = pooled_bins(
+            d, y, records["scene_a"][at], records["scene_b"][at], meta["scenes"], meta["kinds"], METRICS
+        )
+        chance, value = chances(y), values(d, y, rules)
+        for metric, bins in zip(METRICS, pooled, strict=True):
+            yield Score(
+                metric,
+                group_name(balance=balance, benchmark=meta["benchmark"]),
+                value[metric],
+                len(y),
+                protocol,
+                pooled=bins,
+                chance=chance[metric],
+                note=CAUTION + WARNING if metric == "auc" and 2 * int(y.sum()) != len(y) else None,
+                extra={"balance": balance, "benchmark": meta["benchmark"]},
+            )
+
+
+def _mean(scores: Sequence[Score], group: str) -> Score:
+    """Mean over benchmarks; its interval resamples scenes in all lists together, if they are of the same."""
+    first = scores[0]
+    if len(scores) == 1:
+        return replace(first, group=group)
+    bins = [s.pooled for s in scores if s.pooled is not None]
+    together = None
+    if len(bins) == len(scores) and all(b.scenes == bins[0].scenes for b in bins):
+        together = replace(bins[0], also=tuple(bins[1:]))
+    return Score(
+        first.metric,
+        group,
+        float(np.mean([s.value for s in scores])),
+        sum(s.n for s in scores),
+        first.protocol,
+        pooled=together,
+        chance=float(np.mean([s.chance for s in scores if s.chance is not None])),
+        note=next((s.note for s in scores if s.note), None),
+    )
+
+
+def warnings(records: Sequence[Records]) -> list[str]:
+    """That a ROC area is of an imbalanced list, with the numbers of the first such list."""
+    found = []
+    for r in records:
+        positives, pairs = int(np.asarray(r["label"], bool).sum()), len(r)
+        if 2 * positives != pairs:
+            found.append(
+                f"{r.meta['benchmark']} has {positives} positive and {pairs - positives} negative pairs"
+            )
+    if not found:
+        return []
+    more = f", and {len(found) - 1} more benchmarks are imbalanced" if found[1:] else ""
+    return [
+        f"a ROC area (auc) of an imbalanced list hides low precision: read ap, or auc of balance=balanced "
+        f"({found[0]}{more})"
+    ]
+
+
+def curves(records: Sequence[Records], rules: HbenchQuirks) -> Iterator[tuple[str, str, Any, Any]]:
+    """ROC and precision-recall points of every benchmark and balance: (group, curve, x, y)."""
+    ties = "file" if rules.file_order else "expected"
+    for r in records:
+        distances, labels = ranked(r, rules), np.asarray(r["label"], bool)
+        for balance in ("balanced", "imbalanced"):
+            at = selection(labels, balance, rules)
+            group = group_name(balance=balance, benchmark=r.meta["benchmark"])
+            for name, make in (("roc", roc_curve), ("pr", precision_recall_curve)):
+                curve = make(distances[at], labels[at], ties=ties)
+                if np.isfinite(curve.y).all():  # nothing right is ever retrieved
+                    yield group, name, curve.x, curve.y

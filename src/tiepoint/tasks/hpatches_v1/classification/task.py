@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HPatches 2016 classification: does the distance tell corresponding pairs from others?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....core.formatting import path_below
+from ....core.records import Records
+from ....core.units import Features
+from ....datasets.hpatches.dataset import HPatchesDataset
+from ....formats.hpatches_v1.classification import LabelledPairs, load_classification
+from ....formats.hpatches_v1.classification_results import (
+    missing_results,
+    read_classification_results,
+    write_classification_results,
+)
+from ....formats.hpatches_v1.patch_ids import sequence_codes
+from ....kernels import pair_distances
+from ...base import Column, MetricInfo, TaskInfo
+from ...cases import Answered, Cases
+from ...hpatches.data import LICENCE
+from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
+from ..cases import classification_cases, pair_again
+from ..data import COMPARISON, Definition, GetArrays, OpenV1, V1Task, base_meta, rows_of
+from ..protocols import rules_of
+from ..result_files import printed, write_lists
+from . import score as scoring
+
+NAME = "hpatches-v1/classification"
+
+
+class Classification(V1Task):
+    """Pairs of patches, positives and negatives, ranked by descriptor distance.
+
+    Metrics: `auc`, `ap`, `fpr95`, each on the balanced list (all positives and the first as many negatives)
+    and on the imbalanced one (all pairs).
+    """
+
+    name = NAME
+    scoring = scoring
+    info = TaskInfo(
+        "HPatches 2016: does the distance separate pairs of the same patch from other pairs?",
+        ("ap", "all"),
+        {
+            "ap": MetricInfo(f"{AP_OF_PAIRS}, on the full list"),
+            "auc": MetricInfo(f"{AUC_OF_PAIRS}, on the balanced list"),
+            "fpr95": MetricInfo(f"{FPR_OF_PAIRS}, on the balanced list", better="lower"),
+        },
+        cite=(HPATCHES,),
+        licence=LICENCE,
+        title="HPatches 2016 classification",
+    )
+
+    def definition(self, path: Path, data: HPatchesDataset) -> Definition:
+        """Labelled pairs of patches."""
+        pairs = load_classification(path, data.counts)
+        files = (path, path.with_suffix(".labels"), *(path.parent / f"{p}.pairs" for p in pairs.parts))
+        used = np.unique(np.concatenate([pairs.pairs.image_a, pairs.pairs.image_b]))
+        return Definition(path.stem, files, tuple(pairs.pairs.images[i] for i in used), pairs)
+
+    def compare(self, definition: Definition, features: Features) -> Records:
+        """Distances of all pairs of a benchmark, in file order."""
+        return compare(definition, features)
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """Lists on which a ROC area misleads."""
+        return scoring.warnings(records)
+
+    def instead(self, column: Column) -> Column | None:
+        """The ROC area of the balanced list before that of an imbalanced one."""
+        return ("auc", "balance=balanced") if column == ("auc", "all") else None
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Pairs whose first patch is of the sequence."""
+        return classification_cases(records, scene)
+
+    def answer(self, definition: Definition, row: int, features: Features | None) -> Answered:
+        """A pair of patches."""
+        return pair_again(definition.content, row, features)
+
+    def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
+        """ROC and precision-recall points under `exact`."""
+        return scoring.curves(records, rules_of("exact"))
+
+    def missing_results(self, definition: Definition, folder: Path) -> list[str]:
+        """Names of the files of its lists that are not there, where that of the benchmark is not either."""
+        return missing_results(folder, definition.content)
+
+    def read_results(self, definition: Definition, folder: Path, opened: OpenV1, on_nan: str) -> Records:
+        """Distances from the file of the benchmark, or from those of its lists."""
+        pairs: LabelledPairs = definition.content
+        scenes, _ = sequence_codes(pairs.pairs.images)
+        distances = read_classification_results(folder, pairs, on_nan=on_nan)
+        return _records(pairs, distances, base_meta(NAME, definition.name, scenes, None))
+
+    def write_results(
+        self, records: Records, folder: Path, opened: OpenV1 | None = None, arrays: GetArrays | None = None
+    ) -> Path:
+        """Write ``BENCHMARK.results`` as the 2016 tool would: squared l2, six decimals."""
+        path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")
+        write_classification_results(path, printed(records))
+        return path
+
+    def write_document(
+        self,
+        folder: Path,
+        name: str,
+        opened: OpenV1,
+        records: Mapping[str, Mapping[str, Records]],
+        arrays: GetArrays,
+    ) -> Iterator[Path]:
+        """Write ``classification/METHOD/LIST.results`` once for every `.pairs` list: distance and label."""
+        made = ((opened.definitions[unit].content, by[COMPARISON]) for unit, by in records.items())
+        return write_lists(folder / self.name.split("/")[-1] / name, made)
+
+
+def compare(definition: Definition, features: Features) -> Records:
+    """Distances of all pairs of a benchmark, in file order."""
+    pairs: LabelledPairs = definition.content
+    values, valid, starts = rows_of(features, definition.images)
+    place = {name: i for i, name in enumerate(definition.images)}
+    first = np.array([starts[place[name]] if name in place else 0 for name in pairs.pairs.images], np.int64)
+    a = first[pairs.pairs.image_a] + pairs.pairs.index_a
+    b = first[pairs.pairs.image_b] + pairs.pairs.index_b
+    good = valid[a] & valid[b]
+    distances = np.full(len(a), np.inf)
+    squared = features.distance == "l2"
+    distances[good] = pair_distances(
+        values, values, a[good], b[good], distance=features.distance, squared=squared
+    )
+    scenes, _ = sequence_codes(pairs.pairs.images)
+    return _records(pairs, distances, base_meta(NAME, definition.name, scenes, features))
+
+
+def _records(pairs: LabelledPairs, distances: Any, meta: dict[str, Any]) -> Records:
+    _, code = sequence_codes(pairs.pairs.images)
+    columns = {
+        "distance": np.asarray(distances, np.float64),
+        "label": np.asarray(pairs.labels, bool),
+        "scene_a": code[pairs.pairs.image_a].astype(np.int16),
+        "scene_b": code[pairs.pairs.image_b].astype(np.int16),
+    }
+    return Records("pair", columns, meta)
+
+
+TASK = Classification()

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the three 2016 tasks share: options, definition files, images, rows of descriptors, the open task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator
+
+from ...core.errors import InputError, UnknownNameError
+from ...core.hashing import hash_file, hash_json
+from ...core.records import Records
+from ...core.scores import Score, kind_of
+from ...core.units import Arrays, Features, Unit
+from ...datasets.hpatches.dataset import HPatchesDataset
+from ...formats.hpatches_v1.definitions import find_benchmarks
+from ...formats.hpatches_v1.patch_ids import split_image
+from ..base import OpenTask, StepTable, Task, convention_tables
+from ..cases import Answered
+from ..options import Folder, Names, TaskOptions
+from .protocols import PROTOCOLS, convention_steps, rules_of
+
+COMPARISON = "reference"
+WRITTEN = 2
+"""Neighbours in a matching results file of the 2016 tool."""
+GetArrays = Callable[[str], Arrays]
+"""Features of an item by its key."""
+
+
+class BenchmarkOptions(TaskOptions):
+    """Options of the 2016 tasks."""
+
+    tasks: Folder | None = None
+    """Folder with the definition files; by default they are looked for in the dataset."""
+
+    benchmark: Names = ()
+    """Names of definition files, with ``*`` for any part; all by default."""
+
+
+def _neighbours(value: Any) -> Any:
+    """A number of neighbours from 1 on, or ``all``."""
+    number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 19 else value
+    if number == "all" or (isinstance(number, int) and not isinstance(number, bool) and number >= 1):
+        return number
+    raise ValueError(f"neighbours is a whole number from 1 on, or all; found {value!r}")
+
+
+class MatchingOptions(BenchmarkOptions):
+    """Options of the 2016 matching task."""
+
+    mean_over: Literal["image_pairs", "reference_patches"] = "image_pairs"
+    """Which mean is printed first: `ap`, that of the program of 2016, which is over image pairs; or
+    `map_query`, the final number of its document, which is over reference patches. No value changes."""
+
+    neighbours: Annotated[int | Literal["all"], BeforeValidator(_neighbours)] = WRITTEN
+    """How many neighbours a written results file lists: a number, or ``all``. A file with all of them scores
+    as the run did, `map_query` included."""
+
+
+def checked_on_bad(on_bad: str) -> str:
+    """What a distance that is not a number in a results file is: ``error`` or ``miss``."""
+    if on_bad not in ("error", "miss"):
+        raise UnknownNameError("value of on_bad", on_bad, ("error", "miss"))
+    return on_bad
+
+
+def definition_files(data: Path, options: BenchmarkOptions, kind: str) -> list[Path]:
+    """`.benchmark` files to use, from the folder of tasks if one is given, else from the dataset."""
+    folder = options.tasks or data
+    found: dict[str, Path] = {}
+    for pattern in options.benchmark or ("*",):
+        for path in find_benchmarks(folder, kind, pattern):
+            found.setdefault(path.stem, path)
+    return list(found.values())
+
+
+def definition_hash(paths: Iterable[Path]) -> str:
+    """Hash of the files that define a benchmark, by name; missing ones count as absent."""
+    return hash_json({p.name: hash_file(p) for p in paths if p.is_file()})
+
+
+def item_key(image: str) -> str:
+    """Item of an image of a definition file.
+
+    >>> item_key("v_wall.ref")
+    'v_wall/ref'
+    """
+    return "/".join(split_image(image))
+
+
+def rows_of(
+    features: Features, images: Sequence[str]
+) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any]]:
+    """Descriptors of images one after another: values (n, d), valid (n,), first row of each (k + 1,)."""
+    parts: list[NDArray[Any]] = []
+    masks: list[NDArray[np.bool_]] = []
+    for name in images:
+        arrays = features.arrays(item_key(name))
+        values = np.asarray(arrays["values"])
+        if parts and values.shape[1:] != parts[0].shape[1:]:
+            raise InputError(
+                f"{name} has descriptors of {values.shape[1]} columns, {images[0]} of {parts[0].shape[1]}; "
+                "all must have the same"
+            )
+        parts.append(values)
+        masks.append(np.asarray(arrays["valid"], bool) if "valid" in arrays else np.ones(len(values), bool))
+    starts = np.concatenate([[0], np.cumsum([len(p) for p in parts])])
+    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return values, masks[0] if len(masks) == 1 else np.concatenate(masks), starts
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One benchmark: its name, files, images used (in a fixed order), and what its comparison needs."""
+
+    name: str
+    files: tuple[Path, ...]
+    images: tuple[str, ...]
+    content: Any
+
+
+SHIFT = 1 << 32
+
+
+def case_of(key: str) -> tuple[int, int]:
+    """Number of the benchmark, in order of names, and row of its records, that a key of a case names.
+
+    >>> case_of(str(SHIFT + 5))
+    (1, 5)
+    """
+    return divmod(int(key), SHIFT)
+
+
+class OpenV1(OpenTask):
+    """A v1 task bound to its data; `compare_one(definition, features)` makes the records of a benchmark."""
+
+    def __init__(
+        self,
+        data: HPatchesDataset,
+        definitions: Sequence[Definition],
+        compare_one: Any,
+        options: BenchmarkOptions | None = None,
+        answer: Callable[[Definition, int, Features | None], Answered] | None = None,
+    ) -> None:
+        self.data = data
+        self._answer = answer
+        self.options = BenchmarkOptions() if options is None else options
+        self.definitions = {d.name: d for d in definitions}
+        self._compare_one = compare_one
+        keys = dict.fromkeys(item_key(name) for d in definitions for name in d.images)
+        self.items = data.items(keys)
+        self.units = [
+            Unit(d.name, tuple(item_key(n) for n in d.images), definition_hash(d.files)) for d in definitions
+        ]
+        self.warnings = data.warnings
+
+    def read(self, item: str) -> NDArray[np.uint8]:
+        """Patches of an item."""
+        return self.data.read(item)
+
+    def answered(self, scene: str, key: str, features: Features | None) -> Answered | None:
+        """A case of a sequence made again."""
+        number, row = case_of(key)
+        name = sorted(self.definitions)[number]
+        return None if self._answer is None else self._answer(self.definitions[name], row, features)
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """Records of one benchmark."""
+        if comparison != COMPARISON:
+            raise UnknownNameError("comparison of HPatches v1", comparison, (COMPARISON,))
+        records: Records = self._compare_one(self.definitions[unit.key], features)
+        return records
+
+
+def open_data(data: Path) -> HPatchesDataset:
+    """The folder in the HPatches layout."""
+    return HPatchesDataset(data)
+
+
+def base_meta(task: str, benchmark: str, scenes: Sequence[str], features: Features | None) -> dict[str, Any]:
+    """Header of records: where they are from and what their distances are.
+
+    `squared` says that l2 distances are kept squared, the value that decides order and ties.
+    """
+    direct = features is not None
+    distance = features.distance if features is not None else "given"
+    return {
+        "task": task,
+        "benchmark": benchmark,
+        "scenes": list(scenes),
+        "kinds": [kind_of(s) for s in scenes],
+        "distance": distance,
+        "squared": distance == "l2",
+        "source": "direct" if direct else "results",
+    }
+
+
+class V1Task(Task):
+    """Base of the 2016 tasks; `scoring` is the module with the task's ``score`` and ``METRICS``."""
+
+    scoring: ModuleType
+    family = "patches"
+    protocols = PROTOCOLS
+
+    options: type[BenchmarkOptions] = BenchmarkOptions
+    reads_results = True
+    writes_results = True
+    result_forms = ("final", "document")
+
+    def definition(self, path: Path, data: HPatchesDataset) -> Definition:
+        """The benchmark of a `.benchmark` file."""
+        raise NotImplementedError
+
+    def compare(self, definition: Definition, features: Features) -> Records:
+        """The records of a benchmark."""
+        raise NotImplementedError
+
+    def answer(self, definition: Definition, row: int, features: Features | None) -> Answered:
+        """A row of a benchmark's records made again."""
+        raise NotImplementedError
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
+        """Bind to a folder in the HPatches layout and its `.benchmark` files."""
+        chosen = self.options.read(self.name, options)
+        dataset = open_data(Path(data))
+        files = definition_files(Path(data), chosen, self.name.split("/")[-1])
+        found = [self.definition(path, dataset) for path in files]
+        return OpenV1(dataset, found, self.compare, chosen, self.answer)
+
+    def comparison(self, protocol: str) -> str:
+        """Both protocols score the same distances, neighbours or lists."""
+        rules_of(protocol)
+        return COMPARISON
+
+    def missing_results(self, definition: Definition, folder: Path) -> list[str]:
+        """Names of the result files of a benchmark that are not in a folder."""
+        name = f"{definition.name}.results"
+        return [] if (folder / name).is_file() else [name]
+
+    def read_results(self, definition: Definition, folder: Path, opened: OpenV1, on_nan: str) -> Records:
+        """The records of one benchmark from result files of another program."""
+        raise NotImplementedError
+
+    def records_from_results(self, folder: Path, opened: OpenV1, on_bad: str = "error") -> list[Records]:
+        """Records of every benchmark from `.results` files of another program in `folder`.
+
+        Raises:
+            InputError: Of several benchmarks some have no files; all that is missing is named.
+        """
+        on_nan = checked_on_bad(on_bad)
+        definitions = list(opened.definitions.values())
+        lacking = {d.name: found for d in definitions if (found := self.missing_results(d, Path(folder)))}
+        if lacking and len(definitions) > 1:
+            lines = [f"  - {name}: {', '.join(files)}" for name, files in lacking.items()]
+            whole = [f'`benchmark="{d.name}"`' for d in definitions if d.name not in lacking]
+            head = f"{folder}: result files of {len(lacking)} of {len(definitions)} benchmarks are missing"
+            end = [f"The rest is complete and can be scored alone: {', '.join(whole)}"] if whole else []
+            raise InputError("\n".join([head, *lines, *end]))
+        return [self.read_results(d, Path(folder), opened, on_nan) for d in definitions]
+
+    def write_results(
+        self, records: Records, folder: Path, opened: Any = None, arrays: GetArrays | None = None
+    ) -> Path:
+        """Write one benchmark's result file into `folder`; `arrays` gives the features of an item."""
+        raise NotImplementedError
+
+    def write_run(
+        self,
+        folder: Path,
+        opened: OpenV1,
+        records: Mapping[str, Mapping[str, Records]],
+        arrays: GetArrays,
+        protocols: Sequence[str],
+    ) -> Iterator[Path]:
+        """Write ``TASK/BENCHMARK.results`` of every benchmark."""
+        out = folder / self.name.split("/")[-1]
+        out.mkdir(parents=True, exist_ok=True)
+        for by in records.values():
+            yield self.write_results(by[COMPARISON], out, opened, arrays)
+
+    def write_document(
+        self,
+        folder: Path,
+        name: str,
+        opened: OpenV1,
+        records: Mapping[str, Mapping[str, Records]],
+        arrays: GetArrays,
+    ) -> Iterator[Path]:
+        """Write ``TASK/METHOD/BENCHMARK.results`` of every benchmark."""
+        for by in records.values():
+            yield self.write_results(by[COMPARISON], folder / self.name.split("/")[-1] / name, opened, arrays)
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores under a protocol."""
+        found: list[Score] = self.scoring.score(records, rules_of(protocol), protocol)
+        return found
+
+    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+        """The gap between `hbench-2016` and `exact`, step by step, for the mean over benchmarks."""
+        steps = convention_steps(self.name.split("/")[-1])
+        return convention_tables(records, self.scoring.METRICS, steps, self.scoring.score)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores of the 2016 retrieval benchmark from its records, under any set of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.records import Records
+from ....core.scores import Score
+from ....metrics.ranking.average_precision import average_precision_of_lists
+from ....metrics.ranking.chance import chance_average_precision
+from ....metrics.ranking.normaliser import Normaliser, normalised
+from ....metrics.ranking.ties import Blocks, blocks_of_lists
+from ..benchmark_means import benchmark_score, with_mean
+from ..protocols import HbenchQuirks
+from .compare import IMAGE, KEPT, PATCH
+
+METRICS = {"map_patch": (PATCH, "n_patch", "cut_patch"), "map_image": (IMAGE, "n_image", "cut_image")}
+Floats = NDArray[np.float64]
+
+
+def without_query(records: Records, rules: HbenchQuirks) -> tuple[Floats, NDArray[np.uint8]]:
+    """Distances and relevance bits of the (at most 50) places after the query, best first.
+
+    `exact` leaves the query out by identity. The 2016 tool changes places between it and the first entry,
+    which moves that entry down, or, where it is not listed, writes it over the first entry, which is lost.
+    """
+    distances = np.asarray(records["distances"], np.float64)
+    bits = np.asarray(records["relevant"])
+    own = (records["ids"] == records["query"][:, None]) & np.isfinite(distances)
+    if rules.query_swapped_first:
+        place = np.where(own.any(axis=1), own.argmax(axis=1), 0)
+        order = np.tile(np.arange(distances.shape[1]), (len(distances), 1))
+        order[np.arange(len(order)), place] = 0
+        keep = order[:, 1:]
+    else:
+        keep = np.argsort(own, axis=1, kind="stable")
+        keep = keep[:, : min(KEPT, distances.shape[1] - 1)]
+    return np.take_along_axis(distances, keep, axis=1), np.take_along_axis(bits, keep, axis=1)
+
+
+def query_values(records: Records, metric: str, rules: HbenchQuirks) -> Floats:
+    """Average precision of every query, (q,)."""
+    bit, total, cut = METRICS[metric]
+    distances, bits = without_query(records, rules)
+    relevant = (bits & bit) > 0
+    queries, width = distances.shape
+    owner = np.repeat(np.arange(queries), width)
+    by: Normaliser = "retrieved"
+    if not rules.retrieval_normaliser_retrieved:
+        by = np.minimum(records[total], KEPT)
+    if rules.file_order:
+        places = np.where(np.isfinite(distances), np.arange(width, dtype=np.float64), np.inf)
+        value = average_precision_of_lists(
+            places.ravel(), relevant.ravel(), owner, queries, normaliser=by, ties="file"
+        )
+    else:
+        blocks = blocks_with_cut(distances, relevant, owner, records[cut], records["cut_total"])
+        ones = np.zeros(queries) if isinstance(by, str) else np.asarray(by, np.float64)
+        value = normalised(blocks, ones, flavour="trec", normaliser=by, ties="expected", cutoff=KEPT)
+    return np.nan_to_num(value) if rules.retrieval_normaliser_retrieved else value
+
+
+def blocks_with_cut(distances: Floats, relevant: Any, owner: Any, cut: Any, total: Any) -> Blocks:
+    """Tie blocks of the lists, the last tie of each with all the items it has in the pool."""
+    last = distances[:, -1:]
+    tied = (distances == last) & np.isfinite(last)
+    head = np.where(tied, np.inf, distances)
+    inner = blocks_of_lists(head.ravel(), relevant.ravel().astype(np.float64), owner, ties="expected")
+    before = np.isfinite(head).sum(axis=1).astype(np.float64)
+    found = (relevant & np.isfinite(head)).sum(axis=1).astype(np.float64)
+    open_end = np.flatnonzero(tied.any(axis=1) & (cut > 0))
+    r = np.asarray(cut, np.float64)[open_end]
+    tail = (
+        open_end,
+        before[open_end],
+        found[open_end],
+        np.asarray(total, np.float64)[open_end],
+        r,
+        r * (r - 1.0),
+    )
+    names = ("owner", "before", "relevant_before", "items", "relevant", "pairs")
+    return Blocks(*(np.concatenate([getattr(inner, n), t]) for n, t in zip(names, tail, strict=True)))
+
+
+def score(records: Sequence[Records], rules: HbenchQuirks, protocol: str) -> list[Score]:
+    """Both scores by benchmark and scene, and means over benchmarks."""
+    found = []
+    for metric in METRICS:
+        own: list[Score] = []
+        for r in records:
+            q = len(r)
+            scale = q / (q + 1.0) if rules.divisor_q_plus_one else 1.0
+            value = query_values(r, metric, rules)
+            chance = scale * _chance(r, metric, rules)
+            scene = np.asarray(r["scene"], np.int64)
+            own.append(
+                benchmark_score(metric, r, value, scene, scale=scale, chance=chance, protocol=protocol)
+            )
+        found += with_mean(own)
+    return found
+
+
+def _chance(records: Records, metric: str, rules: HbenchQuirks) -> float:
+    """AP at 50 of a random order of the pool, mean over queries."""
+    pool = int(records.meta["pool_rows"]) - 1
+    kinds, times = np.unique(records[METRICS[metric][1]], return_counts=True)
+    values = []
+    for r in map(int, kinds):
+        by: Normaliser = "retrieved" if rules.retrieval_normaliser_retrieved else min(r, KEPT)
+        values.append(chance_average_precision(pool, r, normaliser=by, cutoff=KEPT) if r else 0.0)
+    return float(np.sum(np.array(values) * times) / times.sum())

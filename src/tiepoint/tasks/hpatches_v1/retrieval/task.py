@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HPatches 2016 retrieval: find a patch, or any patch of its sequence, in a pool of images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....core.curves import SceneCurves
+from ....core.errors import InputError
+from ....core.formatting import path_below
+from ....core.records import Records
+from ....core.units import Features
+from ....datasets.hpatches.dataset import HPatchesDataset
+from ....formats.hpatches_v1.definitions import read_retrieval
+from ....formats.hpatches_v1.retrieval import check_relevant, retrieval_truth
+from ....formats.hpatches_v1.retrieval_results import (
+    Rankings,
+    read_retrieval_results,
+    write_retrieval_results,
+)
+from ...base import MetricInfo, TaskInfo
+from ...cases import Answered, Cases
+from ...hpatches.data import LICENCE
+from ...info import HPATCHES
+from ..cases import retrieval_cases, retrieved_again
+from ..data import Definition, GetArrays, OpenV1, V1Task
+from ..protocols import rules_of
+from . import score as scoring
+from .compare import Pool, compare, pool_of, records_of_rankings
+from .retrieval_curves import curves, scene_curves
+
+NAME = "hpatches-v1/retrieval"
+
+
+class Retrieval(V1Task):
+    """Queries ranked against all patches of a pool of images, the first 50 counted.
+
+    Metrics: `map_patch` (the same patch in the other images is right), `map_image` (any patch of the same
+    sequence is right).
+    """
+
+    name = NAME
+    scoring = scoring
+    info = TaskInfo(
+        "HPatches 2016: does a patch find itself, or patches of its sequence, in a pool of images?",
+        ("map_patch", "all"),
+        {
+            "map_patch": MetricInfo(
+                "mean over queries of the average precision of the first 50 answers, the same patch in other "
+                "images is right"
+            ),
+            "map_image": MetricInfo(
+                "mean over queries of the average precision of the first 50 answers, any patch of the "
+                "sequence is right"
+            ),
+        },
+        cite=(HPATCHES,),
+        licence=LICENCE,
+        title="HPatches 2016 retrieval",
+    )
+
+    def definition(self, path: Path, data: HPatchesDataset) -> Definition:
+        """A pool of images and the right answers of every query."""
+        benchmark = read_retrieval(path, data.counts)
+        labels = path.with_suffix(".labels")
+        relevant = retrieval_truth(benchmark, labels if labels.is_file() else None)
+        check_relevant(labels if labels.is_file() else path, relevant, data.counts)
+        return Definition(
+            path.stem, (path, labels), benchmark.pool, pool_of(benchmark, relevant, data.counts)
+        )
+
+    def compare(self, definition: Definition, features: Features) -> Records:
+        """The nearest patches of every query."""
+        return compare(definition, features)
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Queries of the sequence."""
+        return retrieval_cases(records, scene)
+
+    def answer(self, definition: Definition, row: int, features: Features | None) -> Answered:
+        """A query in its pool."""
+        return retrieved_again(definition.content, row, features)
+
+    def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
+        """Precision-recall points of every benchmark and query under `exact`."""
+        return curves(records, rules_of("exact"))
+
+    def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
+        """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
+        return scene_curves(records, rules_of("exact"))
+
+    def records_from_results(self, folder: Path, opened: OpenV1, on_bad: str = "error") -> list[Records]:
+        """Records of every benchmark from ``BENCHMARK.results`` files of another program in `folder`."""
+        if on_bad != "error":
+            raise InputError(f"`on_bad` has no effect on {self.name}: its result files hold no distances")
+        return super().records_from_results(folder, opened, on_bad)
+
+    def read_results(self, definition: Definition, folder: Path, opened: OpenV1, on_nan: str) -> Records:
+        """Rankings from ``BENCHMARK.results``."""
+        pool: Pool = definition.content
+        path = folder / f"{definition.name}.results"
+        rankings = read_retrieval_results(path, pool.benchmark, opened.data.counts)
+        return records_of_rankings(definition.name, pool, rankings)
+
+    def write_results(
+        self, records: Records, folder: Path, opened: OpenV1 | None = None, arrays: GetArrays | None = None
+    ) -> Path:
+        """Write ``BENCHMARK.results``: 51 patches a query, the query first (others keep their order)."""
+        if opened is None:
+            raise InputError("writing retrieval results needs the open task, for the names of the patches")
+        pool: Pool = opened.definitions[records.meta["benchmark"]].content
+        ids = np.asarray(records["ids"], np.int64)
+        if not np.isfinite(records["distances"]).all():
+            raise InputError(
+                f"{records.meta['benchmark']}: some queries have fewer neighbours than the file needs "
+                "because descriptors failed; there is no way to write that in a retrieval results file"
+            )
+        own = ids == records["query"][:, None]
+        rest = np.take_along_axis(ids, np.argsort(own, axis=1, kind="stable"), axis=1)[:, : ids.shape[1] - 1]
+        listed = np.concatenate([records["query"][:, None].astype(np.int64), rest], axis=1)
+        image = (np.searchsorted(pool.starts, listed, side="right") - 1).astype(np.int32)
+        path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")
+        write_retrieval_results(path, Rankings(pool.benchmark.pool, image, listed - pool.starts[image]))
+        return path
+
+
+TASK = Retrieval()

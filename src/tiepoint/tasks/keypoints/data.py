@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the keypoint tasks share: sequences as items, scenes as units, features of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import InputError
+from ...core.hashing import hash_json
+from ...core.records import Records
+from ...core.scores import Score
+from ...core.units import Arrays, Features, Item, Unit
+from ...datasets.image_pairs.pair import ImagePair
+from ...datasets.image_sequences import ImageSequences
+from ...geometry.covisibility import in_view
+from ..base import OpenTask, Task
+from ..cases import Answered
+from ..info import BOJANIC, HPATCHES, WORKBENCH
+from ..matched import MatchedPair
+from .options import SceneOptions
+
+WORKBENCH_RULES: Mapping[str, int] = {"workbench": 2}
+"""2: a border of 40 px, NaN rows compared as they are, and the ratio test in float32."""
+WORKBENCH_BORDER_PX = 40.0
+"""Keypoints nearer than this to an edge are left out under `workbench`, as its documentation says."""
+SHOWN = 3
+"""Scenes that a warning names."""
+CITE = (HPATCHES, BOJANIC, WORKBENCH)
+LICENCE = "sequences of HPatches: MIT; Oxford images: no licence file"
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ImageFeatures:
+    """Keypoints of one image with their descriptors: `xy` (n, 2), `values` (n, d), `valid` (n,)."""
+
+    key: str
+    xy: Floats
+    values: NDArray[Any]
+    valid: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.xy)
+
+
+def image_features(features: Features, key: str) -> ImageFeatures:
+    """Features of an image from the cache; rows that do not fit together are an `InputError`."""
+    arrays = features.arrays(key)
+    for name in ("keypoints", "values"):
+        if name not in arrays:
+            raise InputError(
+                f"{key}: the features have no {name!r}; a keypoint task needs keypoints and values"
+            )
+    table = np.asarray(arrays["keypoints"], dtype=np.float64)
+    xy = np.ascontiguousarray(table[:, :2]) if table.size else np.empty((0, 2))
+    values = np.asarray(arrays["values"])
+    if values.size == 0:
+        values = values.reshape(len(xy), values.shape[1] if values.ndim == 2 else 0)
+    valid = np.asarray(arrays["valid"], bool) if "valid" in arrays else np.ones(len(xy), bool)
+    if len(values) != len(xy) or len(valid) != len(xy):
+        raise InputError(
+            f"{key}: {len(xy)} keypoints, {len(values)} descriptors and {len(valid)} validity flags; "
+            "each keypoint needs one of each"
+        )
+    if len(xy) and not np.isfinite(xy).all():
+        raise InputError(f"{key}: keypoint {int(np.argmin(np.isfinite(xy).all(axis=1)))} is not finite")
+    return ImageFeatures(key, xy, values, valid)
+
+
+class Growing:
+    """Columns of records, by name and type, that grow part by part; a number stands for all rows of a part.
+
+    >>> made = Growing(image=np.int16, right=np.float64)
+    >>> made.add(3, np.array([True, False]))
+    >>> made.columns()
+    {'image': array([3, 3], dtype=int16), 'right': array([1., 0.])}
+    """
+
+    def __init__(self, **kinds: type) -> None:
+        self._parts: dict[str, list[Any]] = {name: [np.empty(0)] for name in kinds}
+        self._kinds = kinds
+
+    def add(self, *values: Any) -> None:
+        """One value or array a column."""
+        rows = next(len(v) for v in values if np.ndim(v))
+        for parts, value in zip(self._parts.values(), values, strict=True):
+            parts.append(np.broadcast_to(value, rows))
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """All parts, one below the other."""
+        return {name: np.concatenate(p).astype(self._kinds[name]) for name, p in self._parts.items()}
+
+
+Compare = Callable[["OpenKeypoints", str, Features], Records]
+"""Makes the records of one scene."""
+
+
+class OpenKeypoints(OpenTask):
+    """A keypoint task bound to a folder of sequences; a unit is a scene."""
+
+    def __init__(self, task: KeypointTask, sequences: ImageSequences, options: Any) -> None:
+        self.task = task
+        self.sequences = sequences
+        self.options = options
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """Every image of every scene."""
+        s = self.sequences
+        return tuple(Item(f"{scene}/{k}", s.content(scene, k)) for scene in s.scenes for k in s.images(scene))
+
+    def image_pair(self, scene: str, image: str) -> ImagePair:
+        """The reference of a scene and another of its images, with the homography between them."""
+        s = self.sequences
+        first = s.images(scene)[0]
+        return ImagePair(
+            f"{scene}/{first}-{image}",
+            scene,
+            image0=s.path(scene, first),
+            image1=s.path(scene, image),
+            size0=s.size(scene, first),
+            size1=s.size(scene, image),
+            truth={"H": s.homography(scene, image)},
+        )
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """One unit per scene; its items include the images its distractors come from."""
+        options = self.options.settings()
+        names = list(self.sequences.scenes) if self.task.reads_others else []
+        units = []
+        for scene in self.sequences.scenes:
+            own = tuple(f"{scene}/{k}" for k in self.sequences.images(scene))
+            more = self.task.others(self, scene)
+            items = tuple(dict.fromkeys((*own, *more)))
+            definition = hash_json([self.task.name, self.sequences.definition(scene), options, names, items])
+            units.append(Unit(scene, items, definition))
+        return tuple(units)
+
+    @cached_property
+    def data_hash(self) -> str:
+        """Content hash of the sequences."""
+        return self.sequences.data_hash
+
+    def read(self, item: str) -> Any:
+        """The RGB image of an item."""
+        scene, _, name = item.rpartition("/")
+        return self.sequences.image(scene, name)
+
+    def notices(self, protocols: Sequence[str]) -> Sequence[str]:
+        """What the user should know about the data under these protocols and options."""
+        return self.task.notices(self, protocols)
+
+    def facts_of(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
+        """The border that keypoints found in the run keep, and whether the rows of a set correspond."""
+        border_px = self.options.border_px
+        if border_px is None:
+            border_px = WORKBENCH_BORDER_PX if comparison == "workbench" else 0.0
+        facts: dict[str, Any] = {}
+        if border_px and not meta.get("given_keypoints"):
+            facts["border_px"] = float(border_px)
+        return facts | self.task.facts_of(self.options, meta, comparison)
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """The records of one scene under a comparison, of keypoints that keep the border."""
+        border_px = self.facts_of(features.meta, comparison).get("border_px")
+        if border_px is None:
+            return self.task.comparisons[comparison](self, unit.key, features)
+        lost: dict[str, tuple[int, int]] = {}
+        inner = self.within(features, border_px, lost)
+        records = self.task.comparisons[comparison](self, unit.key, inner)
+        own = [lost[f"{unit.key}/{k}"] for k in self.sequences.images(unit.key) if f"{unit.key}/{k}" in lost]
+        border = {"px": border_px, "found": sum(n for n, _ in own), "left_out": sum(n for _, n in own)}
+        return replace(records, meta={**records.meta, "border": border})
+
+    def within(self, features: Features, border_px: float, lost: dict[str, tuple[int, int]]) -> Features:
+        """Features without keypoints near an edge; `lost` is told how many there were and how many went."""
+
+        def arrays(key: str) -> Arrays:
+            found = features.arrays(key)
+            scene, _, image = key.rpartition("/")
+            table = np.asarray(found["keypoints"], np.float64)
+            xy = table[:, :2] if table.size else np.empty((0, 2))
+            inside = in_view(xy, self.sequences.size(scene, image), border_px=border_px)
+            lost[key] = (len(inside), int(len(inside) - inside.sum()))
+            return found if inside.all() else {name: rows[inside] for name, rows in found.items()}
+
+        return replace(features, arrays=arrays)
+
+    def pair_of_case(self, scene: str, key: str) -> str | None:
+        """The reference with another image of its scene, such as ``v_graffiti/1-2``; None for draws."""
+        first, *others = self.sequences.images(scene)
+        return f"{scene}/{first}-{key}" if self.task.cases_are_images and key in others else None
+
+    def matched(self, name: str, features: Features) -> MatchedPair:
+        """The matches of such a pair."""
+        from .cases import matched_again
+
+        scene, _, numbers = name.rpartition("/")
+        image = numbers.removeprefix(f"{self.sequences.images(scene)[0]}-")
+        return matched_again(self, scene, image, self._inner(features))
+
+    def answered(self, scene: str, key: str, features: Features | None) -> Answered | None:
+        """The worst query of a draw; None for other cases, and without features, which name the queries."""
+        from .cases import worst_of_draw
+
+        if self.task.cases_are_images or features is None:
+            return None
+        return worst_of_draw(self, scene, int(key), self._inner(features))
+
+    def _inner(self, features: Features) -> Features:
+        """Features that keep the border of `exact`."""
+        border_px = self.facts_of(features.meta, "exact").get("border_px")
+        return features if border_px is None else self.within(features, border_px, {})
+
+    def features_of(self, features: Features, scene: str, image: str) -> ImageFeatures:
+        """Features of an image; a keypoint outside it is an `InputError`."""
+        found = image_features(features, f"{scene}/{image}")
+        inside = in_view(found.xy, self.sequences.size(scene, image))
+        if not inside.all():
+            i = int(np.argmin(inside))
+            raise InputError(
+                f"{found.key}: keypoint {i} at ({found.xy[i, 0]:g}, {found.xy[i, 1]:g}) lies outside the "
+                f"image of {self.sequences.size(scene, image)} pixels; remove it before the evaluation"
+            )
+        return found
+
+
+class KeypointTask(Task):
+    """A task of the family `keypoints`; `comparisons` and `scorings` are keyed by protocol."""
+
+    family = "keypoints"
+    options: type[SceneOptions]
+    comparisons: ClassVar[Mapping[str, Compare]]
+    scorings: ClassVar[Mapping[str, Callable[[Sequence[Records]], list[Score]]]]
+    cases_are_images: ClassVar[bool] = True
+    """Whether a case is an image of a scene beside its reference; otherwise it is a draw of queries."""
+
+    reads_others: ClassVar[bool] = False
+    """Whether a scene's comparison reads images of other scenes, those of `others`."""
+
+    def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
+        """Images of other scenes that the comparison of a scene reads."""
+        return ()
+
+    def notices(self, opened: OpenKeypoints, protocols: Sequence[str]) -> Sequence[str]:
+        """What the user should know about the data under these options and protocols."""
+        return ()
+
+    def facts_of(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
+        """What the comparison of this task takes from a method besides its features."""
+        return {}
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """Scenes of which the border leaves nothing."""
+        bare = [r for r in records if (b := r.meta.get("border")) and b["found"] == b["left_out"] > 0]
+        if not bare:
+            return []
+        px, names = bare[0].meta["border"]["px"], ", ".join(str(r.meta["scene"]) for r in bare[:SHOWN])
+        more = f" and {len(bare) - SHOWN} more" if len(bare) > SHOWN else ""
+        return [
+            f"all keypoints of {names}{more} lie within {px:g} px of the border and are left out; the option "
+            "border_px=0 keeps them"
+        ]
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenKeypoints:
+        """Bind to a folder of sequences; bad data and unknown options are errors."""
+        chosen = self.options.read(self.name, options)
+        return OpenKeypoints(self, ImageSequences(data, chosen.scenes), chosen)
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores under a protocol, from records alone."""
+        self.comparison(protocol)
+        return self.scorings[protocol](records)
+
+
+def step_means(steps: dict[str, list[NDArray[np.float64]]]) -> list[tuple[str, float]]:
+    """Mean of all values of each step of `conventions`, NaN without any."""
+    joined = {name: np.concatenate(parts) for name, parts in steps.items()}
+    return [(name, float(v.mean()) if v.size else float("nan")) for name, v in joined.items()]

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`keypoints/geometry` bound to its data: with keypoints of images, or with matches of pairs of images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.errors import InputError
+from ....core.hashing import hash_json
+from ....core.records import Records
+from ....core.units import Features, ImageFacts, Item, Unit
+from ....datasets.image_pairs.pair import ImagePair
+from ....geometry.two_view.canonical import canonical_order
+from ...matched import MatchedPair
+from ...pairs.data import PairMatches, matches_of
+from ...pairs.matched import matched_pair
+from ..data import ImageFeatures, OpenKeypoints
+from ..matchers import neighbours, user_matches
+from .d2net import dot_product_matches
+
+Floats = NDArray[np.float64]
+
+
+class OpenGeometry(OpenKeypoints):
+    """With keypoints: an item is an image."""
+
+    pairs_as_items = False
+
+    def for_family(self, family: str) -> OpenGeometry:
+        """With pairs of images as items for methods that see two images."""
+        return OpenGeometryPairs(self.task, self.sequences, self.options) if family == "pairs" else self
+
+    @cached_property
+    def pairs(self) -> Mapping[str, ImagePair]:
+        """Pairs of the reference with every other image of its sequence, by name."""
+        s = self.sequences
+        every = [self.image_pair(scene, k) for scene in s.scenes for k in s.images(scene)[1:]]
+        return {pair.name: pair for pair in every}
+
+    def matched_pairs(self) -> tuple[str, ...]:
+        """The reference with every other image of its sequence."""
+        return tuple(self.pairs)
+
+    def matched(self, name: str, features: Features) -> MatchedPair:
+        """Mutual neighbours, or the matches of the method, and how far they are from the homography."""
+        pair = self.pairs[name]
+        k = name.removeprefix(f"{pair.scene}/{self.sequences.images(pair.scene)[0]}-")
+        found = self.matches(features, pair.scene, k)
+        return matched_pair(pair, found.points0, found.points1, found.confidence)
+
+    def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
+        """Matches of the reference image and image k: mutual neighbours, or those of the user's matcher.
+
+        They come by the row of the first keypoint; `exact` keeps the random order that breaks ties, in which
+        `exact` hands them to its estimators. The confidence is 1 - d1/d2.
+        """
+        source = self.features_of(features, scene, self.sequences.images(scene)[0])
+        target = self.features_of(features, scene, k)
+        sure: Floats | None = None
+        if self.options.matcher is not None and not exact:
+            made = user_matches(self.options.matcher, source, target, distance=features.distance)
+            first, second = made.first, made.second
+        else:
+            found = neighbours(source, target, distance=features.distance, seed=self.options.seed)
+            kept = np.flatnonzero(found.mutual)
+            order = kept if exact else kept[np.argsort(found.first[kept], kind="stable")]
+            first, second = found.first[order], found.second[order]
+            d1, d2 = found.d1[order], found.d2[order]
+            sure = 1.0 - np.divide(d1, d2, out=np.ones(len(d1)), where=d2 > 0)
+        return PairMatches(source.xy[first], target.xy[second], sure, (len(source), len(target)))
+
+    def d2net_matches(self, features: Features, scene: str, k: str) -> tuple[Floats, Floats]:
+        """Points matched by the largest dot products of the descriptors as they are."""
+        top = self.options.top_keypoints
+        sides = []
+        for name in (self.sequences.images(scene)[0], k):
+            side = self.features_of(features, scene, name)
+            rows = np.flatnonzero(side.valid)
+            sides.append((side, rows if top is None else self._best(features, side, rows, top)))
+        (one, here), (two, there) = sides
+        first, second = dot_product_matches(one.values[here], two.values[there])
+        return one.xy[here[first]], two.xy[there[second]]
+
+    def _best(self, features: Features, side: ImageFeatures, rows: NDArray[np.int64], top: int) -> Any:
+        """The keypoints of highest response, the lowest of them first."""
+        table = np.asarray(features.arrays(side.key)["keypoints"], np.float64)
+        if table.shape[1] < 5:
+            raise InputError(
+                f"{side.key}: `top_keypoints` needs the response of keypoints, and there is none"
+            )
+        return rows[np.argsort(table[rows, 4])[-top:]]
+
+
+class OpenGeometryPairs(OpenGeometry):
+    """With matches: an item is a pair of images of a sequence, such as ``v_graffiti/1-2``."""
+
+    pairs_as_items = True
+
+    def __init__(self, task: Any, sequences: Any, options: Any) -> None:
+        super().__init__(task, sequences, options)
+        given = [n for n in ("border_px", "matcher", "top_keypoints") if getattr(options, n) is not None]
+        if given:
+            raise InputError(
+                f"option {given[0]} of {task.name} is about keypoints, and this method gives matches; leave "
+                "it out"
+            )
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """Every pair."""
+        return tuple(
+            Item(name, pair.content(), images=self._images(pair), truth=pair.definition())
+            for name, pair in self.pairs.items()
+        )
+
+    def _images(self, pair: ImagePair) -> tuple[ImageFacts, ...]:
+        """Names as keypoint tasks have them, with the ending of the file."""
+        numbers = pair.name.rpartition("/")[2].split("-")
+        paths = (pair.image0, pair.image1)
+        return tuple(
+            ImageFacts(f"{pair.scene}/{n}{path.suffix if path else ''}", size)
+            for n, path, size in zip(numbers, paths, pair.sizes(), strict=True)
+        )
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """One unit per scene."""
+        s, options = self.sequences, self.options.settings()
+        units = []
+        for scene in s.scenes:
+            items = tuple(name for name, pair in self.pairs.items() if pair.scene == scene)
+            parts = [self.task.name, "pairs", s.definition(scene), options, items]
+            units.append(Unit(scene, items, hash_json(parts)))
+        return tuple(units)
+
+    def read(self, item: str) -> Any:
+        """Both images."""
+        return self.pairs[item].images()
+
+    def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(height, width) of both images."""
+        first, second = self.pairs[item].sizes()
+        return first[::-1], second[::-1]
+
+    def facts_of(self, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
+        """What the comparison takes from a method: there are no keypoints and no border."""
+        return self.task.facts_of(self.options, meta, comparison)
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """The records of one scene."""
+        return self.task.comparisons[comparison](self, unit.key, features)
+
+    def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
+        """The matches of the method as it lists them; `exact`: sorted by coordinates, doubles dropped."""
+        name = f"{scene}/{self.sequences.images(scene)[0]}-{k}"
+        found = matches_of(features.arrays(name), name)
+        if not exact:
+            return found
+        order = canonical_order(found.points0, found.points1)
+        sure = None if found.confidence is None else found.confidence[order]
+        return PairMatches(found.points0[order], found.points1[order], sure, found.keypoints)
+
+    def d2net_matches(self, features: Features, scene: str, k: str) -> tuple[Floats, Floats]:
+        """The matches of the method."""
+        found = self.matches(features, scene, k)
+        return found.points0, found.points1

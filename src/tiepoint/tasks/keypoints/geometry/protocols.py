@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The homography protocols of matching papers: how each calls an estimator, and what it makes of it.
+
+A *setting* is a comparison: matches used, frame, estimator, repeats. A *scoring* is what is made of the
+homographies: corners, value of a failure, area. Sequences that a paper leaves out are left out when scoring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ....geometry.two_view.linear_estimation import HomographyEstimator
+from .frames import ORIGINAL, PixelFrame, parse_frame
+
+LEFT_OUT = frozenset(
+    (
+        "i_contruction",
+        "i_crownnight",
+        "i_dc",
+        "i_pencils",
+        "i_whitebuilding",
+        "v_artisans",
+        "v_astronautis",
+        "v_talent",
+    )
+)
+"""Sequences of large images that D2-Net and most matching papers leave out: 108 of 116 stay."""
+HEADLINE_PX = 3
+Parts = Mapping[str, str | int | float]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Estimator calls of one kind for every pair.
+
+    Attributes:
+        estimator: What is called; its threshold is in pixels of the frame.
+        frame: Size of both images in which it is called.
+        order: `given` (as the method lists its matches), `shuffled` (repeat k in the k-th order of a seeded
+            stream) or `exact` (as under `exact`).
+        repeats: Calls a pair.
+        top: Matches of highest confidence that are used; all where the method gives none.
+        parts: What its group of scores is called.
+    """
+
+    estimator: HomographyEstimator
+    frame: PixelFrame = ORIGINAL
+    order: str = "given"
+    repeats: int = 1
+    top: int | None = None
+    parts: Parts = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What is made of estimated homographies.
+
+    Attributes:
+        thresholds_px: Of the areas that the paper prints.
+        area: Name of the area rule: `trapezoid`, `rounded` (trapezoid to four decimals) or `exact`.
+        edge: Corners at w, h instead of w - 1, h - 1.
+        single: Whether corners are mapped in float32.
+        collapsed: A pair without a homography has the error of one that maps everything to (0, 0), which is
+            finite; otherwise it is never recalled.
+        in_front: The rule of `exact`: corners that the truth sends behind the camera are left out, and an
+            estimate that sends others there is a failure.
+    """
+
+    thresholds_px: tuple[float, ...] = (3, 5, 10)
+    area: str = "trapezoid"
+    edge: bool = False
+    single: bool = False
+    collapsed: bool = False
+    in_front: bool = False
+
+
+@dataclass(frozen=True)
+class HomographyProtocol:
+    """Settings, their scoring, and which of them makes the headline: the first.
+
+    `comparison` is the name under which its homographies are kept; `leaves_out` whether it has 108 sequences;
+    `kinds` how sequences are told apart: by the `first` letters of their names, or by those that a name does
+    not `contain`.
+    """
+
+    settings: tuple[Setting, ...]
+    scoring: Scoring
+    leaves_out: bool = False
+    comparison: str = ""
+    kinds: str = "first"
+
+
+def _parts(estimator: str, px: float, **more: str) -> Parts:
+    return {"estimator": estimator, "threshold_px": px, **more}
+
+
+_RANSAC = HomographyEstimator("opencv", 3.0, 0.995, 2000)
+_POSELIB = HomographyEstimator("poselib", 2.0, 0.9999, 100_000)
+_SHORT_ROUND = PixelFrame("short", 480, "round")
+_SHORT_TRUNC = PixelFrame("short", 480, "trunc")
+
+
+def _loftr() -> HomographyProtocol:
+    setting = Setting(_RANSAC, _SHORT_ROUND, top=1000, parts=_parts("opencv", 3.0))
+    return HomographyProtocol((setting,), Scoring(), leaves_out=True)
+
+
+def _dkm() -> HomographyProtocol:
+    setting = Setting(
+        replace(_RANSAC, confidence=0.99999), PixelFrame("unit", 480), parts=_parts("opencv", 3.0)
+    )
+    return HomographyProtocol((setting,), Scoring(collapsed=True), leaves_out=True)
+
+
+def _roma() -> HomographyProtocol:
+    return replace(_dkm(), leaves_out=False, comparison="dkm")
+
+
+def _dad() -> HomographyProtocol:
+    setting = Setting(
+        _POSELIB, PixelFrame("divided", 480), order="shuffled", repeats=5, parts=_parts("poselib", 2.0)
+    )
+    return HomographyProtocol((setting,), Scoring(), kinds="contain")
+
+
+def _glue_factory() -> HomographyProtocol:
+    opencv = replace(_RANSAC, max_iterations=3000, dtype="float32")
+    poselib = replace(_POSELIB, threshold_px=1.0, dtype="float32")
+    dlt = HomographyEstimator("dlt", dtype="float32")
+    settings = (
+        *(
+            Setting(replace(opencv, threshold_px=px), _SHORT_TRUNC, parts=_parts("opencv", px))
+            for px in (0.5, 3.0)
+        ),
+        Setting(poselib, _SHORT_TRUNC, parts=_parts("poselib", 1.0)),
+        Setting(dlt, _SHORT_TRUNC, parts={"estimator": "dlt"}),
+    )
+    return HomographyProtocol(
+        settings, Scoring((1, 3, 5), "rounded", edge=True, single=True), leaves_out=True
+    )
+
+
+def _toolbox() -> HomographyProtocol:
+    estimators = {
+        "opencv": _RANSAC,
+        "magsac": replace(_RANSAC, method="USAC_MAGSAC"),
+        "degensac": HomographyEstimator("degensac", 2.0, 0.9999, 10_000),
+    }
+    settings = tuple(
+        Setting(estimator, frame, parts=_parts(name, estimator.threshold_px, frame=words))
+        for name, estimator in estimators.items()
+        for frame, words in ((ORIGINAL, "original"), (_SHORT_ROUND, "short:480"))
+    )
+    return HomographyProtocol(settings, Scoring((1, 3, 5, 10)))
+
+
+PROTOCOLS: Mapping[str, HomographyProtocol] = {
+    "loftr": _loftr(),
+    "dkm": _dkm(),
+    "roma": _roma(),
+    "dad": _dad(),
+    "glue-factory": _glue_factory(),
+    "toolbox": _toolbox(),
+}
+
+
+def protocol_under(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
+    """A protocol under the options of its records: another frame, other sequences, further thresholds.
+
+    >>> protocol_under("dkm", {"sequences": "116", "tau_px": [1]}).scoring.thresholds_px
+    (1, 3, 5, 10)
+    """
+    protocol = PROTOCOLS[name]
+    more = tuple(sorted({*protocol.scoring.thresholds_px, *options.get("tau_px", ())}))
+    protocol = replace(protocol, scoring=replace(protocol.scoring, thresholds_px=more))
+    if options.get("sequences") == "116":
+        protocol = replace(protocol, leaves_out=False)
+    if options.get("frame"):
+        frame = parse_frame(options["frame"])
+        settings = (_framed(s, frame) for s in protocol.settings)
+        protocol = replace(protocol, settings=tuple({str(s.parts): s for s in settings}.values()))
+    return protocol
+
+
+def _framed(setting: Setting, frame: PixelFrame) -> Setting:
+    """The setting in another frame; a group that was named by its frame is named without."""
+    parts = {k: v for k, v in setting.parts.items() if k != "frame"}
+    return replace(setting, frame=frame, parts=parts)

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`keypoints/geometry`: the geometric numbers: repeatability, matching score, MMA, homographies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field, computed_field
+
+from ....core.records import Records
+from ....core.units import Features
+from ....datasets.image_sequences import ImageSequences
+from ....geometry.two_view.linear_estimation import homography_versions
+from ....methods.pairs.factory import family_of_geometry
+from ...base import Column, MetricInfo, StepTable, TaskInfo
+from ...cases import Cases
+from ...options import ascending
+from ..data import CITE, LICENCE, KeypointTask
+from ..matchers import matcher_hash
+from ..options import SceneOptions
+from .compare import compare_exact
+from .d2net import NAME as D2NET
+from .d2net import d2net_records, score_d2net
+from .data import OpenGeometry
+from .frames import parse_frame
+from .homographies import homography_records, is_installed
+from .protocols import LEFT_OUT, PROTOCOLS, HomographyProtocol, protocol_under
+from .score import GIVEN, limits_under, score_exact, whole
+from .scores import score_homographies
+from .steps import ARROW, chain, d2net_steps, step_tables
+
+NEWER: Mapping[str, Any] = {
+    "tau_px": [], "sequences": None, "frame": None, "permutation_seed": 0, "top_keypoints": None
+}  # fmt: skip
+"""Options that the first version did not have, with their defaults: these leave identities as they were."""
+
+
+def _thresholds(value: Any) -> tuple[float, ...]:
+    if value == () or value == []:
+        return ()
+    try:
+        return tuple(whole(px) for px in ascending(value))
+    except ValueError as e:
+        raise ValueError(f"tau_px: {e}") from None
+
+
+def _frame(value: Any) -> str:
+    return str(parse_frame(str(value)))
+
+
+class GeometryOptions(SceneOptions):
+    """Options of `keypoints/geometry`."""
+
+    seed: int = 0
+    """Seed of the random order that breaks ties between equally near neighbours."""
+
+    ratio: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    """Largest ratio of first to second distance that the matcher `ratio` accepts (strictly below)."""
+
+    ransac_px: Annotated[float, Field(gt=0)] = 3.0
+    """Inlier threshold of the homography estimators, in pixels of the target image."""
+
+    max_iterations: Annotated[int, Field(ge=1)] = 10_000
+    """Most samples an estimator may try."""
+
+    matcher: Annotated[str, Field(pattern=r"^.+\.py:\w+$")] | None = None
+    """A matcher of yours beside ours, ``my.py:Class`` with ``match(features1, features2)``: group
+    ``matcher=own``."""
+
+    tau_px: Annotated[tuple[float, ...], BeforeValidator(_thresholds)] = ()
+    """Thresholds in pixels beside those that a protocol has, such as 0.5,10."""
+
+    sequences: Annotated[Literal["108", "116"], BeforeValidator(str)] | None = None
+    """HPatches without the eight sequences of large images that many papers leave out (108), or with them
+    (116), under every protocol; by default each protocol counts its own."""
+
+    frame: Annotated[str, BeforeValidator(_frame)] | None = None
+    """Pixels of the papers' homography protocols instead of their own: original; short:SIDE or long:SIDE,
+    with :round or :trunc behind it for whole sides; unit:SIDE for original images whose pixels are
+    min(w2, h2)/SIDE, or divided:SIDE for errors alone."""
+
+    permutation_seed: int = 0
+    """Seed of the orders of matches under `dad`, which shuffles them."""
+
+    top_keypoints: Annotated[int, Field(ge=1)] | None = None
+    """Keypoints of highest response that `d2net` matches; all by default."""
+
+    @computed_field
+    def matcher_source(self) -> str | None:
+        """Hash of the source of that matcher."""
+        return matcher_hash(self.matcher)
+
+    def settings(self) -> dict[str, Any]:
+        """The options that decide about records; `NEWER` ones only where they are set."""
+        plain = super().settings()
+        return {name: value for name, value in plain.items() if name not in NEWER or value != NEWER[name]}
+
+
+def _compare(comparison: str, opened: OpenGeometry, scene: str, features: Features) -> Records:
+    """Homographies of a scene under a protocol, or on the way from one to `exact`."""
+    protocol = _protocol(comparison, opened.options.settings())
+    return homography_records(opened, scene, features, protocol, comparison)
+
+
+def _protocol(comparison: str, options: Mapping[str, Any]) -> HomographyProtocol:
+    if comparison.endswith(ARROW):
+        return chain(comparison.removesuffix(ARROW), options)
+    return protocol_under(comparison, options)
+
+
+def _tau(at: Mapping[str, str]) -> str:
+    return f"{at.get('tau_px', '3')} px"
+
+
+class Geometry(KeypointTask):
+    """Detections and matches of image pairs against their homography."""
+
+    name = "keypoints/geometry"
+    info = TaskInfo(
+        "Are keypoints re-detected and matched correctly, and do they suffice for the homography?",
+        ("mma", "all"),
+        {
+            "repeatability": MetricInfo(
+                lambda at: (
+                    "share of the keypoints in the shared view that are re-detected in the other image, at "
+                    f"{_tau(at)}"
+                )
+            ),
+            "localisation_error_px": MetricInfo(
+                lambda at: f"mean distance between keypoints that correspond, at {_tau(at)}",
+                unit="px",
+                better="lower",
+            ),
+            "matching_score": MetricInfo(
+                lambda at: (
+                    f"share of the keypoints in the shared view that are matched correctly, at {_tau(at)}"
+                )
+            ),
+            "mma": MetricInfo(
+                lambda at: (
+                    f"mean matching accuracy: share of the matches whose error is at most {_tau(at)}, mean "
+                    "over image pairs"
+                )
+            ),
+            "homography_accuracy": MetricInfo(
+                lambda at: (
+                    "share of image pairs whose estimated homography misplaces the corners by at most "
+                    f"{_tau(at)} on average"
+                )
+            ),
+            "homography_auc": MetricInfo(
+                lambda at: (
+                    f"area under the recall curve of corner errors up to {_tau(at)}; under `exact` the mean "
+                    f"over image pairs of max(0, 1 - corner error / {_tau(at)})"
+                )
+            ),
+            "mma_of_pairs": MetricInfo(
+                lambda at: (
+                    f"share of the matches whose error is at most {_tau(at)}, mean over the pairs there are"
+                )
+            ),
+            "match_precision": MetricInfo(
+                lambda at: (
+                    f"share of the matches whose mean transfer error is below {_tau(at)}, median of pairs"
+                )
+            ),
+            "failures": MetricInfo("estimator calls without a homography", unit="count", better="lower"),
+            "putative_matches": MetricInfo("mean number of matches per image pair", unit="count"),
+            "inliers": MetricInfo(
+                "mean number of matches per image pair that fit its homography", unit="count"
+            ),
+        },
+        columns=(
+            "repeatability",
+            "localisation_error_px",
+            "matching_score",
+            "mma",
+            "mma_of_pairs",
+            "homography_accuracy",
+            "homography_auc",
+        ),
+        brief=("repeatability", "mma", "homography_auc"),
+        cite=CITE,
+        licence=LICENCE,
+        title="Keypoint geometry",
+    )
+    options = GeometryOptions
+    protocols = ("exact", *PROTOCOLS, D2NET)
+    comparisons: ClassVar[Mapping[str, Any]] = {
+        "exact": compare_exact,
+        D2NET: d2net_records,
+        f"{D2NET}{ARROW}": partial(d2net_records, exact=True),
+        **{name: partial(_compare, name) for p in PROTOCOLS for name in (p, f"{p}{ARROW}")},
+    }
+    scorings: ClassVar = {
+        "exact": score_exact,
+        D2NET: score_d2net,
+        **{name: partial(score_homographies, name=name) for name in PROTOCOLS},
+    }
+
+    def table_columns(self, columns: Sequence[Column]) -> list[Column]:
+        """Under the papers' homography protocols the areas that they print."""
+        areas: list[Column] = [("homography_auc", f"tau_px={px}") for px in (1, 3, 5, 10)]
+        found = [column for column in areas if column in columns]
+        if not found or ("mma", "all") in columns:
+            return super().table_columns(columns)
+        return [*found, *(c for c in (("inliers", "all"), ("failures", "all")) if c in columns)]
+
+    def family_for(self, method: Any) -> str:
+        """Keypoint methods, and methods that see two images."""
+        return family_of_geometry(method)
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenGeometry:
+        """Bind to a folder of sequences; bad data and unknown options are errors."""
+        chosen = self.options.read(self.name, options)
+        sequences = ImageSequences(data, chosen.scenes)
+        if chosen.sequences == "108" and LEFT_OUT & set(sequences.scenes):
+            sequences = ImageSequences(data, [s for s in sequences.scenes if s not in LEFT_OUT])
+        return OpenGeometry(self, sequences, chosen)
+
+    def comparison(self, protocol: str) -> str:
+        """The estimator calls of a protocol; `roma` scores those of `dkm`."""
+        own = super().comparison(protocol)
+        return (PROTOCOLS[own].comparison if own in PROTOCOLS else "") or own
+
+    def facts_of(self, options: Any, meta: Mapping[str, Any], comparison: str) -> dict[str, Any]:
+        """Versions of the libraries that estimate, for all but `exact`, whose keys are older."""
+        if comparison in ("exact", D2NET, f"{D2NET}{ARROW}"):
+            return {}
+        called = [s.estimator for s in _protocol(comparison, options.settings()).settings if is_installed(s)]
+        return {"versions": {name: v for e in called for name, v in homography_versions(e).items()}}
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """Matches without the confidence that a protocol goes by."""
+        told = super().warnings(records)
+        name = str(records[0].meta.get("protocol", "")) if records else ""
+        if name in ("loftr", "glue-factory") and not all(all(r.meta["scored"]) for r in records):
+            told.append(f"{name} goes by the confidence of matches, and there is none: all count the same")
+        return told
+
+    def between(self, protocols: Sequence[str]) -> tuple[str, ...]:
+        """One way to `exact` a protocol."""
+        if "exact" not in protocols:
+            return ()
+        return tuple(f"{p}{ARROW}" for p in protocols if p != "exact")
+
+    def conventions_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
+        """Homography areas and MMA after each step from a protocol to `exact`."""
+        tables: list[StepTable] = []
+        for comparison, walked in records.items():
+            if not comparison.endswith(ARROW) or not walked:
+                continue
+            name = comparison.removesuffix(ARROW)
+            if name == D2NET:
+                tables += d2net_steps(records[D2NET], walked, records["exact"])
+            else:
+                tables += step_tables(name, records[self.comparison(name)], walked)
+        return tables
+
+    def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
+        """Mean matching accuracy over the threshold, overall and by scene."""
+        groups = [("all", list(records)), *((f"scene={r.meta['scene']}", [r]) for r in records)]
+        for group, chosen in groups:
+            column = f"accuracy_{GIVEN}" if f"accuracy_{GIVEN}" in chosen[0].columns else "accuracy_mutual"
+            rows = np.concatenate([r[column] for r in chosen])
+            yield group, "mma", limits_under(chosen[0].meta.get("options", {})), rows.mean(axis=0)
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Other images of the scene."""
+        from ..cases import geometry_cases
+
+        return geometry_cases(records, scene)
+
+
+TASK = Geometry()

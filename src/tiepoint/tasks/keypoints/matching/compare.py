@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""First neighbours between locations: how probably they are right if ties break at random; wrong ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.records import Records
+from ....geometry.correspondence import ANSWERED, Answers, Locations
+from ....kernels import first_two, nearest, value_table
+from ..data import ImageFeatures
+from ..neighbours import query_rows
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+_BLOCK = 128
+MOST = 12
+CELL_PX = 8
+"""Methods detect at different places: queries of the same cell of the image count as the same."""
+
+
+def first_neighbours(
+    source: ImageFeatures,
+    places: Locations,
+    target: ImageFeatures,
+    spots: Locations,
+    queries: Ints,
+    right_query: Ints,
+    right_target: Ints,
+    *,
+    distance: str,
+) -> tuple[Floats, Floats]:
+    """Distance from each query location to the nearest target location, and whether that one is right.
+
+    Args:
+        source: features of the query image.
+        places: its locations.
+        target: features of the other image.
+        spots: its locations.
+        queries: (q,) different numbers of locations asked for.
+        right_query: (r,) query location of each right answer; others than those asked for are ignored.
+        right_target: (r,) target location of each right answer.
+        distance: name of the distance.
+
+    Returns:
+        distance (q,), infinite without a valid descriptor on either side, and probability (q,) in [0, 1]:
+        where several locations are equally near, the share of right ones among them.
+    """
+    found, chance = np.full(len(queries), np.inf), np.zeros(len(queries))
+    rows, asked, step = query_rows(source, places, queries)
+    rows_p = np.flatnonzero(target.valid)
+    if len(rows_p) == 0 or len(rows) == 0:
+        return found, chance
+    pool = np.ascontiguousarray(target.values[rows_p])
+    # Ties are told by the squared values: a square root may round two of them to one number.
+    near = first_two(source.values[rows], pool, distance=distance, squared=distance == "l2")
+    best = np.minimum.reduceat(near.d1, step)
+    found[asked] = np.sqrt(best) if distance == "l2" else best
+    owner = np.repeat(np.arange(len(asked)), np.diff(np.append(step, len(rows))))
+    at_best = near.d1 == best[owner]
+    ties = np.bincount(owner, weights=at_best * near.ties, minlength=len(asked))
+    right = _pairs_set(right_query, right_target, len(spots.xy))
+    one = np.flatnonzero(at_best & (ties[owner] == 1))
+    spot = spots.of[rows_p[near.index[one]]]
+    hit = np.isin(queries[asked[owner[one]]] * len(spots.xy) + spot, right)
+    chance[asked[owner[one]]] = hit
+    tied = np.flatnonzero(ties > 1)
+    for i in range(0, len(tied), _BLOCK):
+        block = tied[i : i + _BLOCK]
+        take = np.isin(owner, block)
+        chance[asked[block]] = _share_right(
+            source.values[rows[take]], owner[take], pool, spots.of[rows_p], queries[asked[block]], right,
+            len(spots.xy), distance,
+        )  # fmt: skip
+    return found, chance
+
+
+def _pairs_set(query: Ints, target: Ints, width: int) -> Ints:
+    return np.unique(query.astype(np.int64) * width + target)
+
+
+def _share_right(
+    values: Any, owner: Ints, pool: Any, spot_of: Ints, queries: Ints, right: Ints, width: int, distance: str
+) -> Floats:
+    """Share of right locations among the equally near ones of each query (rows sorted by owner)."""
+    tile = value_table(np.ascontiguousarray(values), pool, distance=distance)
+    starts = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+    near = np.minimum.reduceat(tile, starts, axis=0)
+    at_best = near == near.min(axis=1, keepdims=True)
+    tied = np.zeros((len(queries), width), bool)
+    row, column = np.nonzero(at_best)
+    tied[row, spot_of[column]] = True
+    # Right answers are few: look those up in the table, not the table in them.
+    asked, target = np.divmod(right, width)
+    place = np.searchsorted(np.sort(queries), asked)
+    order = np.argsort(queries, kind="stable")
+    place = np.minimum(place, len(queries) - 1)
+    mine = queries[order[place]] == asked
+    hits = tied[order[place[mine]], target[mine]]
+    count = np.bincount(order[place[mine]], weights=hits, minlength=len(queries))
+    return np.asarray(count / tied.sum(axis=1), np.float64)
+
+
+def wrong_examples(
+    source: ImageFeatures,
+    places: Locations,
+    target: ImageFeatures,
+    found: Answers,
+    seen: NDArray[np.int64],
+    right: NDArray[np.float64],
+    *,
+    distance: str,
+) -> list[list[float]]:
+    """Up to twelve wrong matches of an image pair: x, y of the query, of its true place, of the answer given.
+
+    Only queries that could have been answered right. Cells are taken in an order that is the same for all
+    methods and images, so that methods that fail in the same place show the same place.
+
+    Args:
+        source: features of the query image.
+        places: its locations.
+        target: features of the other image.
+        found: right answers of the locations.
+        seen: (q,) locations that were asked for.
+        right: (q,) probability that the first neighbour was right.
+        distance: name of the distance.
+    """
+    wrong = seen[(found.status[seen] == ANSWERED) & (right == 0)]
+    first = np.full(len(places.xy), -1, np.int64)
+    usable = np.flatnonzero(source.valid)[::-1]
+    first[places.of[usable]] = usable
+    wrong = wrong[first[wrong] >= 0]
+    pool = np.flatnonzero(target.valid)
+    if not len(wrong) or not len(pool):
+        return []
+    cell = np.floor(places.xy[wrong] / CELL_PX).astype(np.int64)
+    chosen = wrong[np.argsort((cell[:, 0] * 7919 + cell[:, 1] * 104729) % 9973, kind="stable")[:MOST]]
+    answer = nearest(source.values[first[chosen]], target.values[pool], 1, distance=distance)
+    given = target.xy[pool[answer.index[:, 0]]]
+    table = np.column_stack([places.xy[chosen], found.projected[chosen], given])
+    return [[round(float(v), 1) for v in row] for row in table]
+
+
+def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+    """(query, right answer, given answer) as ``SCENE/IMAGE@x,y``, query and right answer by cell."""
+    for r in records:
+        scene = r.meta["scene"]
+        for pair in r.meta["pairs"]:
+            for qx, qy, tx, ty, gx, gy in pair.get("wrong", ()):
+                query = f"{scene}/{r.meta['first']}@{_middle(qx)},{_middle(qy)}"
+                right = f"{scene}/{pair['image']}@{_middle(tx)},{_middle(ty)}"
+                yield query, right, f"{scene}/{pair['image']}@{gx:.0f},{gy:.0f}"
+
+
+def _middle(value: Any) -> int:
+    return int(value // CELL_PX) * CELL_PX + CELL_PX // 2

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`keypoints/matching`: are the first-neighbour matches of an image pair right, and the right ones first?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.curves import SceneCurves
+from ....core.records import Records
+from ....core.scores import SceneValues, Score
+from ....core.units import Features
+from ....geometry.correspondence import OUT_OF_VIEW, answers, locations
+from ....metrics import average_precision, chance_average_precision
+from ....metrics.ranking.chance import chance_of_found_matches
+from ....metrics.ranking.normaliser import Normaliser
+from ...base import MetricInfo, StepTable, TaskInfo
+from ...cases import Cases
+from ...scene_means import grouped, mean_precision_recall, scene_score, with_protocol
+from ..bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of
+from ..data import CITE, LICENCE, Growing, KeypointTask, OpenKeypoints, step_means
+from ..options import DrawOptions
+from .compare import first_neighbours, misses, wrong_examples
+
+
+def _growing() -> Growing:
+    return Growing(iteration=np.int16, image=np.int16, distance=np.float64, right=np.float64)
+
+
+def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """One-way first neighbours of the drawn queries in each target; right if none is nearer to the place."""
+    _, *others = opened.sequences.images(scene)
+    reference = reference_of(opened, scene, features)
+    made, candidates = _growing(), []
+    for number, k in enumerate(others):
+        target = rows_of(features, f"{scene}/{k}")
+        candidates.append(len(target.usable))
+        for iteration in range(opened.options.iterations):
+            chosen = drawn_queries(opened, scene, reference, iteration)
+            if len(chosen) and len(target.usable):
+                index, distance = nearest_rows(reference.rows.values[chosen], target, features.distance)
+                right = is_nearest(reference.projected[k][chosen], target.xy, index)
+                made.add(iteration, number, distance, right)
+    meta = {"scene": scene, "kind": kind_of(scene), "images": others, "candidates": candidates}
+    return Records("pair", made.columns(), meta)
+
+
+def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """First neighbours of every co-visible query location; right if within tau of the true place.
+
+    No draw. `answered` in the header counts, per target, the queries that could have been right; a failed
+    descriptor has infinite distance, so that its query is missed.
+    """
+    s, options = opened.sequences, opened.options
+    first, *others = s.images(scene)
+    source = opened.features_of(features, scene, first)
+    places = locations(source.xy)
+    made, pairs = _growing(), []
+    for number, k in enumerate(others):
+        target = opened.features_of(features, scene, k)
+        spots = locations(target.xy)
+        found = answers(
+            s.homography(scene, k), places.xy, spots.xy, source_size=s.size(scene, first),
+            target_size=s.size(scene, k), tau_px=options.tau_px,
+        )  # fmt: skip
+        seen = np.flatnonzero(found.status != OUT_OF_VIEW)
+        distance, right = first_neighbours(
+            source, places, target, spots, seen, found.query, found.target, distance=features.distance
+        )
+        made.add(0, number, distance, right)
+        guesses = len(found.query) / max(len(spots.xy), 1)
+        wrong = wrong_examples(source, places, target, found, seen, right, distance=features.distance)
+        pairs.append({"image": k, "chance_right": guesses, "wrong": wrong, **found.counts()})
+    meta = {"scene": scene, "kind": s.kind(scene), "first": first, "pairs": pairs}
+    return Records("pair", made.columns(), meta)
+
+
+Pairs = list[tuple[int, float, float]]
+"""Iteration, AP and chance of every image pair of a scene that has a value."""
+
+
+def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, note: str) -> list[Score]:
+    """Overall, by kind and by scene; `note` says why image pairs have no value, empty where all have one."""
+    of = {id(r): pairs for r, pairs in zip(records, found, strict=True)}
+
+    def score(chosen: Sequence[Records], group: str) -> Score:
+        """Mean over the pairs of an iteration, then over iterations; cells are the iterations."""
+        rows = [(s, *row) for s, r in enumerate(chosen) for row in of[id(r)]]
+        rounds = sorted({iteration for _, iteration, _, _ in rows})
+        if not rounds:
+            return Score("map", group, float("nan"), 0)
+        cells, weights = (np.zeros((len(rounds), len(chosen))) for _ in range(2))
+        chance = np.zeros_like(cells)
+        for scene, iteration, ap, random in rows:
+            at = rounds.index(iteration), scene
+            cells[at] += ap
+            chance[at] += random
+            weights[at] += 1
+        total = weights.sum(axis=1)
+        value = float((cells.sum(axis=1) / total).mean())
+        means = np.divide(cells, weights, out=np.full_like(cells, np.nan), where=weights > 0)
+        names, kinds = (tuple(str(r.meta[key]) for r in chosen) for key in ("scene", "kind"))
+        table = SceneValues(names, kinds, means, weights)
+        guess = float((chance.sum(axis=1) / total).mean())
+        return scene_score("map", group, len(rows), table, value=value, chance=guess)
+
+    first, *others = grouped(records, score)
+    return with_protocol([replace(first, note=note or None), *others], protocol)
+
+
+def score_bojanic(records: Sequence[Records]) -> list[Score]:
+    """AP per pair over its right matches, ties as one step; a pair without a right match is skipped."""
+    found: list[Pairs] = [[] for _ in records]
+    skipped = 0
+    for own, r in zip(found, records, strict=True):
+        for image in np.unique(r["image"]):
+            for iteration in np.unique(r["iteration"]):
+                rows = (r["image"] == image) & (r["iteration"] == iteration)
+                if not r["right"][rows].any():
+                    skipped += int(rows.any())
+                    continue
+                ap = average_precision(r["distance"][rows], r["right"][rows], ties="group")
+                random = chance_of_found_matches(int(rows.sum()), 1 / r.meta["candidates"][image])
+                own.append((int(iteration), ap, random))
+    note = f"{skipped} pairs without a correct match are skipped, as in the original" if skipped else ""
+    return _scores(records, found, "bojanic", note)
+
+
+def score_exact(records: Sequence[Records]) -> list[Score]:
+    """AP per pair over all answered queries, expected ties; pairs without an answer are counted."""
+    found: list[Pairs] = [[] for _ in records]
+    skipped = 0
+    for own, r in zip(found, records, strict=True):
+        for image, pair in enumerate(r.meta["pairs"]):
+            answered, rows = int(pair["answered"]), r["image"] == image
+            if answered == 0:
+                skipped += 1
+                continue
+            ap = average_precision(r["distance"][rows], r["right"][rows], normaliser=answered)
+            random = chance_average_precision(
+                int(rows.sum()), float(pair["chance_right"]), normaliser=answered, certain=False
+            )
+            own.append((0, ap, random))
+    note = f"{skipped} pairs without a re-detected keypoint have no value" if skipped else ""
+    return _scores(records, found, "exact", note)
+
+
+class Matching(KeypointTask):
+    """First neighbours of the keypoints of image 1 in every other image of the scene."""
+
+    name = "keypoints/matching"
+    protocols = ("exact", "bojanic")
+    options = DrawOptions
+    info = TaskInfo(
+        "Are nearest-neighbour matches correct, and are the correct ones ranked first?",
+        ("map", "all"),
+        {
+            "map": MetricInfo(
+                "average precision of the nearest-neighbour matches of co-visible keypoints ranked by "
+                "distance, mean over image pairs"
+            )
+        },
+        cite=CITE,
+        licence=LICENCE,
+        title="Keypoint matching",
+    )
+    comparisons: ClassVar = {"exact": compare_exact, "bojanic": compare_bojanic}
+    scorings: ClassVar = {"exact": score_exact, "bojanic": score_bojanic}
+
+    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+        """`map` over answered queries, over found right matches, and with ties as one step."""
+        table: dict[str, list[NDArray[np.float64]]] = {}
+        for r in records:
+            for image, pair in enumerate(r.meta["pairs"]):
+                rows = r["image"] == image
+                if not pair["answered"]:
+                    continue
+                distance, right = r["distance"][rows], r["right"][rows]
+                values: dict[str, tuple[Normaliser, str]] = {
+                    "exact: over the queries that could be right": (int(pair["answered"]), "expected")
+                }
+                if right.any():
+                    values["over the right matches found; pairs without one are skipped"] = "all", "expected"
+                    values["a tie is one step of the curve"] = "all", "group"
+                for name, (by, ties) in values.items():
+                    found = average_precision(distance, right, normaliser=by, ties=ties)
+                    table.setdefault(name, []).append(np.array([found]))
+        return [StepTable("map", step_means(table))]
+
+    def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
+        """Precision over recall of the first neighbours, the mean over image pairs; its area is `map`."""
+        if not records:
+            return
+        pairs = [
+            (s, image, pair) for s, r in enumerate(records) for image, pair in enumerate(r.meta["pairs"])
+        ]
+        rows = [records[s]["image"] == image for s, image, _ in pairs]
+        distance, right = (
+            np.concatenate([records[s][name][at] for (s, _, _), at in zip(pairs, rows, strict=True)])
+            for name in ("distance", "right")
+        )
+        yield mean_precision_recall(
+            "all",
+            distance,
+            right,
+            np.repeat(np.arange(len(pairs)), [int(at.sum()) for at in rows]),
+            np.array([int(pair["answered"]) for _, _, pair in pairs]),
+            np.array([s for s, _, _ in pairs], np.int64),
+            scenes=[str(r.meta["scene"]) for r in records],
+            kinds=[str(r.meta["kind"]) for r in records],
+        )
+
+    def misses(self, records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
+        """Wrong matches of a sample of keypoints: (query, right answer, given answer)."""
+        return misses(records)
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Other images of the scene."""
+        from ..cases import matching_cases
+
+        return matching_cases(records, scene)
+
+
+TASK = Matching()

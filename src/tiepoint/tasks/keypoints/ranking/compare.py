@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The exact comparison of `keypoints/ranking`: rank of every right answer among the locations of an image.
+
+Queries and candidates are locations: keypoints that share a position are one, and the distance of two
+locations is that of their nearest descriptors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.draws import permutation
+from ....core.records import Records
+from ....core.units import Features
+from ....geometry.correspondence import Answers, Locations, locations
+from ....kernels import group_rank_counts, group_rows, pair_distances
+from ..data import ImageFeatures, OpenKeypoints
+from ..neighbours import answered_target
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+COLUMNS = ("image", "query", "distance", "error_px", "retrieved", "irrelevant", "lt", "eq")
+
+
+def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """Records of a scene: one row per (query location, right answer); the rest is counted in the header."""
+    sequences, options = opened.sequences, opened.options
+    first, *others = sequences.images(scene)
+    source = opened.features_of(features, scene, first)
+    places = locations(source.xy)
+    tables, pairs = [], []
+    for number, image in enumerate(others):
+        target, spots, found = answered_target(opened, scene, image, features, places, options.policy)
+        order = permutation(len(spots.xy), options.seed, "gallery", scene, image)
+        table = rank_rows(source, places, target, spots, found, order, options.gallery, features.distance)
+        table["image"] = np.full(len(found.query), number, np.int16)
+        tables.append(table)
+        missed = np.bincount(found.query[table["retrieved"]], minlength=len(places.xy)) == 0
+        failed = int(((found.status == 0) & missed).sum())
+        counts = found.counts() | {"failed": failed, "queries": len(places.xy)}
+        pairs.append({"image": image, "locations": len(spots.xy), "keypoints": len(target), **counts})
+    columns = {name: np.concatenate([t[name] for t in tables]) for name in COLUMNS}
+    meta = {
+        "scene": scene,
+        "kind": sequences.kind(scene),
+        "galleries": list(options.gallery),
+        "tau_px": options.tau_px,
+        "policy": options.policy,
+        "reference_keypoints": len(source),
+        "pairs": pairs,
+    }
+    return Records("rank", columns, meta)
+
+
+def rank_rows(
+    source: ImageFeatures,
+    places: Locations,
+    target: ImageFeatures,
+    spots: Locations,
+    found: Answers,
+    order: Ints,
+    galleries: tuple[int, ...],
+    distance: str,
+) -> dict[str, NDArray[Any]]:
+    """Counts of every right answer: wrong locations nearer (`lt`) and equal (`eq`), per gallery size.
+
+    Column 0 is the whole image; column s > 0 is the gallery of `galleries[s - 1]` locations: the right
+    answers of the query and the first others in a random `order`, the same for all queries of the image.
+    """
+    value = location_values(source, places, target, spots, found.query, found.target, distance)
+    retrieved = np.isfinite(value)
+    total = len(spots.xy)
+    relevant = np.bincount(found.query, minlength=len(places.xy))
+    position = np.empty(total, np.int64)
+    position[order] = np.arange(total)
+    limits = gallery_limits(found.query, position[found.target], relevant, total, galleries)
+
+    rows_q, names_q, start_q = group_rows(places.of, source.valid)
+    rows_p, names_p, start_p = group_rows(spots.of, target.valid)
+    group = np.searchsorted(names_q, found.query[retrieved])
+    counts = group_rank_counts(
+        source.values[rows_q],
+        start_q,
+        target.values[rows_p],
+        start_p,
+        position[names_p],
+        group,
+        value[retrieved],
+        distance=distance,
+        limits=limits[names_q],
+    )
+    lt = np.zeros((len(value), limits.shape[1]), np.int64)
+    eq = np.zeros_like(lt)
+    lt[retrieved], eq[retrieved] = counts.lt, counts.eq
+    _without_relevant(found.query, value, position[found.target], limits, retrieved, lt, eq)
+    return {
+        "query": found.query.astype(np.int32),
+        "distance": np.sqrt(value) if distance == "l2" else value,
+        "error_px": found.error_px.astype(np.float32),
+        "retrieved": retrieved,
+        "irrelevant": (total - relevant[found.query]).astype(np.int32),
+        "lt": lt.astype(np.int32),
+        "eq": eq.astype(np.int32),
+    }
+
+
+def location_values(
+    source: ImageFeatures,
+    places: Locations,
+    target: ImageFeatures,
+    spots: Locations,
+    query: Ints,
+    answer: Ints,
+    distance: str,
+) -> Floats:
+    """Reference value (squared for l2) between listed locations: the least over their valid rows.
+
+    Infinite where a side has no valid descriptor.
+    """
+    rows_q, names_q, start_q = group_rows(places.of, source.valid)
+    rows_p, names_p, start_p = group_rows(spots.of, target.valid)
+    size_q, size_p = (np.zeros(n, np.int64) for n in (len(places.xy), len(spots.xy)))
+    first_q, first_p = np.zeros_like(size_q), np.zeros_like(size_p)
+    size_q[names_q], first_q[names_q] = np.diff(start_q), start_q[:-1]
+    size_p[names_p], first_p[names_p] = np.diff(start_p), start_p[:-1]
+    pairs = size_q[query] * size_p[answer]
+    value = np.full(len(query), np.inf)
+    some = np.flatnonzero(pairs)
+    if len(some) == 0:
+        return value
+    owner = np.repeat(some, pairs[some])
+    start = np.append(0, np.cumsum(pairs[some]))[:-1]
+    step = np.arange(len(owner)) - np.repeat(start, pairs[some])
+    width = size_p[answer][owner]
+    left = rows_q[first_q[query][owner] + step // width]
+    right = rows_p[first_p[answer][owner] + step % width]
+    found = pair_distances(
+        source.values, target.values, left, right, distance=distance, squared=distance == "l2"
+    )
+    value[some] = np.minimum.reduceat(found, start)
+    return value
+
+
+def gallery_limits(
+    query: Ints, position: Ints, relevant: Ints, total: int, galleries: tuple[int, ...]
+) -> Ints:
+    """Positions up to which each query reads the random order, int64 (queries, 1 + galleries).
+
+    The limit of a gallery of g leaves g - R wrong locations before it, whatever right ones stand among them.
+
+    >>> gallery_limits(np.array([0]), np.array([1]), np.array([1]), 10, (4,))
+    array([[10,  4]])
+    """
+    limits = np.full((len(relevant), 1 + len(galleries)), total, np.int64)
+    for s, size in enumerate(galleries, start=1):
+        limits[:, s] = np.maximum(size - relevant, 0)
+    order = np.lexsort((position, query))
+    q, p = query[order], position[order]
+    first = np.flatnonzero(np.append(True, q[1:] != q[:-1])) if len(q) else np.empty(0, np.int64)
+    place = np.arange(len(q)) - np.repeat(first, np.diff(np.append(first, len(q))))
+    for i in range(int(place.max(initial=-1)) + 1):
+        row = place == i  # the i-th right answer of each query, nearest to the front first
+        limits[q[row], 1:] += p[row, None] < limits[q[row], 1:]
+    return np.minimum(limits, total)
+
+
+def _without_relevant(
+    query: Ints, value: Floats, position: Ints, limits: Ints, retrieved: NDArray[np.bool_], lt: Ints, eq: Ints
+) -> None:
+    """Take the right answers of a query (each row itself too) out of the counts of its rows."""
+    start = np.flatnonzero(np.append(True, query[1:] != query[:-1])) if len(query) else np.empty(0, np.int64)
+    size = np.diff(np.append(start, len(query)))
+    for shift in range(int(size.max(initial=0))):
+        # Row `start + i` against row `start + (i + shift) mod size`, for all queries at once.
+        base, width = np.repeat(start, size), np.repeat(size, size)
+        here = np.arange(len(query))
+        there = base + (here - base + shift) % width
+        use = (shift < width) & retrieved & retrieved[there]
+        inside = use[:, None] & (position[there][:, None] < limits[query])
+        lt -= inside & (value[there] < value)[:, None]
+        eq -= inside & (value[there] == value)[:, None]

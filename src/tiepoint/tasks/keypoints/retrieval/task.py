@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`keypoints/retrieval`: the images of a keypoint in its own scene against neighbours in other scenes.
+
+One list per query: its right keypoint in every target image, and for every distractor image the nearest of
+100 drawn keypoints. Other keypoints of its own scene (label 0) are not in the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.draws import permutation
+from ....core.records import Records
+from ....core.scores import SceneValues, Score, group_name
+from ....core.units import Features
+from ....geometry.correspondence import locations
+from ....kernels import pair_distances
+from ....metrics import average_precision_from_counts, average_precision_of_lists, chance_average_precision
+from ....metrics.ranking.chance import chance_against_nearest
+from ...base import MetricInfo, TaskInfo
+from ...cases import Cases
+from ...info import AP_OF_PAIRS, count
+from ...scene_means import count_score, grouped, scene_score, with_protocol
+from ..bojanic import drawn_queries, errors_to, kind_of, reference_of, rows_of, searched_rows, smallest
+from ..data import CITE, LICENCE, Growing, OpenKeypoints
+from ..distractors import (
+    DistractorTask,
+    bojanic_images,
+    by_image,
+    count_every,
+    draws_none,
+    named_by_kind,
+    other_images,
+    query_sample,
+)
+from ..neighbours import answered_targets, least, location_table, right_table
+from ..options import RetrievalOptions
+from ..ranking.compare import location_values
+from ..workbench import compare_retrieval, score_retrieval
+
+Ints = NDArray[np.int64]
+_DRAWN = 100
+MAIN = ("map", "all")
+
+
+def _growing() -> Growing:
+    return Growing(iteration=np.int16, query=np.int32, distance=np.float64, right=np.int8)
+
+
+def _lists(made: Growing, meta: dict[str, Any]) -> Records:
+    """The records of a scene, query after query."""
+    columns = made.columns()
+    order = np.lexsort((columns["query"], columns["iteration"]))
+    return Records("pair", {name: column[order] for name, column in columns.items()}, meta)
+
+
+def drawn_rows(opened: OpenKeypoints, scene: str, iteration: int, key: str, available: int) -> Ints:
+    """The keypoints of a distractor image that are searched."""
+    return permutation(available, opened.options.seed, "retrieval-rows", scene, iteration, key)[:_DRAWN]
+
+
+def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """Right: the target keypoint nearest to the true place, however far; wrong: nearest of 100 elsewhere."""
+    _, *others = opened.sequences.images(scene)
+    reference = reference_of(opened, scene, features)
+    targets = {k: rows_of(features, f"{scene}/{k}") for k in others}
+    made = _growing()
+    rounds = range(opened.options.iterations)
+    drawn = [drawn_queries(opened, scene, reference, i) for i in rounds]
+    searched = []
+    for iteration, chosen in enumerate(drawn):
+        number = np.arange(len(chosen))
+        for k, target in targets.items():
+            if len(target.usable) and len(chosen):
+                near = errors_to(reference.projected[k][chosen], target.xy[target.usable]).argmin(axis=1)
+                found = pair_distances(
+                    reference.rows.values,
+                    target.values,
+                    chosen,
+                    target.usable[near],
+                    distance=features.distance,
+                )
+                made.add(iteration, number, found / 2 if features.distance == "hamming" else found, 1)
+    for key, used in by_image([bojanic_images(opened, scene, i) for i in rounds]).items():
+        image = searched_rows(opened, features, key)
+        for i in used:
+            rows = drawn_rows(opened, scene, i, key, len(image.usable))
+            if len(rows) and len(drawn[i]):
+                pool = image.values[image.usable[rows]]
+                distance = smallest(reference.rows.values[drawn[i]], pool, features.distance)
+                made.add(i, np.arange(len(drawn[i])), distance, 0)
+                searched.append(len(rows))
+    meta = {"scene": scene, "kind": kind_of(scene), "kept": len(reference.kept), "searched": searched}
+    return _lists(made, meta)
+
+
+def compare_exact(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """Right: the nearest location within tau in every image that shows and re-detects the query.
+
+    Queries that no image re-detects have no list; they are counted. Distractor images are of other scenes.
+    """
+    s, options = opened.sequences, opened.options
+    source, places, targets = answered_targets(opened, scene, features)
+    made = _growing()
+    unanswered = 0
+    searched = []
+    rounds = range(options.iterations)
+    drawn = [query_sample(len(places.xy), options.queries, options.seed, scene, i) for i in rounds]
+    numbers = []
+    for iteration, chosen in enumerate(drawn):
+        answered = np.zeros(len(chosen), bool)
+        for target, spots, found in targets:
+            table = location_table(source, places, target, spots, chosen, features.distance)
+            right = right_table(found.query, found.target, chosen, table.shape)
+            has = right.any(axis=1)
+            answered |= has
+            made.add(iteration, np.flatnonzero(has), least(table, right)[has], 1)
+        unanswered += int((~answered).sum())
+        numbers.append(np.flatnonzero(answered))
+    for key, used in by_image([other_images(opened, scene, i) for i in rounds]).items():
+        other, _, image = key.rpartition("/")
+        target = opened.features_of(features, other, image)
+        spots = locations(target.xy)
+        for i in used:
+            rows = drawn_rows(opened, scene, i, key, len(spots.xy))
+            chosen = drawn[i][numbers[i]]
+            table = location_table(source, places, target, spots, chosen, features.distance, only=rows)
+            made.add(i, numbers[i], table.min(axis=1, initial=np.inf), 0)
+            searched.append(len(rows))
+    meta = {"scene": scene, "kind": s.kind(scene), "unanswered": unanswered, "searched": searched}
+    return _lists(made, meta)
+
+
+def compare_every(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """As `compare_exact` with every location of all other scenes as a distractor.
+
+    One row per right location of a query: `distance`, whether it has one (`retrieved`), and how many
+    distractors are nearer (`lt`) and equally near (`eq`), by the squared value for l2. The pool is read image
+    by image.
+    """
+    source, places, targets = answered_targets(opened, scene, features)
+    options = opened.options
+    made = Growing(iteration=np.int16, query=np.int32, place=np.int64, value=np.float64)
+    unanswered = 0
+    for iteration in range(options.iterations):
+        chosen = query_sample(len(places.xy), options.queries, options.seed, scene, iteration)
+        number = np.full(len(places.xy), -1, np.int64)
+        number[chosen] = np.arange(len(chosen))
+        answered = np.zeros(len(chosen), bool)
+        for target, spots, found in targets:
+            own = np.flatnonzero(number[found.query] >= 0)
+            if not len(own):
+                continue
+            place, right = found.query[own], found.target[own]
+            value = location_values(source, places, target, spots, place, right, features.distance)
+            first = np.flatnonzero(np.append(True, place[1:] != place[:-1]))
+            answered[number[place[first]]] = True
+            made.add(iteration, number[place[first]], place[first], np.minimum.reduceat(value, first))
+        unanswered += int((~answered).sum())
+    columns = made.columns()
+    order = np.lexsort((columns["query"], columns["iteration"]))
+    columns = {name: column[order] for name, column in columns.items()}
+    lt, eq, total = count_every(opened, scene, features, source, places, columns["place"], columns["value"])
+    value = columns["value"]
+    table = {
+        "iteration": columns["iteration"],
+        "query": columns["query"],
+        "distance": np.sqrt(value) if features.distance == "l2" else value,
+        "retrieved": np.isfinite(value),
+        "lt": lt,
+        "eq": eq,
+    }
+    meta = {"scene": scene, "kind": opened.sequences.kind(scene), "unanswered": unanswered}
+    return Records("rank", table, meta | {"pool": "every", "distractors": total})
+
+
+def query_aps(record: Records, ties: str) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """AP, iteration and number of right items of every list of a scene."""
+    iteration, query = record["iteration"].astype(np.int64), record["query"].astype(np.int64)
+    new = np.append(True, (iteration[1:] != iteration[:-1]) | (query[1:] != query[:-1]))[: len(query)]
+    owner = np.cumsum(new) - 1
+    lists = int(new.sum())
+    if _is_every(record):
+        found = [record[name].astype(np.int64) for name in ("lt", "eq")]
+        kept = record["retrieved"]
+        ap = average_precision_from_counts(*found, owner=owner, lists=lists, retrieved=kept, ties=ties)
+        return ap, iteration[new], np.bincount(owner, minlength=lists)
+    ap = average_precision_of_lists(record["distance"], record["right"], owner, lists, ties=ties)
+    relevant = np.bincount(owner, weights=record["right"], minlength=lists).astype(np.int64)
+    return ap, iteration[new], relevant
+
+
+def _is_every(record: Records) -> bool:
+    return record.meta.get("pool") == "every"
+
+
+def _map(records: Sequence[Records], ties: str, group: str) -> Score:
+    """Mean over the queries of an iteration, then over iterations; cells of the score are the iterations."""
+    scenes = tuple(str(r.meta["scene"]) for r in records)
+    kinds = tuple(str(r.meta["kind"]) for r in records)
+    found = [query_aps(r, ties) for r in records]
+    rounds = sorted({int(i) for _, iteration, _ in found for i in np.unique(iteration)})
+    if not rounds:
+        return Score("map", group, float("nan"), 0)
+    cells, weights = (np.full((len(rounds), len(records)), v) for v in (np.nan, 0.0))
+    chance = np.zeros_like(weights)
+    for s, (ap, iteration, relevant) in enumerate(found):
+        by_count = _chances(records[s], relevant)
+        for c, i in enumerate(rounds):
+            rows = iteration == i
+            weights[c, s] = rows.sum()
+            if rows.any():
+                cells[c, s] = ap[rows].mean()
+                chance[c, s] = np.mean([by_count[int(r)] for r in relevant[rows]])
+    random = float(((chance * weights).sum(axis=1) / weights.sum(axis=1)).mean())
+    table = SceneValues(scenes, kinds, cells, weights)
+    return scene_score("map", group, int(weights.sum()), table, chance=random)
+
+
+def _chances(record: Records, relevant: NDArray[np.int64]) -> dict[int, float]:
+    if _is_every(record):
+        wrong = int(record.meta["distractors"])
+        return {int(r): chance_average_precision(wrong + int(r), int(r)) for r in np.unique(relevant)}
+    searched = [int(n) for n in record.meta["searched"]]
+    images = len(searched) // max(1, len(np.unique(record["iteration"])))
+    typical = searched[:images]
+    return {int(r): chance_against_nearest(int(r), typical) for r in np.unique(relevant)}
+
+
+def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
+    scores = grouped(records, lambda chosen, group: _map(chosen, ties, group))
+    scores += named_by_kind(scores, "map", "retrieval")
+    every = [r for r in records if _is_every(r)]
+    if every:
+        scores += [replace(s, group=group_name(pool="every")) for s in scores if (s.metric, s.group) == MAIN]
+        right = sum(len(r) for r in every)
+        wrong = sum(len(query_aps(r, ties)[0]) * int(r.meta["distractors"]) for r in every)
+    else:
+        right = sum(int((r["right"] > 0).sum()) for r in records)
+        wrong = sum(len(r) for r in records) - right
+    scores.append(count_score("retrieval_num_true_positives", right))
+    scores.append(count_score("retrieval_num_hard_negatives", 0, note="label 0 is not in the lists"))
+    scores.append(count_score("retrieval_num_distractors", wrong))
+    if protocol == "exact":
+        scores.append(count_score("queries_unanswered", sum(int(r.meta["unanswered"]) for r in records)))
+    return with_protocol(scores, protocol)
+
+
+def score_exact(records: Sequence[Records]) -> list[Score]:
+    """Mean AP of the queries, expected ties."""
+    return _score(records, "exact", "expected")
+
+
+def score_bojanic(records: Sequence[Records]) -> list[Score]:
+    """Mean AP of the queries, a tie is one step of the curve."""
+    return _score(records, "bojanic", "group")
+
+
+class Retrieval(DistractorTask):
+    """Keypoints of image 1 as queries against those of the scene and of other scenes."""
+
+    name = "keypoints/retrieval"
+    info = TaskInfo(
+        "Are the images of a keypoint ranked before keypoints of other scenes?",
+        MAIN,
+        {
+            "map": MetricInfo(
+                "mean over queries of the average precision of a keypoint's images among keypoints of other "
+                "scenes"
+            ),
+            "ap": MetricInfo(f"{AP_OF_PAIRS}, per scene"),
+            "keypoint_retrieval_ap": MetricInfo("map, under workbench ap, by the older tool's name"),
+            "retrieval_viewpoint_ap": MetricInfo("map, under workbench ap, of the viewpoint scenes"),
+            "retrieval_illumination_ap": MetricInfo("map, under workbench ap, of the illumination scenes"),
+            "queries_unanswered": count("number of queries that no image re-detects"),
+            "retrieval_num_true_positives": count("number of correct pairs"),
+            "retrieval_num_hard_negatives": count("number of incorrect pairs within a scene"),
+            "retrieval_num_distractors": count("number of pairs with a keypoint of another scene"),
+        },
+        cite=CITE,
+        licence=LICENCE,
+        title="Keypoint retrieval",
+    )
+    options = RetrievalOptions
+    comparisons: ClassVar = {
+        "exact": lambda opened, scene, features: (
+            compare_every if draws_none(opened.options) else compare_exact
+        )(opened, scene, features),
+        "workbench": compare_retrieval,
+        "bojanic": compare_bojanic,
+    }
+    cases_are_images = False
+    scorings: ClassVar = {"exact": score_exact, "workbench": score_retrieval, "bojanic": score_bojanic}
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Draws of queries."""
+        from ..cases import drawn_cases
+
+        return drawn_cases(records, scene)
+
+
+TASK = Retrieval()

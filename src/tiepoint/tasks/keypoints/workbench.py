@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Verification and retrieval as DescriptorWorkbench computes them: one pooled list per scene.
+
+Every reference keypoint with every keypoint of every target image, plus drawn keypoints of other scenes,
+ranked by raw L2 distance. Correct pairs are relevant; label 0 (same scene, not correct) and -1 (other scene)
+are both wrong, so verification and retrieval are the same statistic with other draws. Where the tool's
+unstable sort leaves ties open, this list keeps the order in which it was built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.records import Records
+from ...core.scores import Score, group_name, kind_of
+from ...core.units import Features
+from ...geometry.nearest_truth import nearest_pairs
+from ...kernels import PooledCounts, pair_distances_sq
+from ...metrics import average_precision_from_counts, chance_average_precision
+from ..scene_means import KIND_NAMES, Sums, by_scene, count_score, macro, with_protocol
+from .data import ImageFeatures, OpenKeypoints, image_features
+from .distractors import workbench_rows, workbench_scenes
+from .ranking.workbench import raw_values
+
+_COLOCATED_PX = 1e-6
+"""No target may be nearer by more than this for a pair to be correct: co-located twins all are."""
+
+
+def _rows(image: ImageFeatures) -> NDArray[Any]:
+    """Raw rows, with NaN and inf taken as zero rows: sorting them is undefined in the tool."""
+    values = raw_values(image)
+    good = np.isfinite(values).all(axis=1)
+    return values if good.all() else np.where(good[:, None], values, values.dtype.type(0))
+
+
+def compare_pooled(opened: OpenKeypoints, scene: str, features: Features, role: str) -> Records:
+    """Records of a scene: per correct pair, how many wrong ones are nearer, equal, equal and before it."""
+    s, options = opened.sequences, opened.options
+    first, *others = s.images(scene)
+    source = image_features(features, f"{scene}/{first}")
+    queries = _rows(source)
+    targets = {k: image_features(features, f"{scene}/{k}") for k in others}
+    names = workbench_scenes(opened, scene)
+    names = sorted(names) if role == "retrieval" else names
+    per_scene = options.num_distractors_per_scene
+    stride = sum(len(t) for t in targets.values()) + len(names) * per_scene
+    start = np.arange(len(source), dtype=np.int64) * stride
+
+    right: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = []
+    offset = 0
+    for k, target in targets.items():
+        near = nearest_pairs(
+            s.homography(scene, k),
+            _f32(source.xy),
+            _f32(target.xy),
+            tau_px=options.tau_px,
+            slack_px=_COLOCATED_PX,
+        )
+        squared = np.empty(0)
+        if len(near.query):
+            squared = pair_distances_sq(queries, _rows(target), near.query, near.target)
+        right.append((squared, start[near.query] + offset + near.target))
+        offset += len(target)
+    value = np.concatenate([r[0] for r in right])
+    position = np.concatenate([r[1] for r in right])
+    counts = PooledCounts(value, position)
+    offset = 0
+    for target in targets.values():
+        counts.add_pairs(queries, _rows(target), start + offset, distance="l2")
+        offset += len(target)
+    distractors = 0
+    for n, other in enumerate(names):
+        sizes = {k: len(image_features(features, f"{other}/{k}")) for k in s.images(other)}
+        for drawn in workbench_rows(role, scene, other, sizes, len(source), per_scene, options.seed):
+            pool = _rows(image_features(features, drawn.image))
+            query = np.repeat(drawn.query, drawn.rows.shape[1])
+            rows = drawn.rows.reshape(-1)
+            distractors += len(rows)
+            if len(rows):
+                at = start[drawn.query][:, None] + offset + n * per_scene + np.arange(drawn.rows.shape[1])
+                counts.add_values(pair_distances_sq(queries, pool, query, rows), at.reshape(-1))
+    found = counts.result()
+    columns = {
+        "distance": np.sqrt(value),
+        "lt": found.lt[:, 0],
+        "eq": found.eq[:, 0],
+        "eq_before": found.eq_before[:, 0],
+    }
+    inside = len(source) * sum(len(t) for t in targets.values())
+    meta = {
+        "scene": scene,
+        "true_positives": len(value),
+        "hard_negatives": inside - len(value),
+        "distractors": distractors,
+        "distractor_scenes": names,
+        "tau_px": options.tau_px,
+    }
+    return Records("rank", columns, meta)
+
+
+def _f32(xy: NDArray[np.float64]) -> NDArray[np.float64]:
+    return xy.astype(np.float32).astype(np.float64)
+
+
+def compare_verification(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """Records of `keypoints/verification` under `workbench`."""
+    return compare_pooled(opened, scene, features, "verification")
+
+
+def compare_retrieval(opened: OpenKeypoints, scene: str, features: Features) -> Records:
+    """Records of `keypoints/retrieval` under `workbench`."""
+    return compare_pooled(opened, scene, features, "retrieval")
+
+
+def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
+    """Mean over scenes with a candidate of the AP (0 without a correct pair), and the label counts."""
+    scenes = tuple(str(r.meta["scene"]) for r in records)
+    kinds = tuple(kind_of(s, ("i", "v")) for s in scenes)
+    value, count, random = (np.zeros(len(records)) for _ in range(3))
+    for i, r in enumerate(records):
+        positives = int(r.meta["true_positives"])
+        items = positives + int(r.meta["hard_negatives"]) + int(r.meta["distractors"])
+        count[i] = items > 0
+        if positives:
+            counted = (r["lt"], r["eq"])
+            value[i] = average_precision_from_counts(*counted, eq_before=r["eq_before"], ties="file")[0]
+            random[i] = chance_average_precision(items, positives)
+    sums = Sums(scenes, kinds, value, count, random)
+    scores = [macro("ap", sums), macro(f"keypoint_{role}_ap", sums)]
+    for kind, name in KIND_NAMES.items():
+        scores.append(macro(f"{role}_{name}_ap", sums.of_kind(kind)))
+        scores.append(macro("ap", sums.of_kind(kind), group=group_name(kind=kind)))
+    scores += by_scene("ap", sums)
+    for label in ("true_positives", "hard_negatives", "distractors"):
+        total = sum(int(r.meta[label]) for r in records)
+        name = f"retrieval_num_{label}" if role == "retrieval" else f"total_{label}"
+        scores.append(count_score(name, total))
+    return with_protocol(scores, "workbench")
+
+
+def score_verification(records: Sequence[Records]) -> list[Score]:
+    """Scores of `keypoints/verification` under `workbench`."""
+    return score_pooled(records, "verification")
+
+
+def score_retrieval(records: Sequence[Records]) -> list[Score]:
+    """Scores of `keypoints/retrieval` under `workbench`."""
+    return score_pooled(records, "retrieval")

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tasks on image pairs share: pairs as items and units, the matches of a pair, one scene a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ...core.errors import InputError, UnknownNameError
+from ...core.hashing import hash_json
+from ...core.records import Records
+from ...core.units import Arrays, Features, ImageFacts, Item, Unit
+from ...datasets.image_pairs.pair import ImagePair, PairSet
+from ...datasets.image_pairs.reader import read_pairs
+from ...geometry.two_view.canonical import canonical_order
+from ..base import OpenTask, Task
+from ..cases import Cases, pair_cases
+from ..matched import MatchedPair
+from ..options import Names, TaskOptions
+from .matched import matched_pair
+
+Floats = NDArray[np.float64]
+FLOW_STEP_PX = 8
+"""A flow is read on a grid with this step, where a task needs matches."""
+
+
+class PairsOptions(TaskOptions):
+    """What every task on image pairs knows."""
+
+    scenes: Names = ()
+    """Scenes to use; all by default."""
+
+    images: str | None = None
+    """Folder that the names of images begin at; by default that of the list of pairs."""
+
+
+class SeededOptions(PairsOptions):
+    """What tasks know that estimate a model of two views with several seeds under `exact`."""
+
+    threshold_px: Annotated[float, Field(gt=0)] = 1.0
+    """Threshold of the estimator under `exact`, in pixels of images whose longer side is `side_px`."""
+
+    side_px: Annotated[float, Field(gt=0)] = 1000.0
+    """Longer side of both images in the frame of that threshold."""
+
+    seeds: Annotated[int, Field(ge=1)] = 5
+    """Seeds of the estimator under `exact`."""
+
+
+@dataclass(frozen=True)
+class PairMatches:
+    """Matches of a pair: `points0` and `points1` (n, 2) in original pixels, first pixel's centre at (0, 0).
+
+    `confidence` (n,) where the method has one; `keypoints` are the numbers of keypoints in both images where
+    they are known.
+    """
+
+    points0: Floats
+    points1: Floats
+    confidence: Floats | None = None
+    keypoints: tuple[int, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.points0)
+
+    def best(self, budget: int, where: str) -> PairMatches:
+        """The `budget` matches of highest confidence, in the order they were given; the first of equals.
+
+        >>> m = PairMatches(np.zeros((3, 2)), np.ones((3, 2)), np.array([0.1, 0.9, 0.9]))
+        >>> m.best(2, "here").confidence.tolist(), m.best(1, "here").confidence.tolist()
+        ([0.9, 0.9], [0.9])
+        """
+        if self.confidence is None:
+            raise InputError(
+                f"{where}: a budget keeps the matches of highest confidence, and these have none; let "
+                "match() return (points0, points1, confidence), or leave the budget out"
+            )
+        kept = np.sort(np.argsort(-self.confidence, kind="stable")[:budget])
+        return replace(
+            self, points0=self.points0[kept], points1=self.points1[kept], confidence=self.confidence[kept]
+        )
+
+
+def matches_of(arrays: Arrays, where: str) -> PairMatches:
+    """The matches among a method's arrays; a flow is read on a grid of `FLOW_STEP_PX` pixels.
+
+    Unknown flow (not finite or 1e9 and more) gives no match.
+    """
+    if "flow" in arrays:
+        return _of_flow(np.asarray(arrays["flow"]), arrays.get("flow_confidence"))
+    if "points0" not in arrays:
+        raise InputError(f"{where}: there are neither matches nor a flow, only {', '.join(sorted(arrays))}")
+    counts = tuple(int(np.asarray(arrays[k])[0]) for k in ("keypoints0", "keypoints1") if k in arrays)
+    confidence = arrays.get("confidence")
+    return PairMatches(
+        np.asarray(arrays["points0"], np.float64),
+        np.asarray(arrays["points1"], np.float64),
+        None if confidence is None else np.asarray(confidence, np.float64),
+        (counts[0], counts[1]) if len(counts) == 2 else None,
+    )
+
+
+def _of_flow(flow: NDArray[Any], confidence: NDArray[Any] | None) -> PairMatches:
+    start = FLOW_STEP_PX // 2
+    y, x = np.mgrid[start : flow.shape[0] : FLOW_STEP_PX, start : flow.shape[1] : FLOW_STEP_PX]
+    moved = flow[y, x].astype(np.float64).reshape(-1, 2)
+    points = np.stack([x, y], axis=-1).astype(np.float64).reshape(-1, 2)
+    known = (np.isfinite(moved) & (np.abs(moved) < 1e9)).all(axis=1)
+    sure = None if confidence is None else np.asarray(confidence, np.float64)[y, x].reshape(-1)[known]
+    return PairMatches(points[known], (points + moved)[known], sure)
+
+
+class FramedMatches(NamedTuple):
+    """Matches (n, 2), (n, 2) in a frame, and the matrices (3, 3) that take original pixels there."""
+
+    points0: Floats
+    points1: Floats
+    scale0: Floats
+    scale1: Floats
+
+
+def framed(pair: ImagePair, matches: PairMatches, side_px: float) -> FramedMatches:
+    """Matches in canonical order, with images whose longer side is `side_px`."""
+    order = canonical_order(matches.points0, matches.points1)
+    scales = [side_px / max(size) for size in pair.sizes()]
+    x0, x1 = matches.points0[order] * scales[0], matches.points1[order] * scales[1]
+    return FramedMatches(x0, x1, *(np.diag([s, s, 1.0]) for s in scales))
+
+
+class OpenPairs(OpenTask):
+    """A task bound to a set of image pairs; an item and a unit are a pair."""
+
+    def __init__(self, task: PairsTask, data: PairSet, options: Any) -> None:
+        self.task, self.options, self.what = task, options, data.what
+        self.pairs = {p.name: p for p in data.pairs}
+        scenes = sorted({p.scene for p in data.pairs})
+        for scene in options.scenes:
+            if scene not in scenes:
+                raise UnknownNameError("scene", scene, scenes)
+        if options.scenes:
+            self.pairs = {name: p for name, p in self.pairs.items() if p.scene in options.scenes}
+        if not self.pairs:
+            raise InputError(f"{task.name}: {data.what} has no pair")
+        self.warnings = (*data.warnings, *task.notices(self))
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """One per pair, with the names and sizes of its images, by which match files are found and read."""
+        return tuple(self.item(pair) for pair in self.pairs.values())
+
+    def item(self, pair: ImagePair) -> Item:
+        """A pair as what a method is run on."""
+        return Item(pair.name, self.task.content(pair), images=_images(pair), truth=pair.definition())
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """One per pair."""
+        chosen = self.options.model_dump(
+            mode="json", exclude={"scenes", "images", *self.task.scoring_options}
+        )
+        same = [self.task.name, chosen, self.task.versions(self.options)]
+        return tuple(
+            Unit(
+                name,
+                (name,),
+                hash_json([*same, name, pair.scene, dict(pair.facts), pair.definition()]),
+            )
+            for name, pair in self.pairs.items()
+        )
+
+    @cached_property
+    def data_hash(self) -> str:
+        """Hash of all images and all truth."""
+        return hash_json([[name, p.content(), p.definition()] for name, p in self.pairs.items()])
+
+    def read(self, item: str) -> Any:
+        """Both images of a pair and, where the task asks for them, the points to carry over."""
+        return self.task.payload(self.pairs[item])
+
+    def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(height, width) of both images."""
+        first, second = self.pairs[item].sizes()
+        return first[::-1], second[::-1]
+
+    def matched_pairs(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(self.pairs)
+
+    def matched(self, name: str, features: Features) -> MatchedPair:
+        """The matches of a pair and how far they are from its truth."""
+        found = matches_of(features.arrays(name), name)
+        return matched_pair(self.pairs[name], found.points0, found.points1, found.confidence)
+
+    def pair_of_case(self, scene: str, key: str) -> str | None:
+        """A case is a pair."""
+        return key if key in self.pairs else None
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """The records of one pair."""
+        return self.task.compare_pair(
+            self.pairs[unit.key], features.arrays(unit.items[0]), self.options, comparison
+        )
+
+
+def _images(pair: ImagePair) -> tuple[ImageFacts, ...]:
+    paths = (pair.image0, pair.image1)
+    return tuple(
+        ImageFacts(f"{pair.name}/{side}" if path is None else path.as_posix(), size)
+        for side, (path, size) in enumerate(zip(paths, pair.sizes(), strict=True))
+    )
+
+
+class PairsTask(Task):
+    """Base of the tasks on image pairs; `needs` names the truth that a pair must have."""
+
+    family = "pairs"
+    needs: ClassVar[str]
+    options: type[PairsOptions] = PairsOptions
+    opened: ClassVar[type[OpenPairs]] = OpenPairs
+    scoring_options: ClassVar[frozenset[str]] = frozenset()
+    """Options that no comparison depends on."""
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenPairs:
+        """Bind to a file or folder of pairs; everything wrong with it is told at once."""
+        chosen = self.options.read(self.name, options)
+        found = read_pairs(Path(data), needs=self.needs, images=chosen.images)
+        return self.opened(self, self.selected(found, chosen), chosen)
+
+    def selected(self, data: PairSet, options: Any) -> PairSet:
+        """The pairs that the options leave, all by default."""
+        return data
+
+    def content(self, pair: ImagePair) -> str:
+        """Hash of what a method is given for a pair."""
+        return pair.content()
+
+    def payload(self, pair: ImagePair) -> Any:
+        """What a method is given for a pair."""
+        return pair.images()
+
+    def versions(self, options: Any) -> Mapping[str, str]:
+        """Versions of the libraries whose result a comparison depends on."""
+        return {}
+
+    def notices(self, opened: OpenPairs) -> Sequence[str]:
+        """What the user should know about the data under these options."""
+        return ()
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Pairs of a scene with their share right, as `rights` has it."""
+        own = [r for r in records if r.meta["scene"] == scene]
+        shares = list(self.rights(own)) if own else []
+        return pair_cases(shares) if shares else None
+
+    def compare_pair(self, pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> Records:
+        """Records of one pair from the features of a method."""
+        raise NotImplementedError

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tasks that ask a method about points: what it answers, also from image 1 to image 0."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import InputError
+from ...core.hashing import hash_json
+from ...core.records import Records
+from ...core.units import Arrays, Features, Item, Unit
+from ...datasets.image_pairs.pair import ImagePair, PairSet
+from ...geometry.flow.warp import transfer
+from ...methods.dense.sparse_to_dense import interpolated_points
+from ..matched import MatchedPair
+from .data import OpenPairs, PairsTask
+from .matched import carried_pair
+
+Points = NDArray[np.float64]
+
+
+def answers_of(arrays: Arrays, queries: Points, where: str) -> Points:
+    """Where a method sends query points (q, 2), NaN where it does not say.
+
+    Its answers, where it was asked for them; else a flow read between pixels; else its matches, interpolated
+    in the triangles between them and by the nearest outside (`methods.dense.sparse`).
+    """
+    if "answers" in arrays:
+        found = np.asarray(arrays["answers"], np.float64)
+        if found.shape != queries.shape:
+            raise InputError(
+                f"{where}: {len(found)} answers for {len(queries)} points; give one row for every point"
+            )
+        return found
+    if "flow" in arrays:
+        return transfer(queries, np.asarray(arrays["flow"]))
+    if {"points0", "points1"} <= set(arrays):
+        first, second = (np.asarray(arrays[name], np.float64) for name in ("points0", "points1"))
+        return interpolated_points(first, second, queries)
+    raise InputError(f"{where}: there are no points, matches or flow, only {', '.join(sorted(arrays))}")
+
+
+class OpenBothWays(OpenPairs):
+    """Pairs of which some are also asked about from image 1 to image 0, as items of their own."""
+
+    task: PointsTask
+
+    def __init__(self, task: PairsTask, data: PairSet, options: Any) -> None:
+        super().__init__(task, data, options)
+        there = {(str(p.image0), str(p.image1)): p for p in self.pairs.values() if p.image0 and p.image1}
+        self.back: dict[str, ImagePair] = {}
+        for name, pair in self.pairs.items():
+            other = there.get((str(pair.image1), str(pair.image0)))
+            if other is not None:
+                self.back[name] = other
+            elif self.task.asks_back(options):
+                self.back[name] = pair.reversed()
+        self.by_name = {p.name: p for p in (*self.back.values(), *self.pairs.values())}
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """Every pair and, where it is asked for, every pair turned around."""
+        return tuple(self.item(pair) for pair in self.by_name.values())
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        """One per pair, with its features in both directions where there are both."""
+        return tuple(
+            Unit(u.key, (u.key, self.back[u.key].name), hash_json([u.definition, "both"]))
+            if u.key in self.back
+            else u
+            for u in super().units
+        )
+
+    def read(self, item: str) -> Any:
+        """Both images of a pair in the order asked for, and the points to carry over."""
+        return self.task.payload(self.by_name[item])
+
+    def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(height, width) of both images."""
+        first, second = self.by_name[item].sizes()
+        return first[::-1], second[::-1]
+
+    def matched(self, name: str, features: Features) -> MatchedPair:
+        """The points that were asked about and where they were carried, without those that got no answer."""
+        pair = self.pairs[name]
+        asked, true = pair.queries(), pair.true_points()
+        if asked is None or true is None:
+            return super().matched(name, features)
+        answers = answers_of(features.arrays(name), asked, name)
+        return carried_pair(pair, asked, answers, true[:, 2:])
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """The records of one pair."""
+        pair, back = self.pairs[unit.key], self.back.get(unit.key)
+        arrays = [features.arrays(name) for name in unit.items]
+        other = None if back is None else (back, arrays[1])
+        return self.task.compare_both((pair, arrays[0]), other, self.options, comparison)
+
+
+Asked = tuple[ImagePair, Arrays]
+"""A pair and what a method made of it."""
+
+
+class PointsTask(PairsTask):
+    """Base of the tasks that carry points over."""
+
+    opened = OpenBothWays
+
+    def asks_back(self, options: Any) -> bool:
+        """Whether a method is also run from image 1 to image 0."""
+        return False
+
+    def compare_both(self, there: Asked, back: Asked | None, options: Any, comparison: str) -> Records:
+        """Records of a pair from the features of both directions."""
+        raise NotImplementedError

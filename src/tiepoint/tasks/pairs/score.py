@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores of the wide-baseline tasks: recall over thresholds, its mean and its area, by pair and group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.records import Records
+from ...core.scores import Score, group_name
+from ..base import MetricInfo
+from ..scene_means import Sums, micro
+from .relative_strata import strata
+
+Floats = NDArray[np.float64]
+SEED_SPREAD = {
+    "maa_seed_sd": MetricInfo("standard deviation of maa over seeds of the estimator", better="lower"),
+    "maa_seed_min": MetricInfo("smallest maa over seeds of the estimator"),
+    "maa_seed_max": MetricInfo("largest maa over seeds of the estimator"),
+}
+"""Metrics of how far seeds differ."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Recall of every pair: `recall` (repeats, pairs, thresholds) and `area` (repeats, pairs).
+
+    `chance` (pairs, thresholds) is what a blind guess would reach, where that can be told.
+    """
+
+    thresholds: Sequence[str]
+    recall: Floats
+    area: Floats | None = None
+    chance: Floats | None = None
+
+
+def sums_of(records: Sequence[Records], values: Floats, chance: Floats | None = None) -> Sums:
+    """Sums over the pairs of each scene; NaN is left out."""
+    names = sorted({str(r.meta["scene"]) for r in records})
+    of = np.array([names.index(str(r.meta["scene"])) for r in records])
+    known = np.isfinite(values)
+
+    def added(x: Floats) -> Floats:
+        return np.asarray(np.bincount(of[known], weights=x[known], minlength=len(names)), np.float64)
+
+    blind = None if chance is None else added(chance)
+    return Sums(tuple(names), ("other",) * len(names), added(values), added(np.ones(len(values))), blind)
+
+
+def curve_scores(records: Sequence[Records], curve: Curve, *, exact: bool) -> list[Score]:
+    """`maa` (mean recall over the thresholds), `recall` at each, and under `exact` the `area` and groups."""
+    recall = curve.recall.mean(axis=0)
+    blind = curve.chance
+    maa = _mean(
+        "maa", records, recall.mean(axis=1), None if blind is None else blind.mean(axis=1), exact=exact
+    )
+    made = [maa]
+    if exact and curve.area is not None:
+        made.append(_mean("area", records, curve.area.mean(axis=0)))
+    for k, label in enumerate(curve.thresholds):
+        chance = None if blind is None else blind[:, k]
+        group = group_name(threshold_px=label)
+        made.append(_mean("recall", records, recall[:, k], chance, group, exact=exact))
+    if not exact:
+        return made
+    for parts, chosen in strata(records):
+        values = np.where(chosen, recall.mean(axis=1), np.nan)
+        made.append(_mean("maa", records, values, group=group_name(**parts)))
+    made += _spread(curve.recall.mean(axis=2))
+    made += by_pair(records, recall.mean(axis=1))
+    return made
+
+
+def _mean(
+    metric: str,
+    records: Sequence[Records],
+    values: Floats,
+    chance: Floats | None = None,
+    group: str = "all",
+    *,
+    exact: bool = True,
+) -> Score:
+    if exact:
+        return micro(metric, sums_of(records, values, chance), group=group)
+    blind = None if chance is None else float(chance.mean())
+    return Score(metric, group, float(values.mean()), len(values), chance=blind)
+
+
+def _spread(table: Floats) -> list[Score]:
+    """Spread of the score over seeds of the estimator: no interval, never mixed with one."""
+    if len(table) < 2:
+        return []
+    by_seed = table.mean(axis=1)
+    found = {"sd": by_seed.std(ddof=1), "min": by_seed.min(), "max": by_seed.max()}
+    return [Score(f"maa_seed_{name}", "all", float(value), len(table)) for name, value in found.items()]
+
+
+def by_pair(records: Sequence[Records], values: Floats) -> Iterator[Score]:
+    """One score a pair."""
+    for r, value in zip(records, values, strict=True):
+        yield Score("maa", group_name(pair=str(r.meta["pair"])), float(value), 1)
+
+
+def count_scores(records: Sequence[Records], *, exact: bool) -> list[Score]:
+    """Matches, inliers and failures, where the records know them."""
+    made: list[Score] = []
+    for name in ("matches", "inliers"):
+        values = np.array([_number(r.meta.get(name)) for r in records])
+        if np.isfinite(values).all():
+            made.append(_mean(name, records, values, exact=exact))
+    failed = sum(not all(r.meta["ok"]) for r in records)
+    return [*made, Score("failures", "all", float(failed), len(records))]
+
+
+def _number(value: Any) -> float:
+    if value is None:
+        return float("nan")
+    return float(np.mean(value))

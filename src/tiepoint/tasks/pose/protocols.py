@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The named protocols of `pose/relative`: each a set of estimator settings and a way to score them.
+
+A *setting* is a comparison: frame, estimator, threshold, repeats. A *scoring* is what is made of the poses:
+angle rule, value of a failure, area. What depends on the dataset a pair comes from (`scannet`, `megadepth`)
+is looked up by its name; a dataset that a protocol does not know is taken in original pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from ...geometry.two_view.pose_errors import ACOS, ACOS_FLOAT32, ACOS_TRUTH_FLOAT32, IMC, STABLE, AngleRule
+from ...geometry.two_view.pose_estimation import Estimator
+from .frames import ORIGINAL, Frame
+
+SCANNET, MEGADEPTH = "scannet", "megadepth"
+THRESHOLDS_DEG = (5, 10, 20)
+FEWEST = 6
+"""Matches without which `exact` tries nothing."""
+XFEAT_SCANNET_PX = tuple(k / 2 for k in range(1, 13))
+EXACT_PX = (0.5, 1.0, 2.0)
+INF = float("inf")
+_NONE: Mapping[str, Any] = MappingProxyType({})
+Parts = Mapping[str, str | int | float]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Estimator calls of one kind for every pair.
+
+    Attributes:
+        estimator: What is called.
+        frames: Frame by dataset; original pixels for others.
+        repeats: Calls a pair.
+        order: `given` (as the method lists its matches), `shuffled` (repeat k in the k-th order of a seeded
+            stream, each a permutation of the one before), `sorted` (by coordinates, doubles dropped; repeat k
+            has seed k).
+        centre: Whether points are shifted to the convention of the intrinsics.
+        only: Datasets it is called for; all where it is empty.
+        failure: Error in degrees of a pair without a pose; None where the angle rule applies to the zero
+            translation that the estimator leaves.
+        success: `eloftr`: that tool's test of a pose; otherwise what the estimator says.
+        parts: What its group of scores is called.
+    """
+
+    estimator: Estimator
+    frames: Mapping[str, Frame] = field(default_factory=dict)
+    repeats: int = 1
+    order: str = "given"
+    centre: bool = False
+    only: tuple[str, ...] = ()
+    failure: float | None = INF
+    success: str = ""
+    parts: Parts = field(default_factory=dict)
+
+    def frame(self, dataset: str) -> Frame:
+        """The frame of a pair of a dataset."""
+        return self.frames.get(dataset, self.frames.get("", ORIGINAL))
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What is made of estimated poses.
+
+    Attributes:
+        angles: How angles are computed.
+        failure: Error in degrees of a pair without a pose, in place of what the settings say.
+        area: Name of the area rule: `exact`, `trapezoid`, `as-sorted` (Python's sort, which an error that is
+            not a number disturbs), `rounded` (trapezoid to four decimals), `degrees` (whole degrees, mean
+            over scenes).
+        last_duplicate: Whether the last of pairs with the same two images counts alone.
+        both_directions_once: Whether a pair given in both directions counts once.
+        limit: Replaces errors that are not finite.
+        best_px: Datasets for which the threshold with the best mean area is chosen, on the scores themselves.
+        again: Datasets for which the error of the last repeat is counted twice.
+    """
+
+    angles: AngleRule = ACOS
+    failure: float | None = None
+    area: str = "trapezoid"
+    last_duplicate: bool = False
+    both_directions_once: bool = False
+    limit: float | None = None
+    best_px: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PoseProtocol:
+    """Settings, their scoring, and which of them makes the headline by dataset.
+
+    `comparison` is the name under which its poses are kept; protocols that share it share them.
+    `precision` names the rule and thresholds of match precision.
+    """
+
+    settings: tuple[Setting, ...]
+    scoring: Scoring
+    headline: Mapping[str, Parts] = field(default_factory=lambda: {"": _NONE})
+    precision: tuple[str, tuple[float, ...]] | None = None
+    comparison: str = ""
+
+    def parts_of(self, dataset: str) -> Parts:
+        """Parts of the setting that the paper reports for a dataset."""
+        return self.headline.get(dataset, self.headline[""])
+
+    def knows(self, dataset: str) -> bool:
+        """Whether a frame or threshold is fixed for the dataset; a protocol without such rules knows all."""
+        named = {name for s in self.settings for name in (*s.frames, *s.only)} | set(self.headline)
+        return dataset in named or not named - {""}
+
+
+_OPENCV = Estimator("opencv-e", threshold_px=0.5, confidence=0.99999, max_iterations=1000)
+_POSELIB = Estimator("poselib-e", threshold_px=1.0, confidence=0.9999, max_iterations=100000, fewest=0)
+_SCANNET_FRAME = {SCANNET: Frame("size", 640, 480), MEGADEPTH: ORIGINAL}
+_ROMA_FRAME = {SCANNET: Frame("short", 480), MEGADEPTH: Frame("long", 1200)}
+
+
+def _parts(estimator: str, px: float) -> Parts:
+    return {"estimator": estimator, "threshold_px": px}
+
+
+def _superglue() -> PoseProtocol:
+    estimator = replace(_OPENCV, threshold_px=1.0, focal="slip")
+    setting = Setting(estimator, {SCANNET: Frame("size", 640, 480)}, parts=_parts("opencv", 1.0))
+    return PoseProtocol((setting,), Scoring(), {"": setting.parts}, precision=("squared", (5e-4,)))
+
+
+def _loftr() -> PoseProtocol:
+    estimator = replace(_OPENCV, focal="slip", dtype="float32")
+    resized = Setting(estimator, _SCANNET_FRAME, parts=_parts("opencv", 0.5))
+    original = replace(resized, frames={}, only=(SCANNET,), parts={**resized.parts, "frame": "original"})
+    scoring = Scoring(ACOS_TRUTH_FLOAT32, area="as-sorted", last_duplicate=True)
+    return PoseProtocol((resized, original), scoring, {"": resized.parts}, precision=("squared", (5e-4,)))
+
+
+def _eloftr() -> PoseProtocol:
+    ransac = replace(_loftr().settings[0], repeats=5, order="shuffled")
+    lo = Setting(
+        replace(_POSELIB, threshold_px=2.0, dtype="float32"),
+        _SCANNET_FRAME,
+        repeats=5,
+        order="shuffled",
+        failure=90.0,
+        success="eloftr",
+        parts=_parts("poselib", 2.0),
+    )
+    return PoseProtocol((ransac, lo), _loftr().scoring, {"": ransac.parts}, ("squared", (5e-4,)))
+
+
+def _roma() -> PoseProtocol:
+    estimator = replace(_OPENCV, skew=True)
+    setting = Setting(
+        estimator, _ROMA_FRAME, repeats=5, order="shuffled", failure=90.0, parts=_parts("opencv", 0.5)
+    )
+    return PoseProtocol((setting,), Scoring(again=(SCANNET,)), {"": setting.parts})
+
+
+def _roma_poselib() -> PoseProtocol:
+    estimator = replace(_POSELIB, max_iterations=10000)
+    setting = Setting(estimator, repeats=5, order="shuffled", failure=None, parts=_parts("poselib", 1.0))
+    return PoseProtocol((setting,), Scoring(), {"": setting.parts})
+
+
+def _dad() -> PoseProtocol:
+    e = Setting(
+        replace(_POSELIB, threshold_px=2.0),
+        repeats=5,
+        order="shuffled",
+        failure=None,
+        parts=_parts("poselib-essential", 2.0),
+    )
+    f = Setting(
+        replace(_POSELIB, kind="poselib-f", threshold_px=2.0, dtype="float32"),
+        repeats=5,
+        order="shuffled",
+        failure=None,
+        parts=_parts("poselib-fundamental", 2.0),
+    )
+    return PoseProtocol((e, f), Scoring(), {"": e.parts})
+
+
+def _xfeat() -> PoseProtocol:
+    mega = Setting(
+        replace(_POSELIB, threshold_px=2.5, confidence=0.99999, min_iterations=20, max_iterations=1000),
+        failure=None,
+        parts=_parts("poselib", 2.5),
+    )
+    scannet = tuple(
+        Setting(
+            replace(_POSELIB, threshold_px=px, confidence=0.99999, max_iterations=10000),
+            only=(SCANNET,),
+            parts={**_parts("poselib", px), "iterations": 10000},
+        )
+        for px in XFEAT_SCANNET_PX
+    )
+    scoring = Scoring(area="as-sorted", best_px=(SCANNET,))
+    return PoseProtocol(
+        (mega, *scannet), scoring, {"": mega.parts, MEGADEPTH: mega.parts, SCANNET: {"iterations": 10000}}
+    )
+
+
+def _glue_factory() -> PoseProtocol:
+    opencv = [
+        Setting(replace(_OPENCV, threshold_px=px, dtype="float32"), parts=_parts("opencv", px))
+        for px in (0.5, 1.0)
+    ]
+    poselib = [
+        Setting(
+            replace(_POSELIB, threshold_px=px, dtype="float32"), failure=None, parts=_parts("poselib", px)
+        )
+        for px in (1.0, 2.0)
+    ]
+    return PoseProtocol(
+        (*opencv, *poselib),
+        Scoring(ACOS_FLOAT32, area="rounded"),
+        {"": opencv[0].parts, MEGADEPTH: opencv[0].parts, SCANNET: opencv[1].parts},
+        ("mean", (1e-4, 5e-4, 1e-3)),
+    )
+
+
+def _zeb() -> PoseProtocol:
+    """The calls of `loftr`, in original pixels for every dataset."""
+    loftr = _loftr()
+    headline = {"": loftr.settings[0].parts, SCANNET: loftr.settings[1].parts}
+    scoring = Scoring(ACOS_TRUTH_FLOAT32, last_duplicate=True, limit=180.0)
+    return PoseProtocol(loftr.settings, scoring, headline, loftr.precision, comparison="loftr")
+
+
+def _imc() -> PoseProtocol:
+    estimator = Estimator(
+        "degensac-f", threshold_px=0.5, confidence=0.999999, max_iterations=100000, fewest=8
+    )
+    setting = Setting(estimator, repeats=3, failure=180.0, parts=_parts("degensac", 0.5))
+    return PoseProtocol((setting,), Scoring(IMC, area="degrees"), {"": setting.parts})
+
+
+def exact_protocol(
+    estimator: str = "poselib", side_px: float = 1000.0, threshold_px: float = 1.0, seeds: int = 5
+) -> PoseProtocol:
+    """The protocol `exact` under its options.
+
+    >>> [s.parts["threshold_px"] for s in exact_protocol().settings]
+    [0.5, 1.0, 2.0]
+    """
+    base = (
+        replace(_POSELIB, max_iterations=10000, fewest=FEWEST)
+        if estimator == "poselib"
+        else Estimator("usac-e", 1.0, confidence=0.9999, max_iterations=10000, distance=1e9, fewest=FEWEST)
+    )
+    settings = tuple(
+        Setting(
+            replace(base, threshold_px=px),
+            {"": Frame("long", side_px)},
+            repeats=seeds,
+            order="sorted",
+            centre=True,
+            parts=_parts(estimator, px),
+        )
+        for px in sorted({*EXACT_PX, threshold_px})
+    )
+    scoring = Scoring(STABLE, failure=180.0, area="exact", both_directions_once=True)
+    return PoseProtocol(settings, scoring, {"": _parts(estimator, threshold_px)}, ("squared", (5e-4,)))
+
+
+PROTOCOLS: Mapping[str, PoseProtocol] = {
+    "exact": exact_protocol(),
+    "superglue": _superglue(),
+    "loftr": _loftr(),
+    "eloftr": _eloftr(),
+    "roma": _roma(),
+    "roma-poselib": _roma_poselib(),
+    "dad": _dad(),
+    "xfeat": _xfeat(),
+    "glue-factory": _glue_factory(),
+    "zeb": _zeb(),
+    "imc": _imc(),
+}

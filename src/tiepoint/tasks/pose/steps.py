@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a paper's protocol to `exact` one change at a time: what each is worth on the same matches.
+
+A walk begins with the records of the protocol and ends with those of `exact`. Only what lies between, its
+estimator in the frame of `exact` and then with the threshold of `exact`, has to be called anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core.records import Records
+from ..base import StepTable
+from .protocols import (
+    PROTOCOLS,
+    THRESHOLDS_DEG,
+    XFEAT_SCANNET_PX,
+    PoseProtocol,
+    Scoring,
+    Setting,
+    exact_protocol,
+)
+from .relative_errors import AREAS, Floats, Poses, Rows, both_directions, counted_rows, row_errors
+from .score import headline_rows, pair_weights
+
+ARROW = "->exact"
+"""Ends the name of a comparison that walks from a protocol to `exact`."""
+
+
+class Walk(NamedTuple):
+    """Settings on the way: the protocol's own, then in the frame, then with the threshold of `exact`."""
+
+    own: Setting
+    framed: Setting
+    nearer: Setting
+
+    @property
+    def called(self) -> tuple[Setting, ...]:
+        """Those that no protocol has called; the last is left out where the threshold is the same."""
+        return (self.framed,) if self.nearer == self.framed else (self.framed, self.nearer)
+
+
+def walk_name(protocol: str) -> str:
+    """The comparison that a walk needs; that of `zeb` calls what that of `loftr` does.
+
+    >>> walk_name("superglue"), walk_name("zeb")
+    ('superglue->exact', 'loftr->exact')
+    """
+    return f"{PROTOCOLS[protocol].comparison or protocol}{ARROW}"
+
+
+def walk(name: str, dataset: str, exact: PoseProtocol) -> Walk:
+    """The settings between a protocol and `exact` for pairs of a dataset.
+
+    Where the tool chooses its threshold on the test set, the walk is that of the threshold nearest to the one
+    of `exact`.
+
+    >>> own, framed, nearer = walk("loftr", "scannet", exact_protocol())
+    >>> str(own.frame("scannet")), str(framed.frame("scannet")), nearer.estimator.threshold_px
+    ('640x480', 'long:1000', 1.0)
+    """
+    protocol, goal = PROTOCOLS[name], _goal(exact)
+    wanted = protocol.parts_of(dataset)
+    same = [s for s in protocol.settings if s.parts == wanted]
+    fitting = same or [s for s in protocol.settings if wanted.items() <= s.parts.items()]
+    px = goal.estimator.threshold_px
+    own = min(fitting, key=lambda s: abs(s.estimator.threshold_px - px))
+    framed = replace(own, frames=goal.frames, centre=True, only=(), parts={})
+    return Walk(own, framed, replace(framed, estimator=replace(own.estimator, threshold_px=px)))
+
+
+def chain(name: str, dataset: str, exact: PoseProtocol) -> PoseProtocol:
+    """What has to be called for the pairs of a dataset between a protocol and `exact`.
+
+    >>> [s.estimator.threshold_px for s in chain("dad", "scannet", exact_protocol()).settings]
+    [2.0, 1.0]
+    """
+    return PoseProtocol(walk(name, dataset, exact).called, PROTOCOLS[name].scoring)
+
+
+def _goal(exact: PoseProtocol) -> Setting:
+    return next(s for s in exact.settings if s.parts == exact.headline[""])
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Records on the way from one protocol to `exact`, and areas at each place of it."""
+
+    name: str
+    own: Poses
+    walked: Poses
+    last: Poses
+    exact: PoseProtocol
+
+    @property
+    def protocol(self) -> PoseProtocol:
+        return PROTOCOLS[self.name]
+
+    @cached_property
+    def walks(self) -> Mapping[str, Walk]:
+        """By dataset: each pair goes the way of its own."""
+        return {str(d): walk(self.name, str(d), self.exact) for d in np.unique(self.own.datasets)}
+
+    def printed(self, t: float) -> float:
+        """The area that the protocol prints."""
+        errors = row_errors(self.own, self.protocol)[2]
+        order = counted_rows(self.own, self.protocol.scoring, headline_rows(self.own, self.protocol))
+        return float(AREAS[self.protocol.scoring.area](errors[order], t))
+
+    def fixed(self, t: float) -> float:
+        """The area at the threshold that the walk begins with."""
+        settings = self.protocol.settings
+        ways = {d: (settings, settings.index(w.own)) for d, w in self.walks.items()}
+        return self._area(self.own, ways, self.protocol.scoring, t)
+
+    def called(self, stage: str, t: float) -> float:
+        """The area at the stage `framed` or `nearer` of the walk."""
+        ways = {d: (w.called, w.called.index(getattr(w, stage))) for d, w in self.walks.items()}
+        return self._area(self.walked, ways, self.protocol.scoring, t)
+
+    def arrived(self, scoring: Scoring, t: float, *, all_seeds: bool = True) -> float:
+        """The area of the poses of `exact`, as many as the protocol repeats or all; failures as it counts."""
+        number = self.exact.settings.index(_goal(self.exact))
+        ways, most = {}, {}
+        for d, w in self.walks.items():
+            ours = replace(self.exact.settings[number], failure=w.own.failure, success=w.own.success)
+            ways[d] = ((*self.exact.settings[:number], ours), number)
+            most[d] = w.own.repeats
+        keep = None
+        if not all_seeds:
+            limit = np.array([most[str(d)] for d in self.last.datasets])
+            keep = self.last["repeat"] < limit[self.last.pair]
+        return self._area(self.last, ways, scoring, t, keep)
+
+    def once(self, t: float) -> float:
+        """The score of `exact`: the mean over pairs, those in both directions half each."""
+        rows = headline_rows(self.last, self.exact)
+        shares = np.clip(1 - row_errors(self.last, self.exact)[2][rows] / t, 0, None)
+        weights = pair_weights(self.last.records)[self.last.pair[rows]]
+        return float((shares * weights).sum() / weights.sum())
+
+    def _area(
+        self,
+        poses: Poses,
+        ways: Mapping[str, tuple[tuple[Setting, ...], int]],
+        scoring: Scoring,
+        t: float,
+        keep: Rows | None = None,
+    ) -> float:
+        """The area of one setting a dataset, given as its settings and its place among them."""
+        chosen = np.zeros(len(poses.pair), bool)
+        errors: Floats = np.full(len(poses.pair), np.nan)
+        for dataset, (settings, number) in ways.items():
+            own = (poses.datasets == dataset)[poses.pair]
+            chosen |= own & (poses["setting"] == number) & (poses["budget"] == 0)
+            errors = np.where(own, row_errors(poses, PoseProtocol(settings, scoring))[2], errors)
+        order = counted_rows(poses, scoring, chosen if keep is None else chosen & keep)
+        return float(AREAS[scoring.area](errors[order], t))
+
+
+def step_tables(
+    name: str,
+    own: Sequence[Records],
+    walked: Sequence[Records],
+    last: Sequence[Records],
+    exact: PoseProtocol | None = None,
+) -> list[StepTable]:
+    """Areas up to 5, 10 and 20 degrees after each step from a protocol to `exact`.
+
+    Steps that cannot change anything, such as a threshold that is the same, are left out.
+
+    Args:
+        name: of the protocol.
+        own: its records.
+        walked: records of `chain`, in the same order of pairs.
+        last: records of `exact`.
+        exact: the protocol `exact` as the run has it.
+    """
+    exact = exact or exact_protocol()
+    way = _Way(name, Poses(own), Poses(walked), Poses(last), exact)
+    return [StepTable("auc", _steps(way, t), f"{name} to exact, threshold_deg={t}") for t in THRESHOLDS_DEG]
+
+
+def _steps(way: _Way, t: float) -> list[tuple[str, float]]:
+    goal, scoring = _goal(way.exact), way.protocol.scoring
+    px, walks = goal.estimator.threshold_px, way.walks.values()
+    side = next(iter(goal.frames.values())).side
+    steps = [(way.name, way.printed(t))]
+    for dataset in set(scoring.best_px) & way.walks.keys():
+        chosen = way.walks[dataset].own.estimator.threshold_px
+        text = f"threshold: {chosen:g} px, not the best of {len(XFEAT_SCANNET_PX)} on the test set"
+        steps.append((text, way.fixed(t)))
+    steps.append((f"frame: longer side {side:g} px, points in the convention of K", way.called("framed", t)))
+    if any(w.nearer != w.framed for w in walks):
+        steps.append((f"threshold: {px:g} px", way.called("nearer", t)))
+    which = way.exact.headline[""]["estimator"]
+    steps.append(
+        (f"estimator: {which}, matches sorted, doubles dropped", way.arrived(scoring, t, all_seeds=False))
+    )
+    if any(w.own.repeats < goal.repeats for w in walks):
+        steps.append((f"repeats: {goal.repeats} seeds", way.arrived(scoring, t)))
+    steps += [(text, way.arrived(changed, t)) for text, changed in _scorings(scoring, way.exact.scoring)]
+    if both_directions(way.last.records):
+        steps.append(("pairs in both directions once", way.once(t)))
+    return steps
+
+
+def _scorings(own: Scoring, exact: Scoring) -> list[tuple[str, Scoring]]:
+    """The scoring after each change, in words."""
+    failed = replace(own, failure=exact.failure, limit=None)
+    angles = replace(failed, angles=exact.angles)
+    steps = [
+        ("failure: 180 degrees, a zero translation included", failed),
+        ("angles: stable, true rotation projected, translation not folded", angles),
+    ]
+    kept = replace(angles, last_duplicate=False, again=(), best_px=())
+    if own.last_duplicate or own.again:
+        steps.append(("every pair and repeat once", kept))
+    return [*steps, ("area: exact integral", exact)]

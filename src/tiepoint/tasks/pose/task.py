@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task `pose/relative`: how well matches of two images give the motion between their cameras."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from ...core.amounts import number_of
+from ...core.errors import InputError
+from ...core.records import Records
+from ...core.scores import Score
+from ...core.units import Arrays
+from ...datasets.image_pairs.pair import ImagePair
+from ...geometry.two_view.pose_estimation import estimator_versions
+from ...methods.source_files import library_versions
+from ..base import Column, MetricInfo, StepTable, TaskInfo
+from ..info import count
+from ..options import several
+from ..pairs.data import OpenPairs, PairsOptions, PairsTask, matches_of
+from .compare import pose_records
+from .frames import Frame, parse_frame
+from .protocols import PROTOCOLS, PoseProtocol, exact_protocol
+from .relative_errors import Poses, row_errors
+from .score import HEADLINE_DEG, headline_rows, pair_shares, protocol_of, scores_of
+from .steps import ARROW, chain, step_tables, walk_name
+
+CITE = (
+    "@inproceedings{sarlin2020superglue, title={{SuperGlue}: Learning Feature Matching with Graph Neural "
+    "Networks}, author={Sarlin, Paul-Edouard and DeTone, Daniel and Malisiewicz, Tomasz and Rabinovich, "
+    "Andrew}, booktitle={CVPR}, year={2020}}",
+    "@inproceedings{dai2017scannet, title={{ScanNet}: Richly-annotated {3D} Reconstructions of Indoor "
+    "Scenes}, author={Dai, Angela and Chang, Angel X. and Savva, Manolis and Halber, Maciej and Funkhouser, "
+    "Thomas and Nie{\\ss}ner, Matthias}, booktitle={CVPR}, year={2017}}",
+    "@inproceedings{li2018megadepth, title={{MegaDepth}: Learning Single-View Depth Prediction from Internet "
+    "Photos}, author={Li, Zhengqi and Snavely, Noah}, booktitle={CVPR}, year={2018}}",
+)
+_DEGREES = "share of the area under the recall curve of pose errors up to {} degrees"
+
+
+def _frame(value: Any) -> str:
+    return str(parse_frame(str(value)))
+
+
+def _budgets(value: Any) -> tuple[int, ...]:
+    try:
+        found = tuple(sorted({int(v) for v in several(value)}))
+    except (TypeError, ValueError):
+        found = (0,)
+    if any(number < 5 for number in found):
+        raise ValueError(f"budget: expected numbers of at least 5 separated by commas, found {value!r}")
+    return found
+
+
+class RelativeOptions(PairsOptions):
+    """Options of `pose/relative`."""
+
+    estimator: Literal["poselib", "opencv"] = "poselib"
+    """What estimates the pose under `exact`: PoseLib, or OpenCV's USAC with MAGSAC scores."""
+
+    threshold_px: Annotated[float, Field(gt=0)] = 1.0
+    """Threshold of the headline of `exact`, in pixels of its frame; 0.5, 1 and 2 are reported beside it."""
+
+    side_px: Annotated[float, Field(gt=0)] = 1000.0
+    """Longer side of both images in the frame of `exact`."""
+
+    seeds: Annotated[int, Field(ge=1)] = 5
+    """Seeds of the estimator under `exact`."""
+
+    frame: Annotated[str, BeforeValidator(_frame)] | None = None
+    """Frame of the threshold under the papers' protocols, for every dataset: original, WIDTHxHEIGHT,
+    long:SIDE or short:SIDE."""
+
+    permutation_seed: int = 0
+    """Seed of the orders of matches under protocols that shuffle them."""
+
+    budget: Annotated[tuple[int, ...], BeforeValidator(_budgets)] = ()
+    """Numbers of matches of highest confidence to score beside all of them, such as 512,1024,2048."""
+
+    cluster: Literal["scene", "image"] = "scene"
+    """What intervals resample: scenes, or where there are few of them their images, labelled as such."""
+
+    only_under: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("estimator", "threshold_px", "side_px", "seeds", "cluster"), "exact"
+    )
+
+    @classmethod
+    def check_protocols(cls, task: str, given: Mapping[str, Any], protocols: Sequence[str]) -> None:
+        """Refuse options without effect, and protocols whose estimator is not installed: none is replaced."""
+        super().check_protocols(task, given, protocols)
+        chosen = cls.read(task, given)
+        if chosen.frame is not None and set(protocols) <= {"exact"}:
+            raise InputError(
+                f"option frame of {task} has no effect under exact, whose frame is `side_px`; ask for "
+                "another protocol too, or leave the option out"
+            )
+        for name in (p for p in protocols if p in PROTOCOLS):
+            made = exact_protocol(**_exact_options(chosen)) if name == "exact" else PROTOCOLS[name]
+            for setting in made.settings:
+                try:
+                    estimator_versions(setting.estimator)
+                except InputError as e:
+                    raise InputError(f"protocol {name} of {task}: {e}") from e
+
+
+def _at(words: str) -> Any:
+    return lambda parts: words.format(parts.get("threshold_deg", HEADLINE_DEG))
+
+
+class RelativePose(PairsTask):
+    """Rotation and direction of translation from matches, under `exact` and the protocols of papers.
+
+    Records keep every estimated pose, so that angles, failures and areas are scoring.
+    """
+
+    name = "pose/relative"
+    needs = "pose"
+    options = RelativeOptions
+    protocols = tuple(PROTOCOLS)
+    info = TaskInfo(
+        "How well do the matches of two images give the motion between their cameras?",
+        ("auc", "all"),
+        {
+            "auc": MetricInfo(_at(f"{_DEGREES}; the error is the larger of both angles"), short="@10°"),
+            "auc_seed_sd": MetricInfo(
+                "standard deviation of the area over seeds of the estimator", better="lower"
+            ),
+            "auc_seed_min": MetricInfo("smallest area over seeds of the estimator"),
+            "auc_seed_max": MetricInfo("largest area over seeds of the estimator"),
+            "accuracy": MetricInfo(_at("share of pairs with a pose error below {} degrees")),
+            "map": MetricInfo(_at("mean of the accuracies up to {} degrees in steps of 5")),
+            "maa": MetricInfo("mean accuracy at 1, 2, …, 10 degrees"),
+            "mean_auc": MetricInfo("mean of the areas up to 5, 10 and 20 degrees"),
+            "rotation_error_deg": MetricInfo("median angle between rotations", unit="deg", better="lower"),
+            "translation_error_deg": MetricInfo(
+                "median angle between directions of translation", unit="deg", better="lower"
+            ),
+            "precision": MetricInfo("share of matches near their true epipolar lines, mean over pairs"),
+            "epipolar_precision_px": MetricInfo(
+                lambda parts: (
+                    f"share of matches within {parts.get('tau_px', 'some')} px of their true epipolar lines"
+                )
+            ),
+            "matching_score": MetricInfo("right matches by keypoints of the first image, mean over pairs"),
+            "inliers": count("matches that agree with the estimated pose, mean over pairs"),
+            "matches": count("matches, mean over pairs"),
+            "failures": MetricInfo("pairs for which some call gave no pose", unit="count", better="lower"),
+        },
+        columns=("auc", "accuracy", "precision", "matches", "inliers", "failures"),
+        table_note="auc is the area up to 5, 10 and 20 degrees",
+        cite=CITE,
+        licence="ScanNet: terms of use on request; MegaDepth: images under their own licences",
+        title="Relative pose",
+    )
+
+    def table_columns(self, columns: Sequence[Column]) -> list[Column]:
+        """The three areas that papers print, then what goes with them."""
+        wanted: list[Column] = [("auc", f"threshold_deg={t}") for t in (5, 10, 20)]
+        wanted = wanted if set(wanted) & set(columns) else [("auc", "all")]
+        wanted += [(m, "all") for m in ("precision", "matches", "inliers", "failures")]
+        return [c for c in wanted if c in columns] or super().table_columns(columns)
+
+    def comparison(self, protocol: str) -> str:
+        """The settings of a protocol; `zeb` scores the poses of `loftr`."""
+        own = super().comparison(protocol)
+        return PROTOCOLS[own].comparison or own
+
+    def versions(self, options: Any) -> Mapping[str, str]:
+        """OpenCV and PoseLib decide poses; what is not installed is not asked for."""
+        return library_versions(("cv2", "poselib"))
+
+    def notices(self, opened: OpenPairs) -> Sequence[str]:
+        """Pairs in both directions."""
+        found = []
+        names = {(str(p.image0), str(p.image1)) for p in opened.pairs.values()}
+        twice = sum((b, a) in names for a, b in names) // 2
+        if twice:
+            stand = number_of(twice, "pair stands", "pairs stand")
+            found.append(f"{stand} there in both directions; `exact` counts each of them once")
+        return found
+
+    def settings(self, comparison: str, options: RelativeOptions, dataset: str) -> PoseProtocol:
+        """The protocol behind a comparison under the options, for pairs of a dataset."""
+        exact = exact_protocol(**_exact_options(options))
+        if comparison == "exact":
+            return exact
+        if comparison.endswith(ARROW):
+            return chain(comparison.removesuffix(ARROW), dataset, exact)
+        protocol = PROTOCOLS[comparison]
+        if options.frame is None:
+            return protocol
+        frames: Mapping[str, Frame] = {"": parse_frame(options.frame)}
+        return replace(protocol, settings=tuple(replace(s, frames=frames) for s in protocol.settings))
+
+    def compare_pair(self, pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> Records:
+        """Estimated poses of one pair under every setting of a protocol."""
+        matches = matches_of(arrays, pair.name)
+        budgets = (0,) if comparison.endswith(ARROW) else (0, *options.budget)
+        chosen = [matches if b == 0 else matches.best(b, pair.name) for b in budgets]
+        protocol = self.settings(comparison, options, pair.dataset)
+        meta = {
+            "protocol": comparison,
+            "exact": _exact_options(options),
+            "budgets": list(budgets),
+            "cluster": options.cluster,
+        }
+        return pose_records(pair, dict(zip(budgets, chosen, strict=True)), protocol, options, meta)
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores under a protocol, from records alone."""
+        self.comparison(protocol)
+        return scores_of(records, protocol)
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """Failures, datasets whose frame a protocol does not know, cameras that share their centre."""
+        told = []
+        still = sum(bool(r.meta["still"]) for r in records)
+        if still:
+            have = number_of(still, "pair has", "pairs have")
+            told.append(f"{have} no translation; `exact` scores rotation alone there")
+        unknown = sorted({str(r.meta["dataset"]) or "not named" for r in records if r.meta["unknown"]})
+        if unknown:
+            name = records[0].meta["protocol"]
+            told.append(
+                f"{name} has no rule for the dataset {', '.join(unknown)}: original pixels are used; `frame` "
+                "sets another size"
+            )
+        if records and records[0].meta["protocol"] == "roma":
+            told.append(
+                "roma draws its matches anew for every repeat; with given matches it only shuffles them"
+            )
+        return told
+
+    def between(self, protocols: Sequence[str]) -> tuple[str, ...]:
+        """A walk from each protocol to `exact`; protocols that share a comparison share it."""
+        if "exact" not in protocols:
+            return ()
+        return tuple(dict.fromkeys(walk_name(p) for p in protocols if p != "exact"))
+
+    def conventions_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
+        """Areas after each step from a protocol to `exact`."""
+        last = records["exact"]
+        exact = protocol_of(last, "exact")
+        tables: list[StepTable] = []
+        for name in self.protocols[1:]:
+            own, walked = records.get(self.comparison(name)), records.get(walk_name(name))
+            if own and walked:
+                tables += step_tables(name, own, walked, last, exact)
+        return tables
+
+    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+        """Share of the area up to 10 degrees of each pair, for galleries."""
+        if not records or records[0].meta["protocol"] != "exact":
+            return
+        poses, protocol = Poses(records), protocol_of(records, "exact")
+        errors = row_errors(poses, protocol)[2]
+        table = pair_shares(poses, errors, headline_rows(poses, protocol), HEADLINE_DEG)
+        for record, value in zip(records, table.mean(axis=0), strict=True):
+            yield str(record.meta["pair"]), float(value)
+
+    def about_pair(self, records: Sequence[Records], pair: str) -> str:
+        """Medians over seeds of both angles, under `exact`."""
+        from .relative_errors import Poses, row_errors
+
+        own = [r for r in records if r.meta["pair"] == pair and r.meta["protocol"] == "exact"]
+        if not own:
+            return ""
+        poses, protocol = Poses(own), protocol_of(own, "exact")
+        rows = headline_rows(poses, protocol)
+        failed = int(poses.failed[rows].sum())
+        if failed == rows.sum():
+            return "no pose"
+        e_t, e_R, e = (float(np.median(angles[rows])) for angles in row_errors(poses, protocol))
+        parts = f"rotation {e_R:.2f}°" + ("" if own[0].meta["still"] else f", translation {e_t:.2f}°")
+        some = f", no pose under {failed} of {rows.sum()} seeds" if failed else ""
+        return f"pose error {e:.2f}° ({parts}){some}"
+
+
+def _exact_options(options: RelativeOptions) -> dict[str, Any]:
+    return {
+        "estimator": options.estimator,
+        "side_px": options.side_px,
+        "threshold_px": options.threshold_px,
+        "seeds": options.seeds,
+    }
+
+
+TASK = RelativePose()

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""When a carried keypoint is right: the frames, lengths and comparisons of the tools that print PCK."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import InputError
+from ...core.records import Records
+from ...metrics.pck import pck_length, point_errors
+
+Floats = NDArray[np.float64]
+BY_DATASET = {"spair": "box", "pf-pascal": "image", "pf-willow": "keypoints"}
+"""The length that papers use."""
+PADDED = -1.0
+
+
+@dataclass(frozen=True)
+class PckRule:
+    """How a tool decides.
+
+    Attributes:
+        frame: `original`; `at-most:N` (longer side shrunk to N); `stretch:N` (both sides become N); `pad:N`
+            (longer side N, centred in a square of zeros).
+        compare: `float64` (error <= alpha L), `float32` (all rounded), `ratio` (error / L <= alpha), `mixed`
+            (float32 error against a float64 limit).
+        strict: Whether an error on the rim is wrong.
+        back: Whether points of the target are carried to the source, with the source's box.
+        padding: Whether the extent of keypoints includes the padding of -1.
+        box_scale: `both` (the box is stretched with the image), `y` (its longer side times the vertical
+            factor), `min` (times the smaller factor).
+        lengths: Length by dataset, where it is not `BY_DATASET`.
+        alphas: Fractions that the tool prints.
+    """
+
+    frame: str = "original"
+    compare: str = "float64"
+    strict: bool = False
+    back: bool = False
+    padding: bool = False
+    box_scale: str = "both"
+    lengths: Mapping[str, str] = field(default_factory=dict)
+    alphas: tuple[float, ...] = ()
+
+
+_USUAL = (0.05, 0.1, 0.15)
+_FINE = (0.01, 0.05, 0.1)
+PROTOCOLS: dict[str, PckRule] = {
+    "exact": PckRule(alphas=_FINE),
+    "hpf": PckRule("at-most:300", "float32", alphas=_USUAL),
+    "dhpf": PckRule("stretch:240", "float32", padding=True, alphas=_USUAL),
+    "cats": PckRule("stretch:256", "float32", back=True, padding=True, alphas=_USUAL),
+    "dift": PckRule(compare="ratio", alphas=(0.1,)),
+    "geoaware": PckRule("pad:840", "mixed", strict=True, alphas=_FINE),
+    "distilldift-stretched": PckRule("stretch:840", "mixed", strict=True, box_scale="y", alphas=_FINE),
+}
+"""By name of the protocol."""
+
+
+class Framed(NamedTuple):
+    """Found and true points in the frame of a rule, and the length L there."""
+
+    found: Floats
+    truth: Floats
+    length: float
+
+
+def framed(record: Records, rule: PckRule, length: str = "") -> Framed:
+    """A pair as a rule sees it; `length` is `box`, `image` or `keypoints`, by default that of the dataset."""
+    size = (int(record.meta["size"][0]), int(record.meta["size"][1]))
+    kind, side = _parsed(rule.frame)
+    scale, offset = _scales(kind, side, size)
+    found, truth = (_moved(np.asarray(record[k]), scale, offset, rule) for k in ("found", "truth"))
+    named = length or length_of(record, rule)
+    if named == "image":
+        return Framed(found, truth, float(side) if kind in ("stretch", "pad") else max(size) * scale[0])
+    if named == "keypoints":
+        return Framed(found, truth, _extent(truth, padding=rule.padding))
+    box = record.meta["box"]
+    if box is None:
+        raise InputError(f"{record.meta['pair']} has no box of its object; choose another `length`")
+    return Framed(found, truth, _box_length(box, scale, rule))
+
+
+def length_of(record: Records, rule: PckRule) -> str:
+    """Which length a rule uses for a pair: that of its dataset, else the box, else the keypoints."""
+    dataset = str(record.meta["dataset"])
+    known = {**BY_DATASET, **rule.lengths}.get(dataset)
+    return known or ("keypoints" if record.meta["box"] is None else "box")
+
+
+def errors_of(pair: Framed, rule: PckRule) -> Floats:
+    """Distance of each point from where it belongs, inf where there is none, in the rule's precision."""
+    if rule.compare in ("float64", "ratio"):
+        return point_errors(pair.found, pair.truth)
+    delta = pair.found.astype(np.float32) - pair.truth.astype(np.float32)
+    error = np.sqrt((delta**2).sum(axis=1, dtype=np.float32))
+    return np.where(np.isnan(error), np.inf, error).astype(np.float64)
+
+
+def right(error: Floats, length: float, alpha: float, rule: PckRule) -> NDArray[np.bool_]:
+    """Which errors are right. Trap: points on the rim are decided by `strict` and by the precision.
+
+    >>> e = np.array([1.0])
+    >>> [right(e, 100.0, 0.01, r).tolist() for r in (PROTOCOLS["exact"], PROTOCOLS["geoaware"])]
+    [[True], [False]]
+    """
+    if rule.compare == "ratio":
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(error / length <= alpha)
+    limit = alpha * length
+    if rule.compare == "float32":
+        limit = float(np.float32(length) * np.float32(alpha))
+    elif rule.compare == "mixed":
+        limit = float(np.float64(np.float32(alpha)) * length)
+    return np.asarray(error < limit if rule.strict else error <= limit)
+
+
+def _parsed(frame: str) -> tuple[str, int]:
+    kind, _, side = frame.partition(":")
+    return kind, int(side or 0)
+
+
+def _scales(kind: str, side: int, size: tuple[int, int]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Factors and offsets of x and y."""
+    w, h = size
+    none = (0.0, 0.0)
+    if kind == "original":
+        return (1.0, 1.0), none
+    if kind == "stretch":
+        return (side / w, side / h), none
+    if kind == "at-most":
+        s = min(1.0, side / max(w, h))
+        return (s, s), none
+    s = side / max(w, h)
+    gap = int((side - round(side * min(w, h) / max(w, h))) / 2)
+    return (s, s), ((0.0, float(gap)) if w >= h else (float(gap), 0.0))
+
+
+def _moved(points: Floats, scale: tuple[float, float], offset: tuple[float, float], rule: PckRule) -> Any:
+    if rule.compare in ("float64", "ratio"):
+        return points * np.array(scale) + np.array(offset)
+    return points.astype(np.float32) * np.array(scale, np.float32) + np.array(offset, np.float32)
+
+
+def _extent(truth: Floats, *, padding: bool) -> float:
+    if not padding:
+        return pck_length("keypoints", size=(0, 0), points=truth)
+    return float(np.ptp(np.vstack([truth, np.full((1, 2), PADDED)]), axis=0).max())
+
+
+def _box_length(box: Any, scale: tuple[float, float], rule: PckRule) -> float:
+    w, h = box[2] - box[0], box[3] - box[1]
+    if rule.box_scale == "both":
+        x0, y0, x1, y1 = (float(v) * scale[i % 2] for i, v in enumerate(box))
+        return pck_length("box", size=(0, 0), points=np.zeros((0, 2)), box=(x0, y0, x1, y1))
+    return float(max(w, h) * (scale[1] if rule.box_scale == "y" else min(scale)))

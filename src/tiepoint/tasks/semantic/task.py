@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task `semantic/pck`: keypoints of one object carried to another of its class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator
+
+from ...core.errors import InputError, UnknownNameError
+from ...core.records import Records
+from ...core.scores import Score, group_name
+from ...core.units import Arrays
+from ...datasets.image_pairs.pair import ImagePair, PairSet
+from ..base import Column, MetricInfo, StepTable, TaskInfo
+from ..info import PROPOSAL_FLOW, SPAIR
+from ..options import Flag, Names, Numbers
+from ..pairs.data import PairsOptions
+from ..pairs.point_transfer import Asked, PointsTask, answers_of
+from .protocols import PROTOCOLS
+from .score import HEADLINE_ALPHA, scores_of, shares, step_tables
+from .semantic_geometry import AMBIGUOUS, ambiguous_points, read_groups
+
+BACK = "back"
+"""The comparison that carries points of the target to the source."""
+FLAGS = ("viewpoint_variation", "scale_variation", "truncation", "occlusion", "mirror")
+_PER = {
+    "pair": ", mean over image pairs",
+    "point": ", over all keypoints of all pairs",
+    "class": ", mean over classes of the mean over their pairs",
+}
+
+
+class SemanticOptions(PairsOptions):
+    """Options of `semantic/pck`."""
+
+    alphas: Numbers = ()
+    """Fractions of the length within which a keypoint is right, besides those of the protocol."""
+
+    length: Literal["auto", "box", "image", "keypoints"] = "auto"
+    """The length under `exact`: the object's box, the image's larger side, the keypoints' extent; by default
+    the one that papers use for the dataset."""
+
+    categories: Names = ()
+    """Classes to use; all by default."""
+
+    back: Flag = False
+    """Also run the method from target to source, which `cats` scores; matches are turned around without."""
+
+    groups: Annotated[dict[str, tuple[tuple[int, ...], ...]], BeforeValidator(read_groups)] | None = None
+    """JSON file of keypoints that only left and right tell apart, by class; aeroplanes are known."""
+
+
+class SemanticPck(PointsTask):
+    """PCK of keypoints that two objects of a class have in common, under `exact` and the rules of six tools.
+
+    Records keep found and true points, so that frames, lengths, precision and alphas are scoring.
+    """
+
+    name = "semantic/pck"
+    needs = "keypoints"
+    options = SemanticOptions
+    protocols = tuple(PROTOCOLS)
+    scoring_options = frozenset({"categories", "back"})
+    info = TaskInfo(
+        "Does a method carry keypoints from one object to another of its class?",
+        ("pck", "all"),
+        {
+            "pck": MetricInfo(
+                lambda at: (
+                    f"share of keypoints carried to within {at.get('alpha', HEADLINE_ALPHA)} times the "
+                    f"length of their true position{_PER.get(at.get('per', ''), '')}"
+                ),
+                short="@0.1",
+            ),
+            "ambiguous_pairs": MetricInfo(
+                "share of pairs with a keypoint that only its side tells apart", better=None
+            ),
+            "ambiguous_points": MetricInfo(
+                "share of keypoints that only their side tells apart", better=None
+            ),
+            "unanswered": MetricInfo("share of keypoints without an answer", better="lower"),
+            "failures": MetricInfo("pairs without any answer", unit="count", better="lower"),
+        },
+        columns=("pck", "unanswered", "failures"),
+        cite=(SPAIR, PROPOSAL_FLOW),
+        licence="SPair-71k: images of PASCAL VOC, research; PF-WILLOW, PF-PASCAL: academic use only",
+        title="Semantic keypoints",
+    )
+
+    def table_columns(self, columns: Sequence[Column]) -> list[Column]:
+        """PCK at three alphas per pair, then per point and per class at 0.1."""
+        named = [group_name(alpha=a, per="pair") for a in (0.01, 0.05, HEADLINE_ALPHA, 0.15)]
+        named += [group_name(alpha=HEADLINE_ALPHA, per=per) for per in ("point", "class")]
+        wanted = [("pck", group) for group in named]
+        wanted = wanted if set(wanted) & set(columns) else [("pck", "all")]
+        wanted += [("unanswered", "all"), ("failures", "all")]
+        return [c for c in wanted if c in columns] or super().table_columns(columns)
+
+    def comparison(self, protocol: str) -> str:
+        """All tools score the same points, but for the one that carries them the other way."""
+        super().comparison(protocol)
+        return BACK if PROTOCOLS[protocol].back else "exact"
+
+    def selected(self, data: PairSet, options: Any) -> PairSet:
+        """The pairs of the classes asked for."""
+        known = sorted({str(p.facts.get("category", "")) for p in data.pairs})
+        for name in options.categories:
+            if name not in known:
+                raise UnknownNameError("category", name, known)
+        if not options.categories:
+            return data
+        return replace(
+            data, pairs=tuple(p for p in data.pairs if p.facts.get("category") in options.categories)
+        )
+
+    def asks_back(self, options: Any) -> bool:
+        """Only where the user asks for it: it doubles the work."""
+        return bool(options.back)
+
+    def compare_both(self, there: Asked, back: Asked | None, options: Any, comparison: str) -> Records:
+        """Found and true points of a pair."""
+        pair, arrays = there
+        if comparison != BACK:
+            return point_records(pair, arrays, options)
+        if back is not None:
+            return point_records(back[0], back[1], options)
+        turned = pair.reversed()
+        if {"points0", "points1"} <= set(arrays):
+            swapped = {"points0": arrays["points1"], "points1": arrays["points0"]}
+            return point_records(turned, swapped, options)
+        return point_records(turned, None, options)
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Scores under a protocol, from records alone."""
+        self.comparison(protocol)
+        return scores_of(records, protocol)
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """Points that nothing is said about."""
+        missing = sum(int((~np.isfinite(np.asarray(r["found"]))).any(axis=1).sum()) for r in records)
+        total = sum(len(r) for r in records)
+        if not missing or all(r.meta["absent"] for r in records):
+            return []
+        return [f"{missing} of {total} keypoints have no answer; they count as wrong"]
+
+    def conventions(self, records: Sequence[Records]) -> list[StepTable]:
+        """PCK at 0.1 after each change from a tool's rule to `exact`."""
+        return step_tables(records)
+
+    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+        """PCK at 0.1 of each pair, for galleries."""
+        for r in records:
+            if len(r):
+                value = shares([r], PROTOCOLS["exact"], HEADLINE_ALPHA)[0]
+                yield str(r.meta["pair"]), float(value)
+
+
+def point_records(pair: ImagePair, arrays: Arrays | None, options: Any) -> Records:
+    """Found and true points of a pair in pixels of the target, NaN where a point has no answer.
+
+    `arrays` is None where the method was not asked in this direction.
+    """
+    queries = np.asarray(pair.truth["points0"], np.float64)
+    truth = np.asarray(pair.truth["points1"], np.float64)
+    found = np.full_like(truth, np.nan) if arrays is None else answers_of(arrays, queries, pair.name)
+    category = str(pair.facts.get("category", ""))
+    groups = {**AMBIGUOUS, **(options.groups or {})}
+    ids, visible = pair.truth.get("ids"), pair.truth.get("visible1")
+    told = ids is not None and visible is not None and category in groups
+    ambiguous = (
+        ambiguous_points(ids, visible, groups[category]).astype(np.int8)
+        if told and ids is not None and visible is not None
+        else np.full(len(truth), -1, np.int8)
+    )
+    columns: dict[str, NDArray[Any]] = {"found": found, "truth": truth, "ambiguous": ambiguous}
+    box = pair.truth.get("box1")
+    meta = {
+        "pair": pair.name,
+        "scene": pair.scene,
+        "dataset": pair.dataset,
+        "category": category,
+        "images": [str(pair.image0 or pair.name), str(pair.image1 or pair.name)],
+        "size": list(pair.sizes()[1]),
+        "box": None if box is None else [float(v) for v in box],
+        "flags": {name: str(pair.facts[name]) for name in FLAGS if name in pair.facts},
+        "absent": arrays is None,
+        "alphas": list(options.alphas),
+        "length": "" if options.length == "auto" else options.length,
+    }
+    made = Records("pair", columns, meta)
+    if len(made) and options.length == "box" and box is None:
+        raise InputError(f"{pair.name} has no box of its object; choose another `length`")
+    return made
+
+
+TASK = SemanticPck()

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One pair of TSS against its ground truth: pixel counts, under the rules of three protocols."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...datasets.tss import PairTruth
+from ...formats.flow.tss import PairResult
+from ...geometry.flow.consistency import consistency_masks
+from ...geometry.flow.resize import resize_flow_pair, resize_mask, same_scale
+from ...geometry.flow.rules import UNKNOWN, FlowRule
+from ...metrics.dense import FlowCounts, flow_counts, flow_counts_resized
+from ...metrics.masks import MaskCounts, mask_counts
+
+THRESHOLDS = tuple(range(1, 51))
+"""Percent of the larger side of the target image."""
+
+RULES = {
+    "exact": FlowRule(),
+    "tss-cpp": FlowRule(
+        "opencv",
+        first_pixel=0,
+        closed_px=20,
+        closed_share=0,
+        unknown_error_px=1000,
+        double_factors=True,
+        both_unknown=True,
+    ),
+    "tss-matlab": FlowRule("imresize", first_pixel=1, closed_px=20, closed_share=0, lenient=True),
+}
+"""How each protocol resizes, samples and judges flows."""
+
+_MASK_COUNTS = ("intersection", "union", "differing", "pixels")
+Masks = tuple[NDArray[np.uint8], NDArray[np.uint8]]
+Flows = tuple[NDArray[Any] | None, NDArray[Any] | None]
+Sizes = tuple[tuple[int, int], tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class AccuracyRule:
+    """Which pixels flow accuracy counts and which are right; the defaults are what the kit's tools do.
+
+    Attributes:
+        less_than: an error that equals the threshold is wrong.
+        foreground: the pixels of the true mask count; one without true flow is not right. Otherwise those of
+            known true flow count.
+        larger_side: thresholds are percent of the larger side of the `target` image, of the `source`, or of
+            the larger of `both`.
+    """
+
+    less_than: bool = False
+    foreground: bool = False
+    larger_side: str = "target"
+
+
+KIT_ACCURACY = AccuracyRule()
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """Counts of both directions (row 0: 1 to 2, row 1: 2 to 1) and what was done to get them."""
+
+    columns: dict[str, NDArray[Any]]
+    flipped: bool
+    estimated_masks: bool
+    resized_flows: bool
+    resized_masks: bool
+
+
+@dataclass(frozen=True)
+class _State:
+    """The estimate on its way through the steps of a protocol."""
+
+    flows: Flows
+    masks: Masks | None
+    rule: str
+    flipped: bool = False
+    estimated: bool = False
+
+
+def compare_pair(
+    truth: PairTruth,
+    result: PairResult,
+    *,
+    rule: str,
+    auto_flip: bool = False,
+    use_prec: bool = False,
+    lone_flow: bool = False,
+    accuracy: AccuracyRule = KIT_ACCURACY,
+) -> PairCounts:
+    """Pixel counts of a result under `rule` (`exact`, `tss-cpp`, `tss-matlab`).
+
+    Both flows or none count, and both masks or none: where one is missing, the other is not used, as in the
+    kit; with `lone_flow` one flow without the other counts for its direction. Masks that are missing are
+    estimated from the two flows after these were resized. `auto_flip` inverts both masks where that raises
+    the sum of their scores; the C++ tool and `exact` do so to masks from files only (before the estimation),
+    the MATLAB tool to estimated ones too. Its score is the IoU, with `use_prec` the pixel accuracy.
+    `accuracy` says which pixels are right.
+    """
+    sizes = truth.flow1.shape[:2], truth.flow2.shape[:2]
+    flows: Flows = (result.arrays.get("flow1"), result.arrays.get("flow2"))
+    if not lone_flow and any(f is None for f in flows):
+        flows = (None, None)
+    old = _old_sizes(flows, sizes)
+    own_masks = _both(result, "mask1", "mask2")
+    masks = own_masks and (
+        resize_mask(own_masks[0], truth.mask1.shape, rule=RULES[rule]),
+        resize_mask(own_masks[1], truth.mask2.shape, rule=RULES[rule]),
+    )
+    resized = False
+    if old is not None and old != sizes:
+        resized = True
+        if masks is None or rule == "tss-matlab":
+            flows, old = _resized(flows, old, sizes, rule), sizes
+    state = _State(flows, masks, rule)
+    flip, estimate = _auto_flip(truth, auto_flip, use_prec), _estimate
+    steps = (estimate, flip) if rule == "tss-matlab" else (flip, estimate)
+    for step in steps:
+        state = step(state)
+    return PairCounts(
+        {**_flow_columns(truth, flows, old, rule, accuracy), **_mask_columns(truth, state.masks, rule)},
+        state.flipped,
+        state.estimated,
+        resized,
+        own_masks is not None and (own_masks[0].shape, own_masks[1].shape) != sizes,
+    )
+
+
+def no_counts() -> dict[str, NDArray[Any]]:
+    """The columns of a pair that cannot be compared: no flow, no mask, no pixels."""
+    return {**_no_flow(), **_no_mask()}
+
+
+def _no_flow() -> dict[str, NDArray[Any]]:
+    return {
+        "correct": np.zeros((2, len(THRESHOLDS)), np.int64),
+        "valid": np.zeros(2, np.int64),
+        "known": np.zeros(2, np.int64),
+        "error_sum_px": np.zeros(2),
+        "has_flow": np.zeros(2, bool),
+    }
+
+
+def _no_mask() -> dict[str, NDArray[Any]]:
+    return {**{name: np.zeros(2, np.int64) for name in _MASK_COUNTS}, "has_mask": np.zeros(2, bool)}
+
+
+def _old_sizes(flows: Flows, sizes: Sizes) -> Sizes | None:
+    """Sizes at which a method saw the images; that of a lone flow's target has the same scale."""
+    one, two = (None if f is None else (int(f.shape[0]), int(f.shape[1])) for f in flows)
+    if one is None:
+        return None if two is None else (same_scale(two, sizes[1], sizes[0]), two)
+    return one, same_scale(one, *sizes) if two is None else two
+
+
+def full_flows(result: PairResult, truth: PairTruth) -> Flows:
+    """The flows of a result at the size of the truth, as `exact` resizes them; None where there is none."""
+    sizes = truth.flow1.shape[:2], truth.flow2.shape[:2]
+    flows: Flows = (result.arrays.get("flow1"), result.arrays.get("flow2"))
+    old = _old_sizes(flows, sizes)
+    return flows if old is None or old == sizes else _resized(flows, old, sizes, "exact")
+
+
+def _resized(flows: Flows, old: Sizes, sizes: Sizes, rule: str) -> Flows:
+    filled = [np.zeros((*s, 2), np.float32) if f is None else f for f, s in zip(flows, old, strict=True)]
+    made = resize_flow_pair(filled[0], filled[1], *sizes, rule=RULES[rule])
+    return None if flows[0] is None else made[0], None if flows[1] is None else made[1]
+
+
+def _both(result: PairResult, first: str, second: str) -> tuple[Any, Any] | None:
+    if first in result.arrays and second in result.arrays:
+        return result.arrays[first], result.arrays[second]
+    return None
+
+
+def _estimate(state: _State) -> _State:
+    one, two = state.flows
+    if state.masks is not None or one is None or two is None:
+        return state
+    masks = consistency_masks(one, two, rule=RULES[state.rule])
+    return replace(state, masks=masks, estimated=True)
+
+
+def _auto_flip(truth: PairTruth, wanted: bool, use_prec: bool) -> Any:
+    def step(state: _State) -> _State:
+        if not wanted or state.masks is None:
+            return state
+        inverse = (~state.masks[0], ~state.masks[1])
+        if _worth(truth, state.masks, state.rule, use_prec) < _worth(truth, inverse, state.rule, use_prec):
+            return replace(state, masks=inverse, flipped=True)
+        return state
+
+    return step
+
+
+def _worth(truth: PairTruth, masks: Masks, rule: str, use_prec: bool) -> float:
+    first, second = _mask_counts(truth, masks, rule)
+    if use_prec and rule != "tss-matlab":
+        return first.pixel_accuracy + second.pixel_accuracy
+    return first.iou + second.iou
+
+
+def _mask_counts(truth: PairTruth, masks: Masks, rule: str) -> tuple[MaskCounts, MaskCounts]:
+    bitwise = rule == "tss-cpp"
+    first = mask_counts(masks[0], truth.mask1, bitwise=bitwise)
+    return first, mask_counts(masks[1], truth.mask2, bitwise=bitwise)
+
+
+def _mask_columns(truth: PairTruth, masks: Masks | None, rule: str) -> dict[str, NDArray[Any]]:
+    if masks is None:
+        return _no_mask()
+    counts = _mask_counts(truth, masks, rule)
+    columns = {name: np.array([getattr(c, name) for c in counts], np.int64) for name in _MASK_COUNTS}
+    return {**columns, "has_mask": np.ones(2, bool)}
+
+
+def thresholds_px(shape: tuple[int, ...]) -> list[float]:
+    """The 50 thresholds in pixels, ``t/100 * max(height, width)``; of the *target* image in the kit.
+
+    >>> thresholds_px((300, 400, 2))[4]
+    20.0
+    """
+    return [t / 100 * max(shape[:2]) for t in THRESHOLDS]
+
+
+def _flow_columns(
+    truth: PairTruth, flows: Flows, old: Sizes | None, rule: str, accuracy: AccuracyRule
+) -> dict[str, NDArray[Any]]:
+    columns = _no_flow()
+    if old is None:
+        return columns
+    truths, masks = (truth.flow1, truth.flow2), (truth.mask1, truth.mask2)
+    fits = old == (truths[0].shape[:2], truths[1].shape[:2])
+    for i, flow in enumerate(flows):
+        if flow is None:
+            continue
+        limits = _limits(truths, i, accuracy)
+        old_other = None if fits else old[1 - i]
+        counts = _counts(flow, truths[i], limits, old_other, truths[1 - i], rule)
+        columns["correct"][i], columns["valid"][i] = counts.correct, counts.valid
+        columns["known"][i], columns["error_sum_px"][i] = counts.known, counts.error_sum_px
+        columns["has_flow"][i] = True
+        if accuracy.foreground:
+            inside = np.where(masks[i][..., None] > 0, truths[i], np.float32(UNKNOWN))
+            columns["correct"][i] = _counts(flow, inside, limits, old_other, truths[1 - i], rule).correct
+            columns["valid"][i] = np.count_nonzero(masks[i])
+    return columns
+
+
+def _limits(truths: tuple[NDArray[Any], NDArray[Any]], i: int, accuracy: AccuracyRule) -> list[float]:
+    """The thresholds of a direction: an error above one of them is wrong."""
+    both = max(truths, key=lambda t: max(t.shape[:2]))
+    shape = {"target": truths[1 - i], "source": truths[i], "both": both}[accuracy.larger_side].shape
+    limits = thresholds_px(shape)
+    # Above the next smaller number is not below the threshold.
+    return [float(np.nextafter(t, 0)) for t in limits] if accuracy.less_than else limits
+
+
+def _counts(
+    flow: NDArray[Any],
+    truth: NDArray[Any],
+    limits: list[float],
+    old_other: tuple[int, int] | None,
+    other: NDArray[Any],
+    rule: str,
+) -> FlowCounts:
+    """Counts of one direction; `old_other` is the size of the target as the method saw it, None if full."""
+    if old_other is None:
+        return flow_counts(flow, truth, limits, rule=RULES[rule])
+    new = (int(other.shape[0]), int(other.shape[1]))
+    return flow_counts_resized(flow, truth, limits, old_other=old_other, other=new, rule=RULES[rule])

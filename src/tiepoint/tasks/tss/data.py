@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""TSS bound to its data and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.buffers import thread_workspace
+from ...core.errors import FormatError, InputError, ProblemsError, Together, UnknownNameError
+from ...core.hashing import hash_json
+from ...core.records import Records
+from ...core.units import Features, Item, Unit
+from ...datasets.tss import PairTruth, TssDataset, TssPair
+from ...formats.flow.flo import read_flo
+from ...formats.flow.tss import PairResult
+from ...geometry.flow.reference_resize import resize_u8
+from ...methods.dense.files import NO_FOLDER
+from ...metrics.masks import between
+from ..base import OpenTask
+from ..cases import DenseCase
+from ..dense.options import ALLOW, TssOptions, left_out
+from .compare import KIT_ACCURACY, AccuracyRule, PairCounts, compare_pair, full_flows, no_counts
+
+DIRECTIONS = {"1to2": "image 1 onto image 2", "2to1": "image 2 onto image 1"}
+"""Keys of cases, and what they are."""
+
+
+class OpenTss(OpenTask):
+    """Pairs with complete ground truth, as items (the images) and units (the truth)."""
+
+    def __init__(self, data: Path, options: Mapping[str, Any]) -> None:
+        checks = Together()
+        self.options = TssOptions.read("tss", options, checks)
+        self.dataset = checks.of(TssDataset, data)
+        known = () if self.dataset is None else self.dataset.subsets
+        self.subsets: tuple[str, ...] = tuple(sorted(self.options.subsets or known))
+        for name in self.subsets if known else ():
+            if name not in known:
+                checks.errors.append(UnknownNameError("subset", name, known))
+        checks.tell()
+        problems: list[str] = []
+        self.pairs: list[TssPair] = []
+        for pair in self.dataset.pairs:
+            if pair.subset in self.subsets:
+                found = pair.problems()
+                problems += found
+                if not found:
+                    self.pairs.append(pair)
+        if problems and self.options.missing == "error":
+            raise ProblemsError(f"ground truth in {data} ({ALLOW} leaves these pairs out)", problems)
+        if not self.pairs:
+            raise ProblemsError(f"no pair in {data} has complete ground truth", problems)
+        self.warnings = left_out(problems)
+        if asked := self.options.of_the_readme():
+            rules = ", ".join(f"{name}={str(value).lower()}" for name, value in asked.items())
+            slip = "; a perfect flow scores 0" if self.options.complement else ""
+            self.warnings.append(f"flow accuracy under exact is that of the kit's Readme in {rules}{slip}")
+
+    @cached_property
+    def items(self) -> Sequence[Item]:
+        """One per pair; the content is that of the two images."""
+        return [Item(p.key, p.image_content()) for p in self.pairs]
+
+    @cached_property
+    def units(self) -> Sequence[Unit]:
+        """One per pair; the definition is its ground truth and the options."""
+        options = self.options.definition()
+        # The key is in it, too: records know the subset and the pair, and outlive a renamed folder.
+        return [Unit(p.key, (p.key,), hash_json([p.key, p.truth_content(), options])) for p in self.pairs]
+
+    @cached_property
+    def data_hash(self) -> str:
+        """Hash of all images and all ground truth."""
+        return hash_json([[p.key, p.image_content(), p.truth_content()] for p in self.pairs])
+
+    def read(self, item: str) -> Any:
+        """The two images of a pair, RGB uint8."""
+        return self.dataset[item].images()
+
+    def sizes(self, item: str) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(height, width) of the ground truth of image 1 and image 2."""
+        return self.dataset[item].sizes()
+
+    def true_flow(self, item: str) -> NDArray[np.float32]:
+        """Ground truth of a pair on image 1."""
+        return read_flo(self.dataset[item].folder / "flow1.flo")
+
+    def carried(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
+        """A direction of a pair made again: images, flow and truth at the size of the truth."""
+        at = list(DIRECTIONS).index(key)
+        pair = self.dataset[scene]
+        truth = pair.truth()
+        images = [
+            resize_u8(x, *t.shape[:2]) for x, t in zip(pair.images(), (truth.mask1, truth.mask2), strict=True)
+        ]
+        flow = None
+        if features is not None:
+            flow = full_flows(PairResult.from_arrays(features.arrays(scene)), truth)[at]
+        return DenseCase(images[at], images[1 - at], flow, (truth.flow1, truth.flow2)[at])
+
+    def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
+        """Pixel counts of one pair under the rules of `comparison` (a protocol's name)."""
+        return compare_result(
+            self.dataset[unit.key],
+            PairResult.from_arrays(features.arrays(unit.items[0])),
+            comparison,
+            self.options,
+        )
+
+
+def compare_result(pair: TssPair, result: PairResult, rule: str, options: TssOptions) -> Records:
+    """Records of one pair from its results, however they were read.
+
+    Ground truth that turns out to be unreadable stops with ``missing=error``; else the pair is left out.
+    """
+    missing = missing_parts(result)
+    if options.missing == "error" and (problems := unusable_parts(result)):
+        raise InputError(f"{pair.key}: {'; '.join(problems)}; allow it with {ALLOW}")
+    src, ref = pair.names
+    meta = {
+        "scene": pair.key,
+        "subset": pair.subset,
+        "pair": pair.name,
+        "src": src,
+        "ref": ref,
+        "flip": pair.flip,
+        "missing": options.missing,
+        "use_prec": options.use_prec,
+        "complement": options.complement and rule == "exact",
+        "absent": not result.present,
+    }
+    try:
+        truth = pair.truth(thread_workspace())
+    except FormatError as e:
+        if options.missing == "error":
+            raise InputError(f"{e} (ground truth; {ALLOW} leaves this pair out)") from e
+        said = [["ground truth cannot be used, pair left out", None]]
+        return Records("pixel", no_counts(), {**meta, "no_truth": str(e), "warnings": said})
+    counts = compare_pair(
+        truth,
+        result,
+        rule=rule,
+        auto_flip=options.auto_flip,
+        use_prec=options.use_prec,
+        lone_flow=options.missing != "zero",
+        accuracy=_accuracy(options) if rule == "exact" else KIT_ACCURACY,
+    )
+    meta |= {
+        "flipped": counts.flipped,
+        "estimated_masks": counts.estimated_masks,
+        "warnings": [[text, None] for text in missing] + notices(truth, result) + _done(counts),
+    }
+    return Records("pixel", counts.columns, meta)
+
+
+def _accuracy(options: TssOptions) -> AccuracyRule:
+    return AccuracyRule(options.compare == "less_than", options.pixels == "foreground", options.larger_side)
+
+
+def unusable_parts(result: PairResult) -> list[str]:
+    """Why a pair cannot be scored, in words: no folder, damaged files, or nothing that a score is made of.
+
+    Flows may be missing, and then have no score; so may masks, which are estimated from both flows.
+    """
+    if not result.present:
+        return [NO_FOLDER]
+    have = result.arrays.keys()
+    if result.problems or {"mask1", "mask2"} <= have or have & {"flow1", "flow2"}:
+        return list(result.problems)
+    return ["there is neither a flow nor a mask for each image"]
+
+
+def missing_parts(result: PairResult) -> list[str]:
+    """What a pair lacks, in words; masks alone may be absent (they are estimated)."""
+    if not result.present:
+        return [NO_FOLDER]
+    parts = list(result.problems)
+    for name in ("flow1", "flow2"):
+        if name not in result.arrays and not any(f"{name}.flo" in p for p in result.problems):
+            parts.append(f"{name} is missing")
+    return parts
+
+
+def notices(truth: PairTruth, result: PairResult) -> list[list[Any]]:
+    """What is odd about a result, as [words, number of pixels or None]: mask values, NaN, a lone mask."""
+    found: list[list[Any]] = []
+    for name in ("mask1", "mask2"):
+        for label, mask in ((name, result.arrays.get(name)), (f"ground truth {name}", getattr(truth, name))):
+            if mask is None:
+                continue
+            odd = between(mask)
+            if odd:
+                hint = " (it holds 0 and 1; write 0 and 255)" if mask.max() == 1 else ""
+                found.append([f"{label} has values other than 0 and 255{hint}", odd])
+    for name in ("flow1", "flow2"):
+        if name in result.arrays and np.isnan(result.arrays[name].min()):
+            bad = int(np.count_nonzero(np.isnan(result.arrays[name]).any(axis=2)))
+            if bad:
+                found.append([f"{name} has NaN, which is taken as unknown", bad])
+    if ("mask1" in result.arrays) != ("mask2" in result.arrays):
+        found.append(["one mask without the other: both are estimated", None])
+    return found
+
+
+def _done(counts: PairCounts) -> list[list[Any]]:
+    said = {
+        "resized_flows": "flows resized to the size of the ground truth",
+        "resized_masks": "masks resized to the size of the ground truth",
+        "estimated_masks": "masks estimated from the consistency of the flows",
+    }
+    return [[text, None] for name, text in said.items() if getattr(counts, name)]

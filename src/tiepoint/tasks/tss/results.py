@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scoring a results folder that another program wrote, pair by pair, without a store."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.buffers import thread_workspace
+from ...core.errors import InputError, ProblemsError
+from ...core.formatting import path_below
+from ...core.records import Records
+from ...formats.flow.tss import read_pair_result
+from ...formats.flow.tss_text import THRESHOLDS, ScoreRow, write_scores
+from ...methods.dense.files import absent_words, check_folders, extra_folders, pair_folder, stands_alone
+from ..dense.options import ALLOW, chosen_protocol
+from .data import OpenTss, unusable_parts
+from .score import KIT, PairTable, Values, pair_table
+
+
+def score_rows(
+    records: Sequence[Records], protocol: str, *, use_prec: bool = False
+) -> dict[str, list[ScoreRow]]:
+    """Rows of every subset: two a pair, then the two summaries over all rows and over rows with flip 0.
+
+    Under `tss-cpp` both directions bear the label ``_1to2``, as the tool writes it; else the second is
+    ``_2to1``. What is missing is 0 with ``missing=zero``, as in the kit; otherwise it is None, and left
+    out of the summaries, in which one flow without the other counts twice, for its pair. A score that is
+    undefined makes the kit's summary NaN; `exact` leaves it out.
+    """
+    table = pair_table(records, protocol)
+    seg = table.pixel_accuracy if use_prec else table.iou
+    return {
+        subset: _subset_rows(table, seg, np.array([s == subset for s in table.subsets]), protocol)
+        for subset in sorted(set(table.subsets))
+    }
+
+
+def _subset_rows(table: PairTable, seg: Values, inside: NDArray[np.bool_], protocol: str) -> list[ScoreRow]:
+    second = "_1to2" if protocol == "tss-cpp" else "_2to1"
+    rows: list[ScoreRow] = []
+    weights: list[int] = []
+    for i in np.flatnonzero(inside & table.listed):
+        pair = table.keys[i].partition("/")[2]
+        src, ref = table.names[i]
+        for d, (label, a, b) in enumerate((("_1to2", src, ref), (second, ref, src))):
+            values = tuple(float(v) if table.counted_flow[i, d] else None for v in table.accuracy[i, d])
+            own = float(seg[i, d]) if table.counted_mask[i] else None
+            rows.append(ScoreRow(pair + label, a, b, own, int(table.flips[i]), values))
+            weights.append(1 if table.counted_flow[i].all() else 2)
+    every = list(zip(rows, weights, strict=True))
+    plain = [(row, weight) for row, weight in every if row.flip == 0]
+    strict = protocol in KIT
+    return [
+        *rows,
+        _summary("Average", every, every, 1, strict),
+        _summary("w/o flip", plain, every, 0, strict),
+    ]
+
+
+Weighted = Sequence[tuple[ScoreRow, int]]
+
+
+def _summary(label: str, rows: Weighted, of: Weighted, flip: int, strict: bool) -> ScoreRow:
+    """The mean of the rows that count: of those with a mask, and of those with a flow, by their weights.
+
+    Of no rows at all it is undefined, NaN; where all rows of the subset, `of`, lack the value, there is none.
+    """
+    seg = _mean([(r.seg, 1) for r, _ in rows], [r.seg for r, _ in of], strict)
+    means = (
+        _mean([(r.accuracy[k], w) for r, w in rows], [r.accuracy[k] for r, _ in of], strict)
+        for k in range(len(THRESHOLDS))
+    )
+    return ScoreRow(label, "-", "-", seg, flip, tuple(means))
+
+
+def _mean(
+    column: Sequence[tuple[float | None, int]], of: Sequence[float | None], strict: bool
+) -> float | None:
+    there = [(v, w) for v, w in column if v is not None]
+    if not there and (column or (of and all(v is None for v in of))):
+        return None
+    defined = there if strict else [(v, w) for v, w in there if not math.isnan(v)]
+    return sum(v * w for v, w in defined) / sum(w for _, w in defined) if defined else float("nan")
+
+
+def write_scores_csv(
+    records: Sequence[Records], folder: str | Path, *, protocol: str = "tss-cpp"
+) -> list[Path]:
+    """Write ``FOLDER/SUBSET/scores.csv`` for every subset; under `tss-cpp` the bytes are the kit's.
+
+    Where FOLDER has the pairs of one subset directly below it, the file is ``FOLDER/scores.csv``. A subset
+    without any results gets none. The segmentation column is ``SegPrec`` where the records were made with
+    ``use_prec``.
+
+    Raises:
+        InputError: if a file cannot be written.
+    """
+    use_prec = any(r.meta.get("use_prec") for r in records)
+    written = []
+    for subset, rows in score_rows(records, protocol, use_prec=use_prec).items():
+        own = [r for r in records if r.meta["subset"] == subset]
+        if all(r.meta["absent"] for r in own):
+            continue
+        alone = stands_alone(folder, [str(r.meta["scene"]) for r in own])
+        path = path_below(folder, *([] if alone else [subset]), "scores.csv", what="the subset")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_scores(path, rows, use_prec=use_prec)
+        except OSError as e:
+            raise InputError(f"cannot write {path}: {e.strerror or e}") from e
+        written.append(path)
+    return written
+
+
+def check_results(opened: OpenTss, results: str | Path) -> list[str]:
+    """Warnings about a results folder; what makes it unusable is an error that lists everything.
+
+    Reads every result file once when ``missing=error``, else only looks which folders are there. Folders
+    without ground truth are named in a warning, as are pairs without a folder.
+
+    Raises:
+        InputError: if the folder is not there, holds no pair of the dataset, or has pairs directly below it
+            that could be of several subsets.
+        ProblemsError: with ``missing=error``, if a pair has nothing to score or anything is unreadable.
+    """
+    keys = sorted(p.key for p in opened.pairs)
+    there = set(check_folders(results, keys, opened.subsets))
+    if opened.options.missing == "error":
+        problems = [
+            f"{key}: {part}"
+            for key in keys
+            for part in unusable_parts(read_pair_result(pair_folder(results, key), thread_workspace()))
+        ]
+        if problems:
+            raise ProblemsError(f"results in {results} (allow it with {ALLOW})", problems)
+    absent = [key for key in keys if key not in there]
+    warnings = [absent_words(absent, len(keys))] if absent else []
+    known = [p.key for p in opened.dataset.pairs if p.subset in opened.subsets]
+    return [*warnings, *extra_folders(results, known, opened.subsets)]
+
+
+def write_subset_scores(
+    unit_records: Mapping[str, Mapping[str, Records]], folder: str | Path, protocols: Sequence[str] = ()
+) -> list[Path]:
+    """Write ``FOLDER/SUBSET/scores.csv`` from the records of a run, by unit and comparison.
+
+    Of several protocols one is written, that of `chosen_protocol`.
+    """
+    chosen = chosen_protocol(protocols)
+    return write_scores_csv([by[chosen] for by in unit_records.values()], folder, protocol=chosen)
+
+
+def subsets_without_results(unit_records: Mapping[str, Mapping[str, Records]]) -> list[str]:
+    """Names of the subsets of which no pair has a results folder."""
+    records = [r for by in unit_records.values() for r in by.values()]
+    there = {str(r.meta["subset"]) for r in records if not r.meta["absent"]}
+    return sorted({str(r.meta["subset"]) for r in records} - there)

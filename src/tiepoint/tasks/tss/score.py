@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores of TSS from its table of pairs: by subset, over subsets, over all pairs, with and without flips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.curves import SceneCurves
+from ...core.records import Records
+from ...core.scores import SceneValues, Score, group_name
+from ...methods.dense.files import NO_FOLDER, absent_words
+from .compare import THRESHOLDS
+
+KIT = ("tss-cpp", "tss-matlab")
+Values = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+HEADLINE = 5
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """Values of p pairs in both directions (axis 1: 1 to 2, 2 to 1); NaN where a value does not exist.
+
+    `counted_flow` (p, 2) and `counted_mask` (p,) tell which directions and pairs enter the means: what is
+    missing is not counted, while an undefined value that is counted makes the kit's means NaN.
+    """
+
+    keys: tuple[str, ...]
+    subsets: tuple[str, ...]
+    flips: NDArray[np.int64]
+    names: tuple[tuple[str, str], ...]
+    accuracy: Values
+    iou: Values
+    pixel_accuracy: Values
+    aepe_px: Values
+    counted_flow: Flags
+    counted_mask: Flags
+    listed: Flags
+
+
+def pair_table(records: Sequence[Records], protocol: str) -> PairTable:
+    """The values of all pairs, in the order of subset and name.
+
+    Missing flows or masks count 0 where the records were made with ``missing=zero``, else they are left out;
+    a flow without the other is the value of its pair.
+    A pair whose ground truth could not be read is left out always.
+    A pair without any results folder is never looked at by the kit, so under its protocols it is left out,
+    under `exact` it counts 0 with ``missing=zero``.
+    """
+    ordered = sorted(records, key=lambda r: (r.meta["subset"], r.meta["pair"]))
+    rows = [_pair(r, protocol) for r in ordered]
+    return PairTable(
+        tuple(f"{r.meta['subset']}/{r.meta['pair']}" for r in ordered),
+        tuple(str(r.meta["subset"]) for r in ordered),
+        np.array([int(r.meta["flip"]) for r in ordered], np.int64),
+        tuple((str(r.meta["src"]), str(r.meta["ref"])) for r in ordered),
+        np.stack([r[0] for r in rows]),
+        np.stack([r[1] for r in rows]),
+        np.stack([r[2] for r in rows]),
+        np.stack([r[3] for r in rows]),
+        np.stack([r[4] for r in rows]),
+        np.array([r[5] for r in rows], bool),
+        np.array([_listed(r, protocol) for r in ordered], bool),
+    )
+
+
+def _listed(r: Records, protocol: str) -> bool:
+    """Whether a pair has rows at all: not without ground truth, nor where the kit never looks at it."""
+    return "no_truth" not in r.meta and not (r.meta["absent"] and protocol in KIT)
+
+
+def _pair(r: Records, protocol: str) -> tuple[Values, Values, Values, Values, Flags, bool]:
+    zero = r.meta["missing"] == "zero" and _listed(r, protocol)
+    has_flow, has_mask = np.asarray(r["has_flow"], bool), bool(r["has_mask"].all())
+    empty = 0.0 if zero else np.nan
+    iou, pixel_accuracy = np.full(2, empty), np.full(2, empty)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # The kit's own expression: 1 - wrong/n and right/n may differ in the last bit.
+        wrong = (r["valid"][:, None] - r["correct"]) / r["valid"][:, None]
+        right = wrong if r.meta.get("complement") else 1.0 - wrong
+        accuracy = np.where(has_flow[:, None], right, empty)
+        aepe_px = np.where(has_flow, r["error_sum_px"] / r["known"], np.nan)
+        if has_mask:
+            iou = r["intersection"] / r["union"]
+            pixel_accuracy = 1.0 - r["differing"] / r["pixels"]
+    return accuracy, iou, pixel_accuracy, aepe_px, has_flow | zero, has_mask or zero
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """A set of pairs by its group name; each cell is averaged, then the cells are."""
+
+    parts: dict[str, str | int]
+    cells: tuple[Flags, ...]
+
+
+def tss_scores(records: Sequence[Records], protocol: str) -> list[Score]:
+    """All scores under a protocol.
+
+    ``all`` is the plain mean of the subsets' means, ``weighting=pairs`` the mean over all pairs; both are in
+    use and differ. ``flip=0`` leaves mirrored pairs out. Without a part ``threshold`` the flow accuracy is
+    that at 5 % of the target image's larger side. A pair's value is the mean of its two directions, or
+    that of the one there is.
+    """
+    table = pair_table(records, protocol)
+    strict = protocol in KIT
+    scores: list[Score] = []
+    seen = table.counted_flow.any(axis=1) & table.listed
+    masked = table.counted_mask & table.listed
+    accuracy = _accuracies(table, strict)
+    named = {
+        "iou": (_pair_means(table.iou, _there(table.iou, strict)), masked),
+        "pixel_accuracy": (_pair_means(table.pixel_accuracy, _there(table.pixel_accuracy, strict)), masked),
+        "flow_auc": (accuracy.mean(axis=1), seen),
+        "aepe": (
+            _pair_means(table.aepe_px, ~np.isnan(table.aepe_px)),
+            seen & ~np.isnan(table.aepe_px).all(axis=1),
+        ),
+    }
+    if protocol == "tss-matlab":
+        del named["pixel_accuracy"]
+    for scope in _scopes(table):
+        headline = accuracy[:, HEADLINE - 1]
+        scores.append(_score("flow_accuracy", scope, headline, seen, table, protocol, scenes=True))
+        for metric, (values, counted) in named.items():
+            scores.append(_score(metric, scope, values, counted, table, protocol, scenes=True))
+        for k, t in enumerate(THRESHOLDS):
+            part = _Scope({**scope.parts, "threshold": t}, scope.cells)
+            scores.append(_score("flow_accuracy", part, accuracy[:, k], seen, table, protocol))
+    return [*scores, *_rows(table, protocol)]
+
+
+def _accuracies(table: PairTable, strict: bool) -> Values:
+    """Flow accuracy of every pair and threshold; a direction without a flow leaves the other."""
+    counted = np.broadcast_to(table.counted_flow[:, :, None], table.accuracy.shape)
+    return _pair_means(table.accuracy, counted & _there(table.accuracy, strict))
+
+
+def _there(values: Values, strict: bool) -> Flags:
+    """Values that enter a pair's mean; unless `strict`, undefined ones do not."""
+    return np.ones(values.shape, bool) if strict else ~np.isnan(values)
+
+
+def _pair_means(values: Values, there: Flags) -> Values:
+    """Mean of the directions that are there; NaN where none is."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(there, values, 0).sum(axis=1) / there.sum(axis=1))
+
+
+def _scopes(table: PairTable) -> Iterator[_Scope]:
+    subsets = sorted(set(table.subsets))
+    inside = [np.array([s == name for s in table.subsets]) for name in subsets]
+    for parts, keep in (({}, np.ones(len(table.keys), bool)), ({"flip": 0}, table.flips == 0)):
+        cells = [flags & keep for flags in inside]
+        yield _Scope(dict(parts), tuple(cells))
+        yield _Scope({**parts, "weighting": "pairs"}, (keep,))
+        for name, flags in zip(subsets, cells, strict=True):
+            yield _Scope({**parts, "subset": name}, (flags,))
+
+
+def _score(
+    metric: str,
+    scope: _Scope,
+    values: Values,
+    counted: Flags,
+    table: PairTable,
+    protocol: str,
+    *,
+    scenes: bool = False,
+) -> Score:
+    strict = protocol in KIT
+    usable = counted if strict else counted & ~np.isnan(values)
+    cells = [flags & usable for flags in scope.cells]
+    filled = [c for c in cells if c.any()]
+    value = float(np.mean([_mean(values[c]) for c in filled])) if filled else float("nan")
+    asked = int(np.logical_or.reduce(scope.cells).sum())
+    n = int(np.logical_or.reduce(cells).sum())
+    note = f"{asked - n} of {asked} pairs left out" if n < asked else None
+    rows = np.stack([np.where(c, values, np.nan) for c in cells])
+    basis = None
+    if scenes and np.isfinite(value):
+        present = np.logical_or.reduce(cells)
+        keys = tuple(k for k, p in zip(table.keys, present, strict=True) if p)
+        kinds = tuple(s for s, p in zip(table.subsets, present, strict=True) if p)
+        basis = SceneValues(keys, kinds, rows[[c.any() for c in cells]][:, present])
+    return Score(metric, group_name(**scope.parts), value, n, protocol, scenes=basis, note=note)
+
+
+def _mean(values: Values) -> float:
+    return sum(values.tolist()) / len(values)
+
+
+def _rows(table: PairTable, protocol: str) -> Iterator[Score]:
+    """Each direction of each pair at the headline threshold, and its IoU."""
+    for i, key in enumerate(table.keys):
+        if not table.listed[i]:
+            continue
+        for d, direction in enumerate(("1to2", "2to1")):
+            group = group_name(pair=key, direction=direction)
+            yield Score("flow_accuracy", group, float(table.accuracy[i, d, HEADLINE - 1]), 1, protocol)
+            yield Score("iou", group, float(table.iou[i, d]), 1, protocol)
+
+
+def tss_scene_curves(records: Sequence[Records], protocol: str) -> Iterator[SceneCurves]:
+    """Flow accuracy over the threshold: the mean of the subsets' means, and each subset alone."""
+    if not records:
+        return
+    table = pair_table(records, protocol)
+    accuracy = _accuracies(table, protocol in KIT)
+    keep = table.counted_flow.any(axis=1) & table.listed & ~np.isnan(accuracy).any(axis=1)
+    for scope in [_Scope({}, (keep,)), *(s for s in _scopes(table) if set(s.parts) == {"subset"})]:
+        at = np.flatnonzero(np.logical_or.reduce(scope.cells) & keep)
+        if not len(at):
+            continue
+        of = tuple(table.subsets[i] for i in at)
+        yield SceneCurves(
+            group_name(**scope.parts),
+            "flow_accuracy",
+            np.array(THRESHOLDS, np.float64),
+            tuple(table.keys[i] for i in at),
+            of,
+            accuracy[at],
+            np.array([1.0 / of.count(s) for s in of]),
+        )
+
+
+def tss_warnings(records: Sequence[Records]) -> list[str]:
+    """What was odd about the results, each kind once, with the number of pairs and pixels.
+
+    >>> r = Records("pixel", {}, {"warnings": [["flow1 has NaN", 3]]})
+    >>> tss_warnings([r, r])
+    ['flow1 has NaN: 2 of 2 pairs, 6 pixels']
+    """
+    pairs: dict[str, int] = {}
+    pixels: dict[str, int] = {}
+    for r in records:
+        for text, count in r.meta.get("warnings", ()):
+            pairs[text] = pairs.get(text, 0) + 1
+            pixels[text] = pixels.get(text, 0) + int(count or 0)
+    pairs.pop(NO_FOLDER, None)
+    absent = sorted(str(r.meta["scene"]) for r in records if r.meta.get("absent"))
+    found = [absent_words(absent, len(records))] if absent else []
+    flows: dict[str, bool] = {}
+    for r in records:
+        if r.meta.get("missing") in ("error", "skip") and "has_flow" in r.columns:
+            subset = str(r.meta["subset"])
+            flows[subset] = flows.get(subset, False) or bool(r["has_flow"].any())
+    found += [
+        f"subset {s} has no pair with flows and is not in the flow accuracy of all"
+        for s, any_flow in flows.items()
+        if not any_flow
+    ]
+    return found + [
+        f"{text}: {n} of {len(records)} pairs" + (f", {pixels[text]} pixels" if pixels[text] else "")
+        for text, n in sorted(pairs.items())
+    ]

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Task `tss`: dense flow between two instances of an object, and the object's mask (Taniai et al. 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...core.curves import SceneCurves
+from ...core.records import Records
+from ...core.scores import Score
+from ..base import MetricInfo, TaskInfo
+from ..cases import Cases, pair_cases
+from ..dense.options import ENDPOINT_ERROR, DenseTask, TssOptions
+from ..info import TSS
+from .data import DIRECTIONS, OpenTss
+from .results import check_results
+from .score import pair_table, tss_scene_curves, tss_scores, tss_warnings
+
+_T5 = 4
+
+
+class Tss(DenseTask):
+    """The TSS benchmark under three protocols.
+
+    * `exact`: half-pixel-consistent resize, non-zero is foreground, an unknown estimate is wrong, consistency
+      threshold 2.5 % of the target's larger side, what is missing is missing.
+    * `tss-cpp`: the official C++ tool, to the byte of its ``scores.csv``.
+    * `tss-matlab`: the MATLAB tool, emulated (its `imresize` is not validated against MATLAB).
+
+    Every protocol is a comparison of its own: they resize differently before they count.
+    """
+
+    name = "tss"
+    options = TssOptions
+    info = TaskInfo(
+        "How close are flow and mask between two instances of an object to the true ones?",
+        ("flow_accuracy", "all"),
+        {
+            "flow_accuracy": MetricInfo(
+                lambda at: (
+                    "share of the pixels with known true flow whose error is at most "
+                    f"{at.get('threshold', '5')} % of the target image's larger side"
+                ),
+                short="T5",
+            ),
+            "aepe": ENDPOINT_ERROR,
+            "iou": MetricInfo("intersection over union of the object's mask with the true one"),
+            "pixel_accuracy": MetricInfo("share of pixels on which the mask agrees with the true one"),
+            "flow_auc": MetricInfo("mean of the flow accuracy over the thresholds 1 to 50 %"),
+        },
+        columns=("flow_accuracy", "iou", "pixel_accuracy", "flow_auc"),
+        table_note=(
+            "flow_accuracy is T5, within 5 % of the target's larger side, the mean of the subsets' means"
+        ),
+        cite=(TSS,),
+        licence="research use only",
+        title="TSS flow and masks",
+    )
+    protocols = ("exact", "tss-cpp", "tss-matlab")
+    rules: ClassVar[Mapping[str, int]] = {"exact": 2, "tss-cpp": 2, "tss-matlab": 2}
+    """2: one flow without the other has a score. Under `tss-cpp` also: resized flows are scaled by factors of
+    float64, and unknown flow both ways is judged as it is."""
+
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenTss:
+        """Bind to a dataset folder."""
+        return OpenTss(Path(data), options)
+
+    def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
+        """Flow accuracy, IoU, pixel accuracy, AUC over thresholds and AEPE, by subset and flip."""
+        self.comparison(protocol)
+        return tss_scores(records, protocol) if records else []
+
+    def scene_curves(self, records: Sequence[Records]) -> Iterator[SceneCurves]:
+        """Flow accuracy over the threshold under `exact`, pair by pair."""
+        return tss_scene_curves(records, "exact")
+
+    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+        """T5 of each direction of every pair, for the report's gallery."""
+        table = pair_table(records, "exact")
+        for key, both in zip(table.keys, table.accuracy[:, :, _T5], strict=True):
+            yield from ((key, float(v)) for v in both if np.isfinite(v))
+
+    def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
+        """Both directions of a pair with T5."""
+        own = [r for r in records if r.meta["scene"] == scene]
+        if not own:
+            return None
+        table = pair_table(own, "exact")
+        both = zip(DIRECTIONS, table.accuracy[0, :, _T5], strict=True)
+        shares = [(name, float(v)) for name, v in both if np.isfinite(v)]
+        return pair_cases(shares, DIRECTIONS.__getitem__) if shares else None
+
+    def warnings(self, records: Sequence[Records]) -> list[str]:
+        """What was odd about the results, with counts."""
+        return tss_warnings(records)
+
+    def check_results(self, opened: OpenTss, results: Path) -> list[str]:
+        """Warnings about a folder of results; what makes it unusable is an error that lists everything."""
+        return check_results(opened, results)
+
+
+TASK = Tss()

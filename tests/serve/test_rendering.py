@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pages show what the store holds, the same numbers as `compare`, and names as text."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+from html import unescape
+from typing import Any
+
+import pandas as pd
+import pytest
+from report_world import HOSTILE
+
+pytest.importorskip("starlette", reason="the extra [serve] is not installed")
+from tiepoint.report.compare.runs import compare_runs
+from tiepoint.report.compare.sentences import finding
+from tiepoint.report.compare.text_table import cells
+from tiepoint.serve.cached_results import found
+from tiepoint.serve.run_index import Library
+from tiepoint.serve.views.run import again
+
+TASK = "/task/hpatches-v1/matching"
+
+
+def two_runs(library: Library) -> tuple[Any, Any]:
+    section = library.shelf().sections[0]
+    return section.methods[0], section.methods[1]
+
+
+def test_home_tells_what_is_there_and_what_was_found(client: Any, library: Library) -> None:
+    answer = client.get("/")
+    text = unescape(answer.text)
+    assert answer.status_code == 200
+    assert "6 finished runs of 6 methods on 1 task" in text
+    first, _ = two_runs(library)
+    section = library.shelf().sections[0]
+    score = section.score(first)
+    assert score is not None
+    assert f"{100 * score['value']:.2f} %" in text
+
+
+def test_a_task_prints_the_numbers_of_compare(client: Any, library: Library) -> None:
+    section = library.shelf().sections[0]
+    made = compare_runs(section.runs, metric=section.metric, group=section.group, protocol="exact")
+    text = unescape(client.get(TASK).text)
+    for row in made.rows:
+        for cell in cells(made, row)[1:]:
+            assert f">{cell}</td>" in text
+    assert "under each protocol" in text
+
+
+def test_findings_are_those_of_the_report_also_when_they_were_kept(library: Library) -> None:
+    section = library.shelf().sections[0]
+    made = compare_runs(section.runs, metric=section.metric, group=section.group, protocol=section.protocol)
+    fresh = Library(library.store, cache=library.cache, wait_s=600)
+    for told in (found(library, section), found(fresh, section)):
+        assert told.sentence == finding(made)
+        assert told.comparison is not None
+        first, second = [r.method for r in told.comparison.rows if r.tested][:2]
+        assert told.comparison.answer(first, second) == made.answer(first, second)
+        assert [cells(made, r) for r in told.comparison.rows] == [cells(made, r) for r in made.rows]
+
+
+def test_filters_of_a_task_are_in_its_url(client: Any, library: Library) -> None:
+    text = unescape(client.get(f"{TASK}?method=pixels%20oracle&protocol=hbench-2016").text)
+    assert text.count("<tr data-run=") == 2
+    assert "Protocol <b>hbench-2016</b>" in text
+    section = library.shelf().sections[0]
+    other = next(c for c in section.columns if c != (section.metric, section.group))
+    assert client.get(TASK, params={"score": f"{other[0]} {other[1]}"}).status_code == 200
+    assert client.get(f"{TASK}?method=nobody").status_code == 400
+
+
+@pytest.mark.parametrize("kind", ["intervals", "heat"])
+def test_figures_are_pictures_that_cannot_run_anything(client: Any, kind: str) -> None:
+    answer = client.get(f"/figure/{kind}/hpatches-v1/matching")
+    assert answer.headers["content-type"] == "image/svg+xml"
+    assert "script" not in answer.headers["content-security-policy"]
+    assert "<script" not in answer.text
+    tag = answer.headers["etag"]
+    same = client.get(f"/figure/{kind}/hpatches-v1/matching", headers={"if-none-match": tag})
+    assert (same.status_code, same.content) == (304, b"")
+
+
+def test_two_methods_agree_with_the_stored_scenes(client: Any, library: Library) -> None:
+    first, second = two_runs(library)
+    section = library.shelf().sections[0]
+    text = unescape(client.get(f"/two/{first.id}/{second.id}").text)
+    mine, other = (section.scene_rows(r) for r in (first, second))
+    won = sum(mine[s]["value"] > other[s]["value"] for s in mine)
+    assert f"{won} won" in text
+    for scene in mine:
+        assert f"{100 * (mine[scene]['value'] - other[scene]['value']):+.2f}" in text
+    assert text.count("<circle") == len(mine)
+
+
+def test_a_run_says_how_to_repeat_it_and_is_taken_along(client: Any, library: Library) -> None:
+    run, _ = two_runs(library)
+    text = unescape(client.get(f"/run/{run.id}").text)
+    words = shlex.split(again(run, "somewhere"))
+    assert words[:3] == ["tiepoint", "run", run.manifest.method.spec]
+    assert words[words.index("--data") + 1] == run.manifest.dataset.path
+    assert again(run, library.store.where) in text
+    table = pd.read_parquet(io.BytesIO(client.get(f"/run/{run.id}/scores.parquet").content))
+    plain = pd.read_csv(io.StringIO(client.get(f"/run/{run.id}/scores.csv").text))
+    rows = json.loads(client.get(f"/run/{run.id}/scores.json").text)["scores"]
+    assert len(table) == len(plain) == len(rows) > len(run.stored.scores)
+    assert json.loads(client.get(f"/run/{run.id}/manifest.json").text)["task"] == run.task
+
+
+def test_hostile_names_are_text(client: Any, library: Library) -> None:
+    odd = next(r for r in library.shelf().runs if r.method == HOSTILE)
+    first, _ = two_runs(library)
+    for page in ("/", "/runs", TASK, f"/run/{odd.id}", f"/two/{first.id}/{odd.id}", f"/save?view={TASK}"):
+        text = client.get(page).text
+        assert "<script>document" not in text
+        assert "<b>[red]" not in text
+        assert "&lt;script&gt;doc" in text or "&lt;b&gt;" in text, page
+
+
+def test_a_saved_view_needs_no_server(client: Any) -> None:
+    answer = client.get(f"/save?view={TASK}")
+    assert answer.headers["content-disposition"].endswith('.html"')
+    assert "/static/" not in answer.text
+    assert 'src="/' not in answer.text
+    assert 'src="data:image/svg+xml;base64,' in answer.text
+    assert 'href="http://127.0.0.1:8765/' in answer.text
+
+
+def test_the_store_is_read_again_when_it_has_changed(odd_store: Any, library: Library) -> None:
+    before = library.shelf()
+    library._asked = -10.0
+    assert library.shelf() is before
+    (odd_store / "tiepoint.sqlite").touch()
+    library._asked = -10.0
+    assert library.shelf() is not before
