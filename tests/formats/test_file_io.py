@@ -22,7 +22,7 @@ def test_bytes_that_are_no_text_say_their_line() -> None:
 def test_a_long_line_is_refused_before_its_fields_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_io, "MOST_LINE", 100)
+    monkeypatch.setattr(file_io, "MAX_LINE_CHARS", 100)
     path = tmp_path / "a.csv"
     path.write_text("x0,y0,x1,y1\n" + "1,2,3,4\n" * 50)
     check_lines(path)
@@ -34,7 +34,7 @@ def test_a_long_line_is_refused_before_its_fields_are_made(
 
 
 def test_many_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_io, "MOST_LINES", 10)
+    monkeypatch.setattr(file_io, "MAX_LINES", 10)
     with pytest.raises(FormatError, match="more than 10 lines"):
         lines_of(b"\n" * 11, "x")
 

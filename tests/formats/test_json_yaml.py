@@ -52,7 +52,7 @@ def test_marks_of_encodings_are_understood(encoding: str, tmp_path: Path) -> Non
 
 
 def test_too_many_values_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_yaml, "MOST_VALUES", 10)
+    monkeypatch.setattr(json_yaml, "MAX_JSON_VALUES", 10)
     assert parse_json(b"[[],[],[],[]]", "x") == [[], [], [], []]
     with pytest.raises(FormatError, match="more than 10 values"):
         parse_json(b"[[],[],[],[],[],[]]", "x")

@@ -131,7 +131,7 @@ def test_a_band_that_holds_everything_is_left_to_the_compiled_code(monkeypatch):
     monkeypatch.setattr(
         nearest_module, "_compiled_first_two", lambda *given: asked.append(1) or plain(*given)
     )
-    monkeypatch.setattr(nearest_scan, "MOST_CANDIDATES", 10)
+    monkeypatch.setattr(nearest_scan, "MAX_CANDIDATES", 10)
     for a, b in zip(first_two(same, same), here, strict=True):
         assert np.array_equal(a, b)
     assert asked
@@ -155,7 +155,8 @@ def test_out_of_memory_halves_blocks_and_then_leaves_the_device(monkeypatch, rec
     assert all(a.tobytes() == b.tobytes() for a, b in zip(found, expected, strict=True))
     first = device.HOST_BYTES
     assert (
-        sizes[: failures + 1] == [max(first >> k, device.SMALLEST) for k in range(len(sizes))][: failures + 1]
+        sizes[: failures + 1]
+        == [max(first >> k, device.MIN_BLOCK_BYTES) for k in range(len(sizes))][: failures + 1]
     )
     told = [str(w.message) for w in recwarn if "too little memory" in str(w.message)]
     assert len(told) == (failures == 99)
@@ -196,7 +197,7 @@ def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     from tiepoint.kernels.torch_backend import row_cache as torch_rows
 
     torch_rows.forget()
-    monkeypatch.setattr(torch_rows, "KEPT_HOST_BYTES", 3 * 300 * 16 * 4)
+    monkeypatch.setattr(torch_rows, "HOST_CACHE_BYTES", 3 * 300 * 16 * 4)
     for i in range(6):
         np.save(tmp_path / f"{i}.npy", rows(i)[1])
         torch_rows.upload([map_npy(tmp_path / f"{i}.npy")])
@@ -250,7 +251,7 @@ def test_rows_are_brought_while_there_is_room(tmp_path, monkeypatch):
     mapped = map_npy(tmp_path / "a.npy")
     assert bring([mapped])
     assert len(torch_rows._kept) == 1
-    monkeypatch.setattr(torch_rows, "KEPT_HOST_BYTES", mapped.nbytes)
+    monkeypatch.setattr(torch_rows, "HOST_CACHE_BYTES", mapped.nbytes)
     assert not bring([mapped[1:]])
     assert not compiled(lambda: bring([mapped]))
     torch_rows.forget()

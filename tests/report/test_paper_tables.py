@@ -151,7 +151,7 @@ def test_very_many_methods_are_marked_as_few_are(
     report_runs: list[Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (few,) = combined_tables(report_runs, Called())
-    monkeypatch.setattr("tiepoint.report.compare.methods.MANY", 2)
+    monkeypatch.setattr("tiepoint.report.compare.methods.MAX_STEP_DOWN_METHODS", 2)
     assert combined_tables(report_runs, Called()) == [few]
 
 

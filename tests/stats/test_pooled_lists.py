@@ -77,7 +77,7 @@ def test_stacked_lists_have_the_counts_of_each_alone(monkeypatch):
     stack = PairStack.of([one, two, other, small], scenes.strata)
     assert [b is c for b, c in zip(stack.lists, (one, two, small), strict=True)] == [True] * 3
     for many, block in ((1 << 60, 512), (0, 2)):
-        monkeypatch.setattr(pooled_pairs, "_MANY", many)
+        monkeypatch.setattr(pooled_pairs, "_MIN_THREADED_OPS", many)
         monkeypatch.setattr(pooled_pairs, "_BLOCK", block)
         found = stack.each(scenes, lambda _, p, q: np.stack([p, q], axis=1))
         for bins, both in zip(stack.lists, found, strict=True):

@@ -90,7 +90,7 @@ def test_resamples_made_when_wanted_are_those_in_memory(monkeypatch: pytest.Monk
     scores = [scene_score(SceneValues(names, kinds, rng.random((2, 44)))) for _ in range(5)]
     found: list[Sample] = []
     for most in (300, 1):
-        monkeypatch.setattr(samples, "MOST_RESAMPLED", most)
+        monkeypatch.setattr(samples, "MAX_RESAMPLED_METHODS", most)
         found.append(samples.sample_of_scenes(scores, resamples=200))
     kept, made = found
     assert made.resampled is None

@@ -58,11 +58,11 @@ class InputError(TiepointError):
     exit_code = 2
 
 
-MOST_CHARACTERS = 1000
+MAX_MESSAGE_CHARS = 1000
 """Characters of a name or reason that a message shows; files of strangers have lines of any length."""
 
 
-def _sentence(text: str, most: int = MOST_CHARACTERS) -> str:
+def _sentence(text: str, most: int = MAX_MESSAGE_CHARS) -> str:
     r"""The text on one line, with what is not seen spelled out, and cut in the middle where it is long.
 
     >>> _sentence("a\nb"), _sentence("abcdefgh", 4)
@@ -90,7 +90,7 @@ class FormatError(InputError):
         super().__init__(f"{where}: {self.reason}")
 
 
-_MOST_NAME = 200
+_MAX_NAME_CHARS = 200
 
 
 def refused_by_system(error: OSError) -> InputError:
@@ -100,7 +100,7 @@ def refused_by_system(error: OSError) -> InputError:
     'nnnnnnnnnn: File name too long'
     """
     reason = error.strerror or str(error) or type(error).__name__
-    place = "" if error.filename is None else f"{_sentence(str(error.filename), _MOST_NAME)}: "
+    place = "" if error.filename is None else f"{_sentence(str(error.filename), _MAX_NAME_CHARS)}: "
     return InputError(f"{place}{_sentence(reason)}")
 
 
@@ -141,8 +141,8 @@ class UnknownNameError(InputError):
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         self.what, self.name = what, name
-        name = name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…"
-        near, others = near_names(name, (_sentence(k, _MOST_NAME) for k in known))
+        name = name if len(name) <= _MAX_NAME_CHARS else f"{name[:_MAX_NAME_CHARS]}…"
+        near, others = near_names(name, (_sentence(k, _MAX_NAME_CHARS) for k in known))
         hint = f"; did you mean {' or '.join(repr(n) for n in near[:2])}?" if near else "."
         names = near + others
         shown = ", ".join(names[:60]) + (", …" if len(names) > 60 else "")

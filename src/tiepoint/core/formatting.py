@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .errors import InputError
 
-MOST_BYTES = 200
+MAX_NAME_BYTES = 200
 """Bytes a name may have as part of a path: file systems allow 255, and endings are added to it."""
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
@@ -68,8 +68,8 @@ def path_part(name: str, what: str) -> str:
         reason = "it has characters that are not seen"
     elif name[-1] in ". ":
         reason = "it ends in a dot or blank"
-    elif len(name.encode("utf-8")) > MOST_BYTES:
-        reason = f"it has more than {MOST_BYTES} bytes"
+    elif len(name.encode("utf-8")) > MAX_NAME_BYTES:
+        reason = f"it has more than {MAX_NAME_BYTES} bytes"
     if reason is None:
         return name
     cut = name if len(name) <= 60 else name[:57] + "…"
@@ -87,10 +87,10 @@ def method_name(name: str) -> str:
     Traceback (most recent call last):
     tiepoint.core.errors.InputError: 'a\nb' cannot be the name of a method; use 1 to 200 bytes, none unseen
     """
-    if name.strip() and shown(name) == name and len(name.encode()) <= MOST_BYTES:
+    if name.strip() and shown(name) == name and len(name.encode()) <= MAX_NAME_BYTES:
         return name
     raise InputError(
-        f"'{shown(name[:60])}' cannot be the name of a method; use 1 to {MOST_BYTES} bytes, none unseen"
+        f"'{shown(name[:60])}' cannot be the name of a method; use 1 to {MAX_NAME_BYTES} bytes, none unseen"
     )
 
 

@@ -19,7 +19,7 @@ from ..formats.image.reader import SUFFIXES, read_image, read_size
 from ..formats.text.matrices import read_homography
 
 _IMAGE = re.compile(r"(?:img)?([1-9]\d*)", re.IGNORECASE)
-_TOLD = 20
+_MAX_LISTED = 20
 """Missing images of a sequence that are named one by one."""
 _HOMOGRAPHY = re.compile(r"H_1_([1-9]\d*)|H1to([1-9]\d*)p?", re.IGNORECASE)
 
@@ -193,7 +193,7 @@ def _read_scene(name: str, folder: Path, problems: list[str]) -> Scene:
             homographies[k] = path
     last = max(images)
     absent = last - len(images)
-    if absent > _TOLD:  # numbers that are dates, or of frames: told at once
+    if absent > _MAX_LISTED:  # numbers that are dates, or of frames: told at once
         problems.append(
             f"{folder}: {absent} of images 1 to {last} are missing; images are numbered from 1 on"
         )

@@ -15,12 +15,12 @@ from ..core.errors import FormatError
 from ..core.regular_files import plain_file, read_plain
 from .whole_file import whole_file
 
-MOST_BYTES = 1 << 31
+MAX_FILE_BYTES = 1 << 31
 """Bytes of a file that is read as a whole."""
-MOST_TEXT = 1 << 28
+MAX_TEXT_BYTES = 1 << 28
 """Bytes of a file that is read as lines."""
-MOST_LINES = 5_000_000
-MOST_LINE = 1 << 24
+MAX_LINES = 5_000_000
+MAX_LINE_CHARS = 1 << 24
 """Bytes of a line."""
 _BOM = b"\xef\xbb\xbf"
 
@@ -45,7 +45,7 @@ def reading(path: str | Path) -> Iterator[int]:
         raise FormatError(path, f"cannot be read: {e.strerror or e}") from e
 
 
-def read_bytes(path: str | Path, *, most: int = MOST_BYTES) -> bytes:
+def read_bytes(path: str | Path, *, most: int = MAX_FILE_BYTES) -> bytes:
     """The content of a plain file of at most `most` bytes, without its UTF-8 mark; else a `FormatError`."""
     data = read_plain(path, most=most)
     return data[3:] if data.startswith(_BOM) else data
@@ -63,12 +63,12 @@ def read_lines(path: str | Path) -> list[str]:
     Line i is ``lines[i - 1]``. An empty file gives an empty list. More than 256 MiB or five million lines are
     a `FormatError`.
     """
-    return lines_of(read_bytes(path, most=MOST_TEXT), path)
+    return lines_of(read_bytes(path, most=MAX_TEXT_BYTES), path)
 
 
 def check_lines(path: str | Path) -> None:
     """Refuse a text file with a line of more than 16 MiB, before its fields are made."""
-    if plain_file(path) <= MOST_LINE:
+    if plain_file(path) <= MAX_LINE_CHARS:
         return
     with (
         reading(path),
@@ -80,11 +80,13 @@ def check_lines(path: str | Path) -> None:
 
 def _check_lines(data: bytes | mmap.mmap, path: str | Path) -> None:
     at = 0
-    while len(data) - at > MOST_LINE:
-        end = data.rfind(b"\n", at, at + MOST_LINE + 1)
+    while len(data) - at > MAX_LINE_CHARS:
+        end = data.rfind(b"\n", at, at + MAX_LINE_CHARS + 1)
         if end < 0:
             line = data[:at].count(b"\n") + 1
-            raise FormatError(path, f"is longer than {MOST_LINE} bytes, as no line of a table is", line=line)
+            raise FormatError(
+                path, f"is longer than {MAX_LINE_CHARS} bytes, as no line of a table is", line=line
+            )
         at = end + 1
 
 
@@ -95,8 +97,8 @@ def lines_of(data: bytes, path: str | Path) -> list[str]:
     ['a', '', 'b']
     """
     _check_lines(data, path)
-    if data.count(b"\n") > MOST_LINES:
-        raise FormatError(path, f"has more than {MOST_LINES:,} lines")
+    if data.count(b"\n") > MAX_LINES:
+        raise FormatError(path, f"has more than {MAX_LINES:,} lines")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as e:

@@ -12,16 +12,16 @@ from typing import Any
 from ..core.errors import FormatError
 from ..core.regular_files import read_plain
 
-MOST_BYTES = 1 << 27
+MAX_JSON_BYTES = 1 << 27
 """Bytes of a file that is read."""
-MOST_VALUES = 8_000_000
+MAX_JSON_VALUES = 8_000_000
 """Values a file may hold: an empty list of two bytes takes sixty in memory."""
-MOST_DEPTH = 100
+MAX_JSON_DEPTH = 100
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def read_json(path: str | Path, *, most: int = MOST_BYTES) -> Any:
+def read_json(path: str | Path, *, most: int = MAX_JSON_BYTES) -> Any:
     r"""The value of a JSON file.
 
     NaN and Infinity are read as Python's own writer spells them; a whole number beyond 64 bits becomes a
@@ -52,8 +52,8 @@ def parse_json(data: bytes, path: str | Path) -> Any:
     Traceback (most recent call last):
     tiepoint.core.errors.FormatError: x.json: is not JSON that is read: it has more than 100 levels
     """
-    if sum(data.count(mark) for mark in (b",", b"[", b"{")) > MOST_VALUES:
-        raise FormatError(path, f"is not JSON that is read: it has more than {MOST_VALUES:,} values")
+    if sum(data.count(mark) for mark in (b",", b"[", b"{")) > MAX_JSON_VALUES:
+        raise FormatError(path, f"is not JSON that is read: it has more than {MAX_JSON_VALUES:,} values")
     try:
         text = data.decode(json.detect_encoding(data))
     except UnicodeDecodeError as e:
@@ -69,7 +69,7 @@ def parse_json(data: bytes, path: str | Path) -> Any:
         raise FormatError(path, f"is not JSON that is read: it has the key {str(e)[:60]!r} twice") from e
     except RecursionError as e:
         raise _too_deep(path) from e
-    if _deeper(found, MOST_DEPTH):
+    if _deeper(found, MAX_JSON_DEPTH):
         raise _too_deep(path)
     if _SURROGATE.search(data) and not _writable(found):
         raise FormatError(path, "is not JSON that is read: it has half a surrogate pair (\\ud800 to \\udfff)")
@@ -88,7 +88,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _too_deep(path: str | Path) -> FormatError:
-    return FormatError(path, f"is not JSON that is read: it has more than {MOST_DEPTH} levels")
+    return FormatError(path, f"is not JSON that is read: it has more than {MAX_JSON_DEPTH} levels")
 
 
 def _whole(digits: str) -> int | float:

@@ -120,23 +120,23 @@ def _header_bytes(start: bytes | bytearray) -> int:
     return 12 + int.from_bytes(start[8:12], "little")
 
 
-_MOST_HEADER = 1 << 16
-_MOST_DIMENSIONS = 32
+_MAX_HEADER_BYTES = 1 << 16
+_MAX_DIMENSIONS = 32
 _WORD = re.compile(r"'[^'\\\n]*'|\"[^\"\\\n]*\"|True|False|[0-9]{1,20}L?|[{}():,\[\]]|[ \t\n]+")
-_MOST_BRACKETS = 64
+_MAX_BRACKETS = 64
 
 
 @lru_cache(maxsize=4096)
 def _header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """What a header says. Only what one can need reaches the parser: it is Python's, and can be exhausted."""
-    if len(head) > _MOST_HEADER:
+    if len(head) > _MAX_HEADER_BYTES:
         raise ValueError(f"its header would have {len(head)} bytes")
     text = head[10 if head[6] == 1 else 12 :].decode("latin1")
     at = brackets = 0
     while at < len(text):
         word = _WORD.match(text, at)
         brackets += text[at] in "([{"
-        if word is None or brackets > _MOST_BRACKETS:
+        if word is None or brackets > _MAX_BRACKETS:
             raise ValueError("its header cannot be read")
         at = word.end()
     stream = BytesIO(head)
@@ -146,7 +146,7 @@ def _header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         shape, fortran, dtype = read(stream)
     except Exception as e:  # the parser of the header raises what Python's tokenizer and evaluator raise
         raise ValueError(f"its header cannot be read ({' '.join(str(e).split())[:200]})") from e
-    if any(side < 0 for side in shape) or len(shape) > _MOST_DIMENSIONS:
+    if any(side < 0 for side in shape) or len(shape) > _MAX_DIMENSIONS:
         raise ValueError(f"its header has the shape {shape}")
     if dtype.subdtype is not None or not dtype.itemsize:
         raise ValueError(f"its header has the type {dtype}")

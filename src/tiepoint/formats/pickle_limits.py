@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-MOST_DEPTH = 100
+MAX_PICKLE_DEPTH = 100
 KEY_DEPTH = 3
 KEY_PARTS = 8
-_MOST_WHOLE = 1 << 60
+_MAX_INT = 1 << 60
 _SEVERAL = (list, tuple, set, frozenset)
 _LEAVES = frozenset({str, bytes, bytearray, int, float, bool, type(None)})
 _PLAIN_KEYS = (str, bytes, float, bool, type(None))
@@ -39,7 +39,7 @@ def check_key(key: Any, depth: int = KEY_DEPTH) -> int:
     if isinstance(key, _PLAIN_KEYS) or hasattr(key, "callee"):
         return 1
     if isinstance(key, int):
-        if abs(key) < _MOST_WHOLE:
+        if abs(key) < _MAX_INT:
             return 1
         raise ValueError("a key is a number of more than 60 bits")
     if not isinstance(key, tuple):
@@ -81,8 +81,8 @@ def check_size(value: Any, file_bytes: int) -> None:
                 continue
             if id(one) in open_ones:
                 raise ValueError("it holds itself")
-            if len(open_ones) > MOST_DEPTH:
-                raise ValueError(f"it has more than {MOST_DEPTH} levels")
+            if len(open_ones) > MAX_PICKLE_DEPTH:
+                raise ValueError(f"it has more than {MAX_PICKLE_DEPTH} levels")
             open_ones.add(id(one))
             parts = parts_of(one)
             inner = [p for p in parts if type(p) not in _LEAVES]
@@ -100,8 +100,8 @@ def check_size(value: Any, file_bytes: int) -> None:
         levels = 1 + max((depth for _, depth in sizes), default=0)
         if count > most:
             raise ValueError(f"written out it would have more than {most} parts")
-        if levels > MOST_DEPTH:
-            raise ValueError(f"it has more than {MOST_DEPTH} levels")
+        if levels > MAX_PICKLE_DEPTH:
+            raise ValueError(f"it has more than {MAX_PICKLE_DEPTH} levels")
         known[id(one)] = count, levels
 
 

@@ -11,11 +11,11 @@ from typing import Any
 from ..core.errors import FormatError
 from ..core.regular_files import read_plain
 
-MOST_BYTES = 1 << 18
+MAX_YAML_BYTES = 1 << 18
 """Bytes of a file that is read."""
-MOST_NODES = 50_000
+MAX_YAML_NODES = 50_000
 """Values a file may have, those behind an alias counted each time."""
-MOST_DEPTH = 50
+MAX_YAML_DEPTH = 50
 _NUMBERS = {
     "tag:yaml.org,2002:int": re.compile(r"[-+]?(0|[1-9][0-9_]*|0b[01_]+|0x[0-9a-fA-F_]+)$"),
     "tag:yaml.org,2002:float": re.compile(
@@ -52,7 +52,7 @@ def read_yaml(path: Path) -> Any:
     """What a YAML file says, None where it says nothing; bounds and errors are those of `read_mapping`."""
     import yaml
 
-    data = read_plain(path, most=MOST_BYTES)
+    data = read_plain(path, most=MAX_YAML_BYTES)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
@@ -74,7 +74,7 @@ def read_yaml(path: Path) -> Any:
         where = None if mark is None else mark.line + 1
         raise FormatError(path, f"is not YAML: {getattr(e, 'problem', e)}", line=where) from e
     except RecursionError as e:
-        raise FormatError(path, f"is not YAML that is read: it has more than {MOST_DEPTH} levels") from e
+        raise FormatError(path, f"is not YAML that is read: it has more than {MAX_YAML_DEPTH} levels") from e
 
 
 @cache
@@ -105,8 +105,8 @@ def _loader() -> Any:
             event: Any = self.peek_event()  # type: ignore[no-untyped-call]  # as PyYAML's stubs have it
             alias = isinstance(event, yaml.AliasEvent)
             before, self.count, self.level = self.count, self.count + 1, self.level + 1
-            if self.level > MOST_DEPTH:
-                raise ComposerError(None, None, f"it has more than {MOST_DEPTH} levels", event.start_mark)
+            if self.level > MAX_YAML_DEPTH:
+                raise ComposerError(None, None, f"it has more than {MAX_YAML_DEPTH} levels", event.start_mark)
             node = super().compose_node(parent, index)
             if alias:
                 if id(node) not in self.sizes:
@@ -116,8 +116,8 @@ def _loader() -> Any:
             else:
                 self.sizes[id(node)] = self.count - before
             self.level -= 1
-            if self.count > MOST_NODES:
-                problem = f"it has more than {MOST_NODES:,} values (those behind aliases count each time)"
+            if self.count > MAX_YAML_NODES:
+                problem = f"it has more than {MAX_YAML_NODES:,} values (those behind aliases count each time)"
                 raise ComposerError(None, None, problem, event.start_mark)
             return node
 

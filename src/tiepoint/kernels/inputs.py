@@ -14,7 +14,7 @@ from ..core.errors import InputError
 Matrix = NDArray[Any]
 
 # Squares of larger values overflow float64, so that all distances would tie at infinity.
-LARGEST = 1e150
+MAX_ABS_VALUE = 1e150
 
 # Rows handled at once where a pass needs memory of its own.
 BLOCK = 16384
@@ -74,8 +74,8 @@ def first_bad_row(x: Matrix) -> int | None:
     for start in range(0, len(x), BLOCK):
         block = x[start : start + BLOCK]
         top, bottom = (float(block.max()), float(block.min())) if block.size else (0.0, 0.0)
-        if not (top <= LARGEST and bottom >= -LARGEST):  # a NaN fails both
-            good = np.all(np.abs(block.astype(np.float64)) <= LARGEST, axis=1)
+        if not (top <= MAX_ABS_VALUE and bottom >= -MAX_ABS_VALUE):  # a NaN fails both
+            good = np.all(np.abs(block.astype(np.float64)) <= MAX_ABS_VALUE, axis=1)
             return start + int(np.argmin(good))
     return None
 
@@ -83,7 +83,7 @@ def first_bad_row(x: Matrix) -> int | None:
 def _why_bad(row: Matrix) -> str:
     if np.isnan(row).any():
         return "NaN"
-    return "infinite" if np.isinf(row).any() else f"a value beyond {LARGEST:g}, whose square overflows"
+    return "infinite" if np.isinf(row).any() else f"a value beyond {MAX_ABS_VALUE:g}, whose square overflows"
 
 
 def normalise(x: Matrix, *, name: str) -> Matrix:

@@ -34,7 +34,7 @@ _restore: Any = None
 _own = threading.local()
 """Of each thread: `share`, how many threads it may use where it is one of a team; `memory` by name."""
 _pools: dict[int, ThreadPoolExecutor] = {}
-_KEPT_BYTES = 8 << 20
+_SCRATCH_CACHE_BYTES = 8 << 20
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pools.clear)
@@ -65,7 +65,7 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """Memory of this thread for one use at a time under each name; up to 8 MiB are kept for the next use."""
     kind = np.dtype(dtype)
     needed = kind.itemsize * math.prod(shape)
-    if needed > _KEPT_BYTES:
+    if needed > _SCRATCH_CACHE_BYTES:
         return np.empty(shape, kind)
     kept: dict[str, NDArray[np.uint8]] = _own.__dict__.setdefault("memory", {})
     memory = kept.get(name)

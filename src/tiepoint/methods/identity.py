@@ -25,7 +25,7 @@ from .source_files import library_versions, sources_of
 from .spec import parameters_of
 from .user_code import UserObject, is_ours
 
-LONGEST = 500
+MAX_INLINE_CHARS = 500
 """Characters of a setting that are kept as they are."""
 
 LIBRARIES = ("numpy",)
@@ -117,7 +117,7 @@ def _user(thing: Any) -> dict[str, Any]:
 
 def _brief(value: Any) -> Any:
     """The value; a long one, such as the tensors of a network, by its hash: it is stored with every run."""
-    return value if len(json.dumps(value)) <= LONGEST else {"hash": hash_json(value)}
+    return value if len(json.dumps(value)) <= MAX_INLINE_CHARS else {"hash": hash_json(value)}
 
 
 def _loaded(modules: Mapping[str, Any]) -> list[Path]:

@@ -27,7 +27,7 @@ from ..core.hashing import hash_array, hash_bytes, hash_file, hash_folder, hash_
 from .source_files import OWN, is_installed
 
 _DEEPEST = 24
-_LONGEST_PATH = 1024
+_MAX_PATH_CHARS = 1024
 _BY_WORDS = (complex, slice, range, np.dtype, re.Pattern, type(...))
 """Types whose ``repr`` says all."""
 
@@ -106,7 +106,7 @@ class Content:
 
     def named(self, value: str | PurePath, *, folders: bool = True) -> list[str]:
         """Content of the files and folders of this name, in the current folder and in the user's."""
-        if isinstance(value, str) and (not value.strip("./\\") or len(value) > _LONGEST_PATH):
+        if isinstance(value, str) and (not value.strip("./\\") or len(value) > _MAX_PATH_CHARS):
             return []
         found: list[str] = []
         try:

@@ -21,7 +21,7 @@ from ..core.hashing import hash_bytes, hash_file, hash_json
 
 OWN = "tiepoint"
 _OWN_FOLDER = Path(__file__).resolve().parents[1]
-_LONGEST_NAME = 260
+_MAX_NAME_CHARS = 260
 
 _DISTRIBUTIONS = {
     "PIL": ("pillow",),
@@ -233,7 +233,7 @@ def _parsed(file: Path, mtime_ns: int, size: int) -> _Code:
             imports += [_by_text(text) for text in _texts(node.args[:1])]
         elif isinstance(node, ast.Constant):
             texts.update(_texts([node]))
-    return _Code(tuple(imports), frozenset(t for t in texts if len(t) <= _LONGEST_NAME and "\n" not in t))
+    return _Code(tuple(imports), frozenset(t for t in texts if len(t) <= _MAX_NAME_CHARS and "\n" not in t))
 
 
 def _called(node: ast.Call) -> str:

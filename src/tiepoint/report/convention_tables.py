@@ -16,8 +16,8 @@ from .leaderboard import value_text
 from .runs.lazy_records import records_of
 from .runs.sections import Section
 
-MOST_RECORDS = 200_000
-MOST_METHODS = 6
+MAX_RECORDS = 200_000
+MAX_CONVENTION_METHODS = 6
 """Each step scores all records anew, so only the best methods are taken apart."""
 
 STEP_MOST = 18
@@ -92,7 +92,7 @@ def _affordable(section: Section) -> list[tuple[Run, list[Any]]]:
     for run in section.methods or section.runs:
         records = records_of(run, section.definition, "exact")
         total += sum(len(r) for r in records)
-        if len(found) == MOST_METHODS or (found and total > MOST_RECORDS):
+        if len(found) == MAX_CONVENTION_METHODS or (found and total > MAX_RECORDS):
             break
         if records:
             found.append((run, records))

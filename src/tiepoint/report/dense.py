@@ -16,7 +16,7 @@ from .pictures.flow import error_map
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
-LONGEST_SHARE = 0.05
+ERROR_MAP_WHITE_FRACTION = 0.05
 """The error map is white from this share of the target's larger side on."""
 
 
@@ -55,7 +55,7 @@ def dense_view(case: DenseCase) -> DenseView | None:
         return None
     flow = np.asarray(case.flow, np.float64)
     truth = None if case.truth is None else np.asarray(case.truth, np.float64)
-    longest_px = LONGEST_SHARE * max(case.target.shape[:2])
+    longest_px = ERROR_MAP_WHITE_FRACTION * max(case.target.shape[:2])
     scale = max_motion(flow if truth is None else truth)
     coloured = flow_color(flow, longest=scale)
     error, errors, true = None, None, None

@@ -16,7 +16,7 @@ from .figures.figure import only_best
 from .runs.lazy_records import records_of
 from .runs.sections import Section
 
-SHOWN = 12
+MAX_GALLERY_QUERIES = 12
 
 
 def gallery(section: Section) -> dict[str, Any] | None:
@@ -45,7 +45,7 @@ def gallery(section: Section) -> dict[str, Any] | None:
         return None
     # By the hash among equals: in order of names the first patches of the first scenes would fill the page.
     worst = sorted(missed, key=lambda k: (-missed[k], hash_json(k)))
-    spread = _spread(worst, SHOWN)
+    spread = _spread(worst, MAX_GALLERY_QUERIES)
     found = []
     for query, right in spread:
         answer = min(wrong[(query, right)], key=lambda a: (-wrong[(query, right)][a], a))

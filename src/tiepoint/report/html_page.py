@@ -27,17 +27,17 @@ from .runs.sections import Section, sections
 from .summary import Part, answer, families, family_table, headline
 
 Progress = Callable[[str, int, int], None]
-SHOWN_FIGURES = 6
+MAX_SHOWN_FIGURES = 6
 """Figures among the details of a task; the others wait behind another click."""
 
 SMALL = "canaries are not tested"
 """Notes that change no finding stand below the table."""
 
-MOST_IN_SUMMARY = 12
+MAX_SUMMARY_METHODS = 12
 """Methods in the picture of a task's card, the best; the details have a figure of all."""
 
 
-MOST_MANIFESTS = 500
+MAX_MANIFESTS = 500
 """Runs up to which a page has their whole manifests; of more, the keys of records are left out."""
 
 
@@ -84,7 +84,7 @@ def rendered(runs: Sequence[Run], *, title: str, progress: Progress | None = Non
     template = environment.from_string((templates / "report.html").read_text("utf-8"))
     ordered = sorted(runs, key=lambda r: (r.task, r.method, r.id))
     names = distinct_names(ordered)
-    whole = len(ordered) <= MOST_MANIFESTS
+    whole = len(ordered) <= MAX_MANIFESTS
     by_family = families(parts)
     answers = [a for _, members in by_family for part in members if (a := answer(*part)) is not None]
     stream = template.stream(
@@ -118,7 +118,7 @@ def _family(name: str, parts: Sequence[Part], tasks: Mapping[str, Any]) -> dict[
 
 def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
     drawn = figures_of(section)
-    if len(section.methods) <= MOST_IN_SUMMARY:
+    if len(section.methods) <= MAX_SUMMARY_METHODS:
         drawn = [f for f in drawn if f.kind != "scores"]
     # A longer name of the same score (a threshold that is the default) needs no second column.
     columns = [i for i, name in enumerate(table.titles) if name not in table.titles[:i]]
@@ -149,9 +149,9 @@ def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
         "small_notes": [n for n in table.notes if n.startswith(SMALL)],
         "every": every,
         "inside": ", ".join([*inside, number_of(len(every["rows"]), "score")]),
-        "summary": intervals_figure(section, most=MOST_IN_SUMMARY),
-        "figures": drawn[:SHOWN_FIGURES],
-        "more": drawn[SHOWN_FIGURES:],
+        "summary": intervals_figure(section, most=MAX_SUMMARY_METHODS),
+        "figures": drawn[:MAX_SHOWN_FIGURES],
+        "more": drawn[MAX_SHOWN_FIGURES:],
         "conventions": explained,
         "misses": misses,
     }

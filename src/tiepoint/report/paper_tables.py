@@ -31,7 +31,7 @@ BY = (
 ALONE = ("threshold_deg",)
 """Keys beside whose groups the score `all` says nothing: it is one of them."""
 
-MOST_COLUMNS = 8
+MAX_PAPER_COLUMNS = 8
 MARKS = "best in bold, second underlined"
 TIED = "\N{DAGGER}"
 
@@ -255,12 +255,12 @@ def task_columns(section: Section) -> list[Column]:
     own = [g for m, g in section.columns if m == section.metric and g != section.group]
     for keys in BY:
         found = [g for g in own if tuple(p.partition("=")[0] for p in g.split(",")) == keys]
-        if 2 <= len(found) <= MOST_COLUMNS:
+        if 2 <= len(found) <= MAX_PAPER_COLUMNS:
             return [(section.metric, g) for g in found] + ([] if keys[0] in ALONE else over_all)
     task, runs = section.definition, section.runs
     asked = [head, *(c for c in task.table_columns(section.columns) if c != head)]
     scores = [s for r in runs for s in r.stored.scores if s["protocol"] == section.protocol]
-    return with_better(task, spelled_out(task, asked, runs), scores)[:MOST_COLUMNS]
+    return with_better(task, spelled_out(task, asked, runs), scores)[:MAX_PAPER_COLUMNS]
 
 
 def _column(section: Section, column: Column) -> tuple[dict[str, Cell], list[str]]:

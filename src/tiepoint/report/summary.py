@@ -17,7 +17,7 @@ from .runs.card import agrees, duration, told_apart
 from .runs.sections import Section
 
 NAME_MOST = 40
-MOST_ROWS = 25
+MAX_SUMMARY_ROWS = 25
 """Rows of a family's table before it scrolls by itself."""
 
 SURE = {True: "yes", False: "no", None: "not tested"}
@@ -153,4 +153,4 @@ def family_table(parts: Sequence[Part]) -> Mapping[str, Any]:
         {"task": s.words, "anchor": anchor(s.title), "score": t.titles[0], "name": s.metric} for s, t in parts
     ]
     rows.sort(key=lambda r: bool(r["canary"]))
-    return {"heads": heads, "rows": rows, "tall": len(rows) > MOST_ROWS}
+    return {"heads": heads, "rows": rows, "tall": len(rows) > MAX_SUMMARY_ROWS}

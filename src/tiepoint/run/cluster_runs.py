@@ -16,7 +16,7 @@ from ..core.errors import ClusterError, UnitError
 from ..methods.base import Method
 from ..store.older import take_over_features
 from ..store.store import Store
-from .context import SHOWN, Context, Recipe
+from .context import MAX_LISTED_PROBLEMS, Context, Recipe
 from .costs import costs
 from .executors import Done, Failure, names_of
 from .executors.dask_executor import DaskExecutor, Piece, Say
@@ -132,7 +132,7 @@ class Matrix:
             raise
 
     def _made(self, cell: Cell) -> Made:
-        patience = SHOWN if cell.context.method.reads_payload else None
+        patience = MAX_LISTED_PROBLEMS if cell.context.method.reads_payload else None
         _, failures = self.executor.collect(cell.features, patience)
         total = sum(len(p.arguments) for p in cell.features)
         _refuse(cell.context, f"{cell.context.method.name}: features", failures, total)

@@ -26,7 +26,7 @@ from ..tasks.base import OpenTask, Task
 RECORD_FORMAT = 1
 """Raised when a comparison changes what it writes: old records are then made anew."""
 
-SHOWN = 20
+MAX_LISTED_PROBLEMS = 20
 """Problems of a method's features that are listed; a method that computes is stopped after so many."""
 
 
@@ -54,11 +54,11 @@ class FeatureSummary:
 class Writers:
     """Threads that write records behind the comparison; at the end of the `with` block all are written.
 
-    At most `MOST_BYTES` wait to be written, so that memory stays bounded. An error in writing is raised by a
+    At most `MAX_PENDING_BYTES` wait to be written, so that memory stays bounded. An error in writing is raised by a
     later call or at the end.
     """
 
-    MOST_BYTES = 256 << 20
+    MAX_PENDING_BYTES = 256 << 20
 
     def __init__(self, store: RecordStore) -> None:
         self._store = store
@@ -71,7 +71,7 @@ class Writers:
         with self._lock:
             self._pending.append((records.size_bytes, self._pool.submit(self._store.put, key, records)))
             while self._pending and (
-                self._pending[0][1].done() or sum(size for size, _ in self._pending) > self.MOST_BYTES
+                self._pending[0][1].done() or sum(size for size, _ in self._pending) > self.MAX_PENDING_BYTES
             ):
                 self._pending.popleft()[1].result()
 

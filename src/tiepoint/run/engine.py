@@ -32,7 +32,7 @@ from ..store.store import Store
 from ..store.stored_run import Manifest, MethodFacts
 from ..store.stored_run_part import StoredRun
 from . import machine
-from .context import SHOWN, Context, FeatureSummary, Recipe, Writers, use_device
+from .context import MAX_LISTED_PROBLEMS, Context, FeatureSummary, Recipe, Writers, use_device
 from .costs import efficiency, sizes
 from .executors import Executor, InProcess, Job, names_of
 from .executors.process_pool import ProcessPool
@@ -57,7 +57,7 @@ PARALLEL_WORTH_S = 8.0
 """Starting a worker process costs two or three seconds; below this estimate work stays in the process."""
 
 
-AT_ONCE = 256
+UPLOAD_BATCH_SIZE = 256
 """Items whose features are brought to a device at once; each keeps files open meanwhile."""
 
 _tidied: set[Path] = set()
@@ -294,7 +294,7 @@ def work(
         take_over_features(context.features, context.method, {keys[n]: i for n, i in context.items.items()})
     missing = {name: (name, key) for name, key in keys.items() if key not in context.features}
     # Looking up goes on to the end to list all problems; what computes is stopped after those that are shown.
-    patience = SHOWN if context.method.reads_payload else None
+    patience = MAX_LISTED_PROBLEMS if context.method.reads_payload else None
     make_features(context, missing, recipe, pool, progress, patience, PARALLEL_WORTH_S)
     comparisons = list(dict.fromkeys(context.task.comparison(p) for p in protocols))
     units = context.opened.units
@@ -313,8 +313,8 @@ def work(
 def _bring(context: Context) -> None:
     """Descriptors of all items to the device of the kernels, some hundred at a time, while there is room."""
     names = list(context.feature_keys) if get_device().startswith("cuda") else []
-    for i in range(0, len(names), AT_ONCE):
-        found = (context.arrays(name).get("values") for name in names[i : i + AT_ONCE])
+    for i in range(0, len(names), UPLOAD_BATCH_SIZE):
+        found = (context.arrays(name).get("values") for name in names[i : i + UPLOAD_BATCH_SIZE])
         if not bring([values for values in found if values is not None and values.ndim == 2]):
             break
 

@@ -17,7 +17,7 @@ from ..core.errors import InputError, ProblemsError, StoreError, UnitError, join
 from ..methods.base import Finish
 from ..methods.user_code import is_ours
 from . import machine
-from .context import SHOWN, Context, Recipe
+from .context import MAX_LISTED_PROBLEMS, Context, Recipe
 from .executors import Done, Executor, Failure, InProcess, enough, names_of
 from .preparation import Progress
 
@@ -107,10 +107,12 @@ def raise_input(context: Context, failures: Sequence[Failure], patience: int | N
     if not found or patience is None or len(found) < patience:
         return
     found = _unwritten(found)
-    error = joined(found, f"{context.method.name}: features", shown=SHOWN)
+    error = joined(found, f"{context.method.name}: features", shown=MAX_LISTED_PROBLEMS)
     if len(found) > 1 and isinstance(error, ProblemsError):
         own = f"{context.method.name} on "  # the heading has the name
-        error = ProblemsError(error.where, [p.removeprefix(own) for p in error.problems], shown=SHOWN)
+        error = ProblemsError(
+            error.where, [p.removeprefix(own) for p in error.problems], shown=MAX_LISTED_PROBLEMS
+        )
     raise error
 
 

@@ -22,7 +22,7 @@ from ..store.atomic_files import atomic_file
 from ..store.feature_cache import FeatureCache
 from ..store.older import take_over_features
 from ..tasks.base import OpenTask
-from .context import SHOWN, feature_key
+from .context import MAX_LISTED_PROBLEMS, feature_key
 
 
 class FolderTraining(OpenTask):
@@ -144,14 +144,14 @@ class Fitting:
                 arrays = self._arrays(method, item, own, source, cache)
             except InputError as e:
                 errors.append(e)
-                if method.reads_payload and len(errors) >= SHOWN:
+                if method.reads_payload and len(errors) >= MAX_LISTED_PROBLEMS:
                     break
                 continue
             values = np.asarray(arrays["values"])
             valid = arrays.get("valid")
             parts.append(values if valid is None else values[np.asarray(valid, bool)])
         if errors:
-            raise joined(errors, f"{method.name}: training descriptors", shown=SHOWN)
+            raise joined(errors, f"{method.name}: training descriptors", shown=MAX_LISTED_PROBLEMS)
         return np.concatenate(parts)
 
     def _arrays(

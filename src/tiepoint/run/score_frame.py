@@ -9,8 +9,8 @@ import pandas as pd
 
 from ..core.amounts import number_of
 
-MOST_ROWS = 60
-SHOWN = ("method", "task", "protocol", "metric", "group", "value", "low", "high", "n")
+MAX_ROWS = 60
+SHOWN_COLUMNS = ("method", "task", "protocol", "metric", "group", "value", "low", "high", "n")
 
 
 class ScoreFrame(pd.DataFrame):
@@ -31,7 +31,7 @@ class ScoreFrame(pd.DataFrame):
         shown, above, below = self._brief()
         if shown is None:
             return str(pd.DataFrame(self))
-        table = shown.to_string(index=False, max_rows=MOST_ROWS, max_colwidth=60)
+        table = shown.to_string(index=False, max_rows=MAX_ROWS, max_colwidth=60)
         return "\n".join(line for line in (above, table, below) if line)
 
     def _repr_html_(self) -> str | None:
@@ -40,12 +40,12 @@ class ScoreFrame(pd.DataFrame):
         shown, above, below = self._brief()
         if shown is None:
             return str(pd.DataFrame(self).to_html())
-        table = shown.to_html(index=False, max_rows=MOST_ROWS, border=0)
+        table = shown.to_html(index=False, max_rows=MAX_ROWS, border=0)
         return f"<p>{escape(above)}</p>{table}" + (f"<p>{escape(below)}</p>" if below else "")
 
     def _brief(self) -> tuple[pd.DataFrame | None, str, str]:
         """What is printed, a line above and one below; None where columns are missing."""
-        if self.empty or not set(SHOWN) <= set(self.columns):
+        if self.empty or not set(SHOWN_COLUMNS) <= set(self.columns):
             return None, "", ""
         plain = pd.DataFrame(self)
         parts = plain["group"].astype(str).str.split(",")
@@ -53,7 +53,7 @@ class ScoreFrame(pd.DataFrame):
         kept = plain[~single] if (~single).any() else plain
         names = plain[["method", "task"]].drop_duplicates()
         one = len(names) == 1
-        shown = kept[["protocol", "metric", "group"]] if one else kept[[*SHOWN[:5]]]
+        shown = kept[["protocol", "metric", "group"]] if one else kept[[*SHOWN_COLUMNS[:5]]]
         shown = shown.assign(value=kept["value"].map(_number))
         shown["95 % interval"] = [
             "" if pd.isna(low) or pd.isna(high) else f"{_number(low)}–{_number(high)}"

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from .auth import COOKIE, HEADERS, Door
 
-MOST_BODY = 4096
+MAX_BODY_BYTES = 4096
 """Bytes of a login form."""
 
 
@@ -58,7 +58,7 @@ async def form_token(request: Request) -> str | None:
     body = b""
     async for piece in request.stream():
         body += piece
-        if len(body) > MOST_BODY:
+        if len(body) > MAX_BODY_BYTES:
             return None
     try:
         return parse_qs(body.decode("utf-8"), max_num_fields=4).get("token", [None])[0]

@@ -15,8 +15,8 @@ from ..report.runs.sections import Section
 from ..run.result import Run
 from .run_index import Library, Shelf
 
-MOST_TEXT = 500
-MOST_METHODS = 8
+MAX_PARAM_CHARS = 500
+MAX_URL_METHODS = 8
 """Methods beside each other on a page of cases."""
 _ID = re.compile(r"[0-9A-Za-z_-]{1,80}")
 
@@ -24,7 +24,7 @@ _ID = re.compile(r"[0-9A-Za-z_-]{1,80}")
 def text(request: Request, name: str, default: str = "") -> str:
     """A parameter as text; one that is too long or has control characters is a 400."""
     value = request.query_params.get(name, default)
-    if len(value) > MOST_TEXT or not value.isprintable():
+    if len(value) > MAX_PARAM_CHARS or not value.isprintable():
         raise HTTPException(400, f"the parameter {name} is too long or no text")
     return value
 
@@ -58,8 +58,8 @@ def run_named(shelf: Shelf, given: str) -> Run:
 def runs_named(library: Library, request: Request, given: str) -> list[Run]:
     """The runs of a page of cases: ids separated by commas, all of one task; the first has the cases."""
     names = [n for n in given.split(",") if n]
-    if not 1 <= len(names) <= MOST_METHODS:
-        raise HTTPException(404, f"name one to {MOST_METHODS} runs, separated by commas")
+    if not 1 <= len(names) <= MAX_URL_METHODS:
+        raise HTTPException(404, f"name one to {MAX_URL_METHODS} runs, separated by commas")
     shelf = library.shelf()
     found = list({r.id: r for r in (run_named(shelf, n) for n in names)}.values())
     if len({r.task for r in found}) > 1:

@@ -27,7 +27,7 @@ from .run_index import Library
 Image = NDArray[np.uint8]
 SHOWN, RIGHT = 5, 8
 """Candidates of each method, and right answers, that are shown of a query."""
-MOST_BYTES = 512 << 20
+MAX_PICTURE_CACHE_BYTES = 512 << 20
 """Kept pictures; older ones give way when the server starts."""
 
 
@@ -101,7 +101,7 @@ def encoded(image: Image) -> bytes:
     return buffer.getvalue()
 
 
-def tidy(cache: Path, most: int = MOST_BYTES) -> None:
+def tidy(cache: Path, most: int = MAX_PICTURE_CACHE_BYTES) -> None:
     """Remove what was kept longest ago until all of it takes no more than `most` bytes."""
     found = []
     for folder in ("pictures", "orders", "comparisons"):

@@ -31,7 +31,7 @@ FRESH_S = 1.0
 """Seconds for which the store is not asked again whether it has changed."""
 WAIT_S = 0.6
 """Seconds that a page waits for a comparison of many methods before it says that it is being made."""
-KEPT_BYTES = 1 << 25
+INDEX_CACHE_BYTES = 1 << 25
 """Records that stay in memory."""
 
 
@@ -80,7 +80,7 @@ class Library:
             stamp = self._stamp()
             if self._shelf is None or self._shelf.stamp != stamp:
                 stored = load_runs(self.store, singles=False)
-                kept = Kept(self.store.records, most_bytes=KEPT_BYTES)
+                kept = Kept(self.store.records, most_bytes=INDEX_CACHE_BYTES)
                 done = [run_of(r, self.store, kept, singles=False) for r in stored if r.status == "done"]
                 self._shelf = Shelf(stamp, tuple(done), len(stored) - len(done))
             self._asked = time.monotonic()

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from .rendering import STATIC, static_text
 
-MOST_BYTES = 64 << 20
+MAX_PAGE_BYTES = 64 << 20
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 VIEWS = ("", "runs", "task", "two", "run", "scene", "case")
 
@@ -49,7 +49,7 @@ async def alone(request: Request, page: str, base: str) -> str:
     for source in dict.fromkeys(re.findall(r'<(?:img|image)[^>]*? (?:src|href)="(/[^"]*)"', page)):
         status, headers, body = await inside(request, unescape(source))
         total += len(body)
-        if total > MOST_BYTES:
+        if total > MAX_PAGE_BYTES:
             raise HTTPException(400, "this view has too many pictures for one file")
         if status == 200:
             kind = headers["content-type"].partition(";")[0]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 RESAMPLES = 2000
-FEWEST_IMAGES = 6
-_AT_ONCE = 4_000_000
+MIN_IMAGES = 6
+_RESAMPLE_BATCH = 4_000_000
 
 
 def image_interval(
@@ -45,7 +45,7 @@ def image_interval(
     """
     names = sorted({name for pair in images for name in pair})
     strata = _strata(names, images, classes or [""] * len(images))
-    if min(map(len, strata), default=0) < FEWEST_IMAGES:
+    if min(map(len, strata), default=0) < MIN_IMAGES:
         return None
     place = {name: i for i, name in enumerate(names)}
     known = np.isfinite(values)
@@ -59,7 +59,7 @@ def image_interval(
         for members in strata:
             n = len(members)
             counts[:, members] += rng.multinomial(n, np.full(n, 1 / n), size=resamples)
-        for some in np.array_split(counts, max(1, resamples * len(first) // _AT_ONCE)):
+        for some in np.array_split(counts, max(1, resamples * len(first) // _RESAMPLE_BATCH)):
             weight = some[:, first] * some[:, second] * weights[known]
             total = weight.sum(axis=1)
             drawn.append((weight @ values[known])[total > 0] / total[total > 0])

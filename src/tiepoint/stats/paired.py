@@ -157,7 +157,7 @@ def paired(
     return Paired(sample, pairs, difference, family, level, find_reach=reach)
 
 
-MANY = 300
+MAX_STEP_DOWN_METHODS = 300
 """Methods up to which every pair has a p-value of its own, and step-down max-T is taken over all pairs."""
 
 

@@ -15,7 +15,7 @@ from .pair_groups import PairGroup, pair_groups
 Array = NDArray[np.float64]
 Use = Callable[[PooledBins, Array, Array], Array]
 _BLOCK = 512
-_MANY = 1 << 24
+_MIN_THREADED_OPS = 1 << 24
 """Multiplications from which on threads share the blocks of resamples, and products keep to their thread."""
 
 
@@ -126,7 +126,7 @@ def _shared(
     parts: Sequence[tuple[int, int]], block: Callable[[int, int], list[Array]], work: int
 ) -> list[list[Array]]:
     """The blocks, by several threads where there is much to do."""
-    if work < _MANY:
+    if work < _MIN_THREADED_OPS:
         return [block(*part) for part in parts]
     from ..kernels import Team, one_blas_thread  # takes longer to import than little work to do
 

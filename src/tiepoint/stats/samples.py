@@ -29,7 +29,7 @@ BOOTSTRAP_FROM = 40
 STUDENT_FROM = 6
 """Scenes from which on intervals come from the BCa bootstrap, and from Student t."""
 
-MOST_RESAMPLED = 300
+MAX_RESAMPLED_METHODS = 300
 """Methods whose resampled scores are all in memory at once."""
 
 
@@ -170,7 +170,7 @@ def sample_of_scenes(
     drawn, draw = None, None
     if len(strata) >= BOOTSTRAP_FROM:
         draws = resample(strata, resamples=resamples, seed=seed_for(first.scenes, first.kinds, seed))
-        if len(scores) > MOST_RESAMPLED:
+        if len(scores) > MAX_RESAMPLED_METHODS:
             draw = partial(_resampled, scores, draws)
         else:
             drawn = _resampled(scores, draws, np.arange(len(scores)))
@@ -226,7 +226,7 @@ def sample_of_pooled(
             made = [pooled_resampled(bins[int(c)], draws) for c in columns]
             return np.asarray(np.stack(made, axis=1) + (exact - binned)[columns])
 
-        if len(bins) > MOST_RESAMPLED:
+        if len(bins) > MAX_RESAMPLED_METHODS:
             draw = draw_some
         else:
             drawn = draw_some(np.arange(len(bins)))

@@ -35,14 +35,14 @@ def load_runs(
         wanted.append(methods.c.name == method)
     if run_id is not None:
         wanted.append(runs.c.id.startswith(run_id, autoescape=True))
-    if ids is not None and len(ids) <= _MOST_IDS:
+    if ids is not None and len(ids) <= _MAX_IDS_PER_QUERY:
         wanted.append(runs.c.id.in_(sorted(ids)))
     with store.reading() as connection:
         found = load_rows(connection, store.version, *wanted, singles=singles)
     return found if ids is None else [r for r in found if r.id in ids]
 
 
-_MOST_IDS = 500
+_MAX_IDS_PER_QUERY = 500
 """Ids that a query may name; more are picked from all runs."""
 
 

@@ -17,8 +17,8 @@ from ..core.errors import InputError
 from .urls import without_secret
 
 TIMEOUT_S = 60.0
-MOST_ROWS = 100_000
-_MOST_BYTES = 1 << 28
+MAX_QUERY_ROWS = 100_000
+_MAX_QUERY_BYTES = 1 << 28
 """Bytes of one value in SQLite."""
 _STEPS = 20_000
 """Steps of SQLite's machine between two looks at the clock: a few milliseconds."""
@@ -35,7 +35,7 @@ class Answer:
 
 
 def ask(
-    engine: sa.Engine, query: str, *, timeout_s: float = TIMEOUT_S, most_rows: int | None = MOST_ROWS
+    engine: sa.Engine, query: str, *, timeout_s: float = TIMEOUT_S, most_rows: int | None = MAX_QUERY_ROWS
 ) -> Answer:
     """The answer to one statement that reads: select, with, values, explain, and what else the database has.
 
@@ -129,7 +129,7 @@ def _ask_sqlite(engine: sa.Engine, query: str, timeout_s: float, most_rows: int 
 
     try:
         connection.execute("PRAGMA query_only = ON")
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_QUERY_BYTES)
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         connection.set_authorizer(_allowed)
         connection.set_progress_handler(look, _STEPS)

@@ -24,7 +24,7 @@ SILENT_S = 600.0
 """Seconds after which a process of another machine, which cannot be looked up, is taken for dead."""
 FORGOTTEN_S = 86_400.0
 """Seconds after which its file is removed."""
-MOST_BYTES = 64_000
+MAX_STATUS_BYTES = 64_000
 _NAME = re.compile(r"((?P<host>[0-9a-f]{8})-)?(?P<pid>\d{1,10})-(?P<started>\d{1,20})(-\d{1,9})?\.(json|tmp)")
 _count = itertools.count()
 _waiting: list[tuple[Path, Callable[[], None]]] = []
@@ -153,7 +153,7 @@ def running(root: Path, *, silent_s: float = SILENT_S) -> list[Working]:
 
 def _read(path: Path, silent_s: float) -> Working | None:
     try:
-        if path.stat().st_size > MOST_BYTES:
+        if path.stat().st_size > MAX_STATUS_BYTES:
             return None
         plain: dict[str, Any] = json.loads(content_of(path))
         stages = tuple((str(n), int(d), int(t)) for n, d, t in plain["stages"])

@@ -22,7 +22,7 @@ from .titles import group_title, metric_title
 
 __all__ = ["Column", "MetricInfo", "OpenTask", "Size", "StepTable", "Task", "TaskInfo"]
 
-MOST_COLUMNS = 10
+MAX_TABLE_COLUMNS = 10
 """Of a table whose task names none."""
 Size = tuple[int, int]
 """Height and width of an image."""
@@ -200,7 +200,7 @@ class Task:
         """The columns of a narrow table, among those there are."""
         overall = [c for c in columns if c[1] == "all"] or list(columns)
         chosen = [c for metric in self.info.columns for c in overall if c[0] == metric]
-        return chosen or overall[:MOST_COLUMNS]
+        return chosen or overall[:MAX_TABLE_COLUMNS]
 
     def brief(self, metrics: Sequence[str]) -> tuple[str, ...]:
         """Metrics of a line in a list of many runs, of those there are for group `all`."""

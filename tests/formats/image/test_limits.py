@@ -17,7 +17,7 @@ from tiepoint.formats.flow.png_rgb16 import write_png_rgb16
 from tiepoint.formats.hpatches.patch_strip import read_strip, read_strip_header
 from tiepoint.formats.image import mask
 from tiepoint.formats.image import reader as read
-from tiepoint.formats.image.limits import MOST_PIXELS, check_pixels
+from tiepoint.formats.image.limits import MAX_PIXELS, check_pixels
 from tiepoint.formats.image.mask import read_mask, read_mask_size
 from tiepoint.formats.image.reader import read_image, read_orientation, read_size
 
@@ -81,9 +81,9 @@ def test_other_kinds_are_bounded_before_they_are_decoded(tmp_path: Path, suffix:
 def test_large_images_that_have_their_bytes_are_allowed() -> None:
     check_pixels("a", (8_000, 8_000), 100)
     check_pixels("a", (12_000, 8_500), 20_000_000)
-    check_pixels("a", (MOST_PIXELS, 1), 1 << 30)
+    check_pixels("a", (MAX_PIXELS, 1), 1 << 30)
     with pytest.raises(FormatError, match="at most 178956970"):
-        check_pixels("a", (MOST_PIXELS + 1, 1), 1 << 30)
+        check_pixels("a", (MAX_PIXELS + 1, 1), 1 << 30)
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L", "P", "RGBA", "LA", "1", "CMYK", "I;16", "palette with alpha"])

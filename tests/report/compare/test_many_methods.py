@@ -27,7 +27,7 @@ def tables(count: int) -> dict[str, SceneValues]:
 def test_many_methods_have_the_ranks_that_all_their_pairs_give(monkeypatch: pytest.MonkeyPatch) -> None:
     given = tables(12)
     few = compare(given, flips=4000)
-    monkeypatch.setattr(comparing, "MANY", 5)
+    monkeypatch.setattr(comparing, "MAX_STEP_DOWN_METHODS", 5)
     many = compare(given, flips=4000)
     assert many.wide
     assert not few.wide
@@ -58,7 +58,7 @@ def test_many_methods_have_the_ranks_that_all_their_pairs_give(monkeypatch: pyte
 
 
 def test_only_differences_to_the_baseline_of_many_methods_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "MANY", 5)
+    monkeypatch.setattr(comparing, "MAX_STEP_DOWN_METHODS", 5)
     found = compare(tables(8), baseline="m002", flips=2000)
     assert found.between("m001", "m002").second == "m002"
     assert found.between("m002", "m001").first == "m002"
@@ -80,7 +80,7 @@ def test_many_equal_methods_are_one() -> None:
 
 def test_many_pooled_scores_have_ranks_too(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
-    monkeypatch.setattr(comparing, "MANY", 3)
+    monkeypatch.setattr(comparing, "MAX_STEP_DOWN_METHODS", 3)
 
     def bins(scale: float) -> PooledBins:
         pos = rng.poisson(40 * np.exp(-np.arange(12) / scale), (10, 12)).astype(float)

@@ -18,7 +18,7 @@ from tiepoint.report.figures.curves import curve_figures
 from tiepoint.report.figures.figure import short
 from tiepoint.report.figures.heat_map import heat_map
 from tiepoint.report.figures.intervals import intervals_figure
-from tiepoint.report.figures.lines import MOST_SERIES, Line, lines_figure
+from tiepoint.report.figures.lines import MAX_SERIES, Line, lines_figure
 from tiepoint.report.figures.pareto import frontier, pareto_figure, place_labels
 from tiepoint.report.figures.svg import look, svg
 from tiepoint.report.runs.sections import Section, sections
@@ -117,5 +117,5 @@ def test_many_methods_are_drawn_in_part_and_written_in_full(section: Section) ->
     lines = [Line(f"m{i}", x, x, x - 0.1, x + 0.1) for i in range(25)]
     looks = replace(section, looks={f"m{i}": i for i in range(25)})
     figure = lines_figure(looks, lines, name="n", title="t", caption="", x_label="x", y_label="y")
-    assert f"best {MOST_SERIES} methods" in figure.caption
+    assert f"best {MAX_SERIES} methods" in figure.caption
     assert len({row[0] for row in rows(figure.csv)[1:]}) == 25

@@ -205,7 +205,7 @@ def _nothing(_context: object, _argument: object) -> int:
 def test_a_worker_that_does_not_end_is_killed_when_the_pool_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tiepoint.run.executors.process_pool.PATIENCE_S", 0.5)
+    monkeypatch.setattr("tiepoint.run.executors.process_pool.SHUTDOWN_TIMEOUT_S", 0.5)
     pool = ProcessPool(2)
     pool._started().submit(_nothing, None, None).result()
     workers = list((pool._pool._processes or {}).values()) if pool._pool else []

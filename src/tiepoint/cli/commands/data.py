@@ -39,11 +39,11 @@ def check(
     code = 0
     if data is not None:
         from ...datasets.validation.dataset import check_dataset
-        from ...datasets.validation.release import SHOWN
+        from ...datasets.validation.release import MAX_MISSING_LISTED
 
         with progress_bars() as progress:
             report = check_dataset(data, deep=not fast, progress=lambda d, t: progress("check", d, t))
-        shown = 1 << 30 if missing else SHOWN
+        shown = 1 << 30 if missing else MAX_MISSING_LISTED
         print(as_flags(report.told(shown=shown, protocols=_protocols)))
         _origin(data)
         code = 0 if report.ok else 2

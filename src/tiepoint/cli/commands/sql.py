@@ -13,7 +13,7 @@ from ...core.formatting import shown
 from ..asking import STORE
 from ..common import console, notice, reading
 
-MOST_CELLS = 5_000
+MAX_CELLS = 5_000
 """Cells of an answer that are fitted to the width of the terminal."""
 
 
@@ -40,7 +40,7 @@ def sql(
         print(json.dumps(rows, indent=1, default=str))
         return
     cells = [["" if v is None else shown(str(v)) for v in row] for row in found.rows]
-    if len(cells) * len(found.columns) > MOST_CELLS:
+    if len(cells) * len(found.columns) > MAX_CELLS:
         _print_lines([[shown(column) for column in found.columns], *cells])
         return
     from rich.text import Text

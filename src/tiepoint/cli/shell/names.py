@@ -38,7 +38,7 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Protocols by task, so that no task need be imported."""
 SPLITS = ("a", "b", "c", "illum", "view", "full")
-MOST = 500
+MAX_COMPLETIONS = 500
 
 
 def tasks() -> Iterator[str]:
@@ -152,7 +152,7 @@ def _column(store: str | None, query: str, given: tuple[str, ...] = ()) -> Itera
     with contextlib.suppress(sqlite3.Error):
         place = f"file:{quote(str(where.absolute()))}?mode=ro"
         with contextlib.closing(sqlite3.connect(place, uri=True, timeout=0.3)) as connection:
-            for (value,) in connection.execute(f"{query} limit {MOST}", given):
+            for (value,) in connection.execute(f"{query} limit {MAX_COMPLETIONS}", given):
                 if value:
                     yield str(value)
 

@@ -14,7 +14,7 @@ from ..._version import __version__
 from ...core.errors import InputError
 from ...core.formatting import shown
 
-MOST_REDIRECTS = 8
+MAX_REDIRECTS = 8
 TIMEOUT_S = 30.0
 
 
@@ -105,11 +105,11 @@ def opened(
         raise AddressError(f"{shown(url)} is not opened: its host is not listed for this dataset")
     opener = _opener()
     sent = {"User-Agent": f"tiepoint/{__version__}", "Accept-Encoding": "identity", **headers}
-    for _ in range(MOST_REDIRECTS):
+    for _ in range(MAX_REDIRECTS):
         answer: Any = opener.open(urllib.request.Request(url, headers=sent), timeout=timeout_s)
         if answer.status not in (301, 302, 303, 307, 308):
             return url, answer
         location = answer.headers.get("Location", "")
         answer.close()
         url = next_url(url, location, hosts)
-    raise AddressError(f"{shown(url)} redirects more than {MOST_REDIRECTS} times")
+    raise AddressError(f"{shown(url)} redirects more than {MAX_REDIRECTS} times")

@@ -19,12 +19,12 @@ from ...formats.edge import DAMAGED
 from ...formats.sniff import instead
 from .members import Places
 
-MOST_RATIO = 200
+MAX_COMPRESSION_RATIO = 200
 """Bytes that a byte of an archive may become; true flows of mostly unknown pixels come to about 100."""
-MOST_FILES = 500_000
+MAX_ARCHIVE_FILES = 500_000
 _SLACK = 64 << 20
 _CHUNK = 1 << 20
-_MOST_READ = 8 << 20
+_MAX_READ_BYTES = 8 << 20
 """Bytes that a header of a tar may have."""
 _DAMAGE: tuple[type[Exception], ...] = (*DAMAGED, tarfile.TarError, LookupError, TypeError, AttributeError)
 Progress = Callable[[int, int], None]
@@ -36,9 +36,9 @@ class _Writer:
     def __init__(self, archive: Path, folder: Path, most_bytes: int | None, most_files: int | None) -> None:
         self.archive, self.folder = archive, folder
         size = plain_file(archive)
-        by_ratio = MOST_RATIO * size + _SLACK
+        by_ratio = MAX_COMPRESSION_RATIO * size + _SLACK
         self.most_bytes = by_ratio if most_bytes is None else min(by_ratio, most_bytes + _SLACK)
-        self.most_files = most_files or MOST_FILES
+        self.most_files = most_files or MAX_ARCHIVE_FILES
         self.places = Places(archive.name)
         self.bytes = self.files = 0
 
@@ -173,7 +173,7 @@ class _Bounded:
         self.last = b""
 
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= _MOST_READ:
+        if not 0 <= size <= _MAX_READ_BYTES:
             raise InputError(f"{self.writer.archive}: has a header of {size:,} bytes; it is not unpacked")
         self.last = self.inner.read(size)
         return self.last

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from ...core.errors import InputError
 from ...core.formatting import path_part, shown
 
-MOST_DEPTH = 16
+MAX_PATH_DEPTH = 16
 _LEAVINGS = frozenset({"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", "Icon\r"})
 """What file managers leave in archives."""
 
@@ -62,8 +62,8 @@ class Places:
             return []
         if ".." in parts:
             raise self._refused(name, "it leads outside")
-        if len(parts) > MOST_DEPTH:
-            raise self._refused(name, f"it is more than {MOST_DEPTH} folders deep")
+        if len(parts) > MAX_PATH_DEPTH:
+            raise self._refused(name, f"it is more than {MAX_PATH_DEPTH} folders deep")
         try:
             return [path_part(part, "the part") for part in parts]
         except InputError as e:

@@ -18,7 +18,7 @@ from .mirrors import Fetched
 from .sources import Source
 
 ENDING = ".source.json"
-_MOST = 1 << 20
+_MAX_RECORD_BYTES = 1 << 20
 
 
 def record_of(folder: Path) -> Path:
@@ -36,7 +36,7 @@ def record_of(folder: Path) -> Path:
 def read_record(folder: Path) -> dict[str, Any]:
     """What is recorded of a folder; nothing where there is no record, or it cannot be read."""
     try:
-        found = read_json(record_of(folder), most=_MOST)
+        found = read_json(record_of(folder), most=_MAX_RECORD_BYTES)
     except InputError:
         return {}
     return found if isinstance(found, dict) else {}

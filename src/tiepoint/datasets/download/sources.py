@@ -19,7 +19,7 @@ from .allowed_hosts import checked_url, is_listed
 
 VARIABLE = "TIEPOINT_SOURCES"
 """Environment variable that names a file of sources to use in place of the package's."""
-_MOST = 4 << 20
+_MAX_SOURCES_BYTES = 4 << 20
 Bytes = Annotated[int, Field(gt=0, le=1 << 44)]
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
 
@@ -140,7 +140,7 @@ def read_sources(path: str | Path | None = None) -> dict[str, Source]:
     elif str(where).endswith((".yaml", ".yml")):
         value = read_mapping(Path(where), "is no mapping; a file of sources has `format` and `sources`")
     else:
-        value = read_json(where, most=_MOST)
+        value = read_json(where, most=_MAX_SOURCES_BYTES)
     try:
         return Sources.model_validate(value).sources
     except ValidationError as e:

@@ -26,7 +26,7 @@ from .layout import NOISES, STANDARD_IMAGES, image_order, scan_folder
 from .pack import find_pack
 
 LENGTHS_FILE = "lengths.json"
-MOST_PATCHES = 10_000_000
+MAX_STRIP_PATCHES = 10_000_000
 """Patches that a sequence may be said to have."""
 
 
@@ -275,4 +275,4 @@ def _unusable(name: str, what: str) -> list[str]:
 
 
 def _is_count(number: Any) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and 0 < number <= MOST_PATCHES
+    return isinstance(number, int) and not isinstance(number, bool) and 0 < number <= MAX_STRIP_PATCHES

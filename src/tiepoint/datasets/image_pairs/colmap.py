@@ -24,7 +24,7 @@ SHARED = 30
 """Least number of points that both images of a pair see."""
 OVERLAP = 0.1
 """Least share of the points of the image that sees fewer."""
-MOST = 5000
+MAX_PAIRS = 5000
 """At most this many pairs are taken from a model without a list."""
 _POINT = re.compile(r"-?[0-9]{1,19}")
 _PLACES = ("", "sparse", "sparse/0", "dense/sparse")
@@ -62,11 +62,11 @@ def model_drafts(root: Path, findings: Findings) -> list[Draft] | None:
             f"name pairs in {PAIRS}"
         )
     names = list(shared)
-    if len(names) > MOST:
+    if len(names) > MAX_PAIRS:
         findings.warnings.append(
-            f"{MOST} of {len(names)} pairs that share points are taken, drawn by their names"
+            f"{MAX_PAIRS} of {len(names)} pairs that share points are taken, drawn by their names"
         )
-        names = sorted(sorted(names, key=hash_json)[:MOST])
+        names = sorted(sorted(names, key=hash_json)[:MAX_PAIRS])
     pairs = [(f"{a} and {b}", a, b) for a, b in names]
     return paired(pairs, views, findings, scene=scene, facts=shared)
 

@@ -21,7 +21,7 @@ ORTHONORMAL = 1e-3
 """Largest deviation of R^T R from the identity; published poses rounded to five decimals reach 1.5e-5."""
 
 
-_SHOWN = 5
+_MAX_LISTED = 5
 
 
 @dataclass
@@ -178,7 +178,7 @@ class Findings:
 
     def end(self) -> tuple[str, ...]:
         """All warnings; raises a `ProblemsError` when there was a problem."""
-        if len(self.sizeless) <= _SHOWN:
+        if len(self.sizeless) <= _MAX_LISTED:
             self.problems += self.sizeless.values()
         else:
             self.problems.append(

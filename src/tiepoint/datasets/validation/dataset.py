@@ -32,7 +32,7 @@ from ..image_pairs.reader import known_layouts, recognised
 from ..tss import TssDataset, TssPair
 from .image_pairs import check_pairs, span
 from .pair_sets import pairs_release
-from .release import SHOWN, Release, compared
+from .release import MAX_MISSING_LISTED, Release, compared
 from .releases import patches_release, sequences_release, tss_release
 from .usable_tasks import Protocols, Use, flow_uses, pair_uses, patch_uses, sequence_uses
 
@@ -64,7 +64,7 @@ class CheckReport:
         """Facts, the release, uses, then problems, then warnings, then what to do next."""
         return self.told()
 
-    def told(self, *, shown: int = SHOWN, protocols: Protocols = lambda _task: ()) -> str:
+    def told(self, *, shown: int = MAX_MISSING_LISTED, protocols: Protocols = lambda _task: ()) -> str:
         """The same with at most `shown` names of what is missing, and with the protocols of the tasks."""
         lines = [self.what, *(f"  {fact}" for fact in self.facts)]
         if self.release is not None:

@@ -16,7 +16,7 @@ from ...core.errors import FormatError
 from ...core.hashing import hash_array, hash_bytes
 from ...formats.image.reader import SUFFIXES, read_image
 
-SHOWN = 20
+MAX_MISSING_LISTED = 20
 _DIGITS = 16
 
 
@@ -59,7 +59,7 @@ class Release:
         """Whether all of it is there, as it was published."""
         return self.have >= self.of and not self.differs and not self.short
 
-    def lines(self, *, shown: int = SHOWN) -> list[str]:
+    def lines(self, *, shown: int = MAX_MISSING_LISTED) -> list[str]:
         """The release, what is missing and the notes, a line each; at most `shown` missing names."""
         unit = releases()[self.key]["unit"]
         if self.differs:

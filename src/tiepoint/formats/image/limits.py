@@ -11,7 +11,7 @@ PIXELS = 64_000_000
 """Pixels any file may announce, of up to three bytes each."""
 PIXELS_A_BYTE = 8
 """Pixels that every byte of a file allows beyond these: real images have a byte for one or two."""
-MOST_PIXELS = 178_956_970
+MAX_PIXELS = 178_956_970
 """Pixels no image may exceed: at these Pillow refuses, too."""
 BAND = 1 << 22
 """Pixels that are converted at a time, so that a large image is in memory once and not five times."""
@@ -30,7 +30,7 @@ def check_pixels(path: str | Path, size: tuple[int, int], file_bytes: int, pixel
     tiepoint.core.errors.FormatError: a: has 10000 x 10000 pixels in 300000 bytes, at most 66400000 are read
     """
     width, height = size
-    most = min(MOST_PIXELS, (PIXELS + PIXELS_A_BYTE * file_bytes) * 3 // max(3, pixel_bytes))
+    most = min(MAX_PIXELS, (PIXELS + PIXELS_A_BYTE * file_bytes) * 3 // max(3, pixel_bytes))
     if width * height > most:
         raise FormatError(
             path, f"has {width} x {height} pixels in {file_bytes} bytes, at most {most} are read"

@@ -21,7 +21,7 @@ from .png_header import png_header
 
 SUFFIXES = (".ppm", ".png", ".jpg", ".jpeg", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
 """File name endings that count as images."""
-MOST_BYTES = 2 << 30
+MAX_IMAGE_BYTES = 2 << 30
 _KINDS = ("PNG", "JPEG", "PPM", "BMP", "TIFF", "WEBP")
 """What Pillow may take a file for. It knows forty kinds; decoders of some start other programs."""
 _ORIENTATION = 0x0112
@@ -110,13 +110,13 @@ def write_image(path: str | Path, image: NDArray[np.uint8]) -> None:
 def _opened(path: str | Path, *, load: bool = True) -> Image.Image:
     if not os.path.exists(path):
         raise FormatError(path, "the image is missing")
-    size = plain_file(path, most=MOST_BYTES)
+    size = plain_file(path, most=MAX_IMAGE_BYTES)
     try:
         allow_large_images()
         if not load:
             return Image.open(path, formats=_KINDS)
         # From memory: of a file Pillow would reserve what a damaged chunk announces.
-        data = read_plain(path, most=MOST_BYTES)
+        data = read_plain(path, most=MAX_IMAGE_BYTES)
         image = Image.open(BytesIO(data), formats=_KINDS)
         if image.format == "PNG":
             png_header(path, data, len(data))

@@ -24,7 +24,7 @@ from ..npy import array_in
 
 HEADER, TABLE, PAIRS = "set.json", "keypoints.npy", "pairs.npy"
 VERSION = 1
-_MOST_HEADER = 1 << 27
+_MAX_HEADER_BYTES = 1 << 27
 _WHOLE = [COLUMNS.index("octave"), COLUMNS.index("class_id")]
 
 REPLACED = ".old-"
@@ -165,7 +165,7 @@ def _array(path: Path) -> NDArray[Any]:
 def _header(path: Path) -> dict[str, Any]:
     """The header of a set; every value has the type that is written."""
     try:
-        found = unsealed(read_bytes(path, most=_MOST_HEADER))[0]
+        found = unsealed(read_bytes(path, most=_MAX_HEADER_BYTES))[0]
     except ValueError as e:
         raise FormatError(path, f"the keypoint set is damaged: {e}") from e
     kinds = {"name": str, "id": str, "images": dict, "contents": dict, "recipe": dict, "paired": bool}

@@ -12,7 +12,7 @@ from ...core.errors import FormatError, InputError
 from ...core.regular_files import read_plain
 from ..whole_file import write_text
 
-_MOST_BYTES = 1 << 20
+_MAX_MATRIX_BYTES = 1 << 20
 _SINGULAR = 1e-14
 
 
@@ -24,7 +24,7 @@ def read_homography(path: str | Path) -> NDArray[np.float64]:
     matrix are each a `FormatError` with the line where there is one.
     """
     try:
-        text = read_plain(path, most=_MOST_BYTES).decode("utf-8-sig")
+        text = read_plain(path, most=_MAX_MATRIX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as e:
         raise FormatError(path, f"cannot be read as text ({e})") from e
     rows: list[list[float]] = []

@@ -10,7 +10,7 @@ from ...core.errors import InputError
 from .dlt import centred
 
 Floats = NDArray[np.float64]
-FEWEST = 8
+MIN_POINTS_EIGHT_POINT = 8
 
 
 def eight_point(x0: ArrayLike, x1: ArrayLike) -> Floats:
@@ -25,8 +25,10 @@ def eight_point(x0: ArrayLike, x1: ArrayLike) -> Floats:
     0.0
     """
     a, b = np.asarray(x0, np.float64), np.asarray(x1, np.float64)
-    if len(a) < FEWEST or len(a) != len(b):
-        raise InputError(f"F needs at least {FEWEST} correspondences, found {len(a)} and {len(b)} points")
+    if len(a) < MIN_POINTS_EIGHT_POINT or len(a) != len(b):
+        raise InputError(
+            f"F needs at least {MIN_POINTS_EIGHT_POINT} correspondences, found {len(a)} and {len(b)} points"
+        )
     ones = np.ones(len(a))
     (a, from_a), (b, from_b) = centred(a, ones), centred(b, ones)
     p, q = np.column_stack([a, ones]), np.column_stack([b, ones])

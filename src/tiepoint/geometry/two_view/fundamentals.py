@@ -16,7 +16,7 @@ from .estimator import SEEDED, Estimate, Estimator, Floats, matched, none, pose,
 from .libraries import library
 from .poselib_options import ransac_options
 
-FEWEST = 8
+MIN_MATCHES_FUNDAMENTAL = 8
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ def estimate_fundamental(
     if seed is not None and est.kind not in SEEDED:
         raise InputError(f"estimator {est.kind} has no seed; permute the matches instead")
     a, b = matched(x0, x1)
-    if len(a) < FEWEST:
-        return _nothing(len(a), f"{len(a)} matches, {FEWEST} are needed")
+    if len(a) < MIN_MATCHES_FUNDAMENTAL:
+        return _nothing(len(a), f"{len(a)} matches, {MIN_MATCHES_FUNDAMENTAL} are needed")
     F, mask = _KINDS[est.kind](est, a, b, seed or 0)
     kept = np.zeros(len(a), bool) if mask is None else np.asarray(mask, bool).ravel()
     if F is None or np.shape(F) != (3, 3) or not np.isfinite(F).all() or not np.any(F):
@@ -69,8 +69,8 @@ def pose_by_fundamental(
     everything = est.kind == "poselib-f"
     if not found.ok and everything:
         return Estimate(np.eye(3), np.zeros(3), 0, False, found.reason)
-    if not found.ok or (found.inliers < FEWEST and not everything):
-        return none(found.reason or f"{found.inliers} inliers of F, {FEWEST} are needed")
+    if not found.ok or (found.inliers < MIN_MATCHES_FUNDAMENTAL and not everything):
+        return none(found.reason or f"{found.inliers} inliers of F, {MIN_MATCHES_FUNDAMENTAL} are needed")
     rows = np.ones(len(x0), bool) if everything else found.kept
     u0, u1 = (normalised(x[rows], K, est.dtype) for x, K in ((x0, K0), (x1, K1)))
     _, R, t, _, _ = recover(est, K1.T @ found.F @ K0, u0, u1)

@@ -17,7 +17,7 @@ from .poselib_options import ransac_options
 
 Floats = NDArray[np.float64]
 
-FEWEST = 4
+MIN_MATCHES_HOMOGRAPHY = 4
 _LIBRARIES = {"opencv": ("cv2",), "poselib": ("poselib",), "degensac": ("pydegensac",), "dlt": ()}
 
 
@@ -84,8 +84,8 @@ def estimate_homography(
     if seed is not None and est.kind != "poselib":
         raise InputError(f"estimator {est.kind} has no seed; permute the matches instead")
     a, b = matched(x0, x1)
-    if len(a) < FEWEST:
-        return _nothing(f"{len(a)} matches, {FEWEST} are needed")
+    if len(a) < MIN_MATCHES_HOMOGRAPHY:
+        return _nothing(f"{len(a)} matches, {MIN_MATCHES_HOMOGRAPHY} are needed")
     a, b = (np.ascontiguousarray(x.astype(est.dtype)) for x in (a, b))
     if est.kind == "dlt":
         H, inliers = dlt(a, b, weights, est.dtype), len(a)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 Floats = NDArray[np.float64]
 
-SHORTEST_BASELINE = 1e-9
+MIN_BASELINE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def has_baseline(t_gt: ArrayLike) -> NDArray[np.bool_]:
     >>> has_baseline([[0, 0, 0], [0, 0, 1]]).tolist()
     [False, True]
     """
-    return np.asarray(np.linalg.norm(np.asarray(t_gt, np.float64), axis=-1) >= SHORTEST_BASELINE)
+    return np.asarray(np.linalg.norm(np.asarray(t_gt, np.float64), axis=-1) >= MIN_BASELINE)
 
 
 Angles = tuple[NDArray[np.floating], NDArray[np.floating]]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from . import nearest_scan
 from .device import LeaveToCpu, block_bytes, get_device
-from .nearest_scan import MOST_CANDIDATES, Scores, Tile, above, below
+from .nearest_scan import MAX_CANDIDATES, Scores, Tile, above, below
 from .row_cache import Tensor, difference, download, in_chunks, pairs, reference, root, send, upload
 
 SPARSE = 24
@@ -125,7 +125,7 @@ class _Counter:
                 self.whole[i:j, slot] += torch.where(edge > 0, counted, 0)
             inside = (scores <= high[:, slot, None]).logical_and_(~nearer)
             found = inside.nonzero()
-            if not self.scores.exact and len(found) > MOST_CANDIDATES:
+            if not self.scores.exact and len(found) > MAX_CANDIDATES:
                 raise LeaveToCpu
             r, c = found[:, 0], found[:, 1]
             self._decide(tile, r, c, scores[r, c], None, slot)

@@ -26,7 +26,7 @@ SHARE = 0.25
 """Share of a card's free memory that the blocks of one kernel may take."""
 HOST_BYTES = 64 << 20
 """The same for torch on the processor, whose blocks should not be much larger than its cache."""
-SMALLEST = 1 << 20
+MIN_BLOCK_BYTES = 1 << 20
 """Blocks are halved down to this many bytes before a kernel is left to the processor."""
 _bytes: dict[str, int] = {}
 
@@ -159,15 +159,15 @@ def block_bytes() -> int:
             _bytes[_device] = HOST_BYTES
         else:
             free, _ = torch.cuda.mem_get_info(torch_device())
-            _bytes[_device] = max(SMALLEST, int(free * SHARE) // 8)
+            _bytes[_device] = max(MIN_BLOCK_BYTES, int(free * SHARE) // 8)
     return _bytes[_device]
 
 
 def halve() -> bool:
     """Make blocks half as large; False where they are as small as they get."""
     now = block_bytes()
-    _bytes[_device] = max(SMALLEST, now // 2)
-    if now <= SMALLEST:
+    _bytes[_device] = max(MIN_BLOCK_BYTES, now // 2)
+    if now <= MIN_BLOCK_BYTES:
         _bytes.pop(_device)  # the next call may find more
         return False
     return True

@@ -21,7 +21,7 @@ from .device import LeaveToCpu, block_bytes, get_device
 from .row_cache import Tensor, checked, download, in_chunks, pairs, table, upload
 
 GROUPS = 8
-MOST_CANDIDATES = 1 << 22
+MAX_CANDIDATES = 1 << 22
 """Rows inside the band above which, if they are also one in `CANDIDATE_SHARE`, float32 tells too little."""
 CANDIDATE_SHARE = 32
 SMALL = 1 << 24
@@ -221,7 +221,7 @@ class Scores:
         """Rows and columns, ascending, of the scores that do not exceed their row's `most`."""
         mask = tile.scores <= most[:, None]
         found = mask.nonzero()
-        if not self.exact and len(found) > MOST_CANDIDATES + mask.numel() // CANDIDATE_SHARE:
+        if not self.exact and len(found) > MAX_CANDIDATES + mask.numel() // CANDIDATE_SHARE:
             raise LeaveToCpu
         return found[:, 0], found[:, 1]
 

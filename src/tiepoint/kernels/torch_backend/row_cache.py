@@ -21,16 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...formats.npy import file_of
-from ..inputs import LARGEST, as_float
+from ..inputs import MAX_ABS_VALUE, as_float
 from ..threads import get_threads
 from .device import LeaveToCpu, block_bytes, get_device, torch_device
 
 Array = NDArray[Any]
 Tensor = Any
-KEPT_SHARE = 0.3
+CACHE_FRACTION = 0.3
 """Share of a card's memory for features that several comparisons use."""
-KEPT_HOST_BYTES = 64 << 20
-MOST_THREADS = 12
+HOST_CACHE_BYTES = 64 << 20
+MAX_THREADS = 12
 STAGE_BYTES = 6 << 20
 """A pinned buffer; pinning costs as much as copying forty times, so that there are few, used in turns."""
 BYTES_A_PAIR = 34
@@ -124,8 +124,8 @@ def _most_kept() -> int:
     import torch
 
     if not get_device().startswith("cuda"):
-        return KEPT_HOST_BYTES
-    return int(torch.cuda.get_device_properties(torch_device()).total_memory * KEPT_SHARE)
+        return HOST_CACHE_BYTES
+    return int(torch.cuda.get_device_properties(torch_device()).total_memory * CACHE_FRACTION)
 
 
 def _bring(arrays: list[Array]) -> list[Rows]:
@@ -196,7 +196,7 @@ def _stage(arrays: list[Array], flat: Tensor) -> None:
             whole = np.concatenate(pieces) if pieces else np.empty((0, flat.shape[1]))
             flat[start : start + len(whole)] = torch.from_numpy(whole)
         return
-    compiled, pool, stages = copy_parts(), _pool(min(MOST_THREADS, get_threads())), _stages()
+    compiled, pool, stages = copy_parts(), _pool(min(MAX_THREADS, get_threads())), _stages()
     under_way: deque[tuple[int, int, Any, Future[None]]] = deque()
 
     def sent() -> None:
@@ -233,14 +233,14 @@ def _stages() -> list[tuple[Tensor, Array, Any]]:
     """Pinned buffers in turns, each with the event of its last copy."""
     import torch
 
-    count = 2 + min(MOST_THREADS, get_threads())
+    count = 2 + min(MAX_THREADS, get_threads())
     whole = torch.empty((count, STAGE_BYTES), dtype=torch.uint8, pin_memory=True)
     return [(pinned, pinned.numpy(), torch.cuda.Event()) for pinned in whole]
 
 
 def checked(rows: Rows) -> Rows:
     """The rows, if all their squares are finite; else the compiled code says which one is not."""
-    if not rows.peak <= LARGEST:
+    if not rows.peak <= MAX_ABS_VALUE:
         raise LeaveToCpu
     return rows
 

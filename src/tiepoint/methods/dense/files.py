@@ -18,7 +18,7 @@ from ...core.units import Arrays, Item
 from ...formats.flow.tss import read_pair_result
 
 NO_FOLDER = "no results folder"
-SHOWN = 3
+MAX_LISTED_PAIRS = 3
 
 
 def pair_folder(root: str | Path, key: str) -> Path:
@@ -103,7 +103,7 @@ def absent_words(keys: Sequence[str], total: int) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    return ", ".join(names[:MAX_LISTED_PAIRS]) + (", …" if len(names) > MAX_LISTED_PAIRS else "")
 
 
 def _folders(folder: Path) -> list[str]:

@@ -161,7 +161,7 @@ class Rlof(_OpenCVFlow):
         return _contrib("calcOpticalFlowDenseRLOF")(first, second, None)
 
 
-_FEWEST = 4
+_MIN_MATCHES = 4
 
 
 @dataclass(eq=False)
@@ -188,7 +188,7 @@ class Homography:
     def estimate(self, image1: Image, image2: Image) -> NDArray[np.float64] | None:
         """Homography from image 1 to image 2, None where fewer than four matches agree."""
         points1, points2 = sift_matches(image1, image2, ratio=self.ratio)
-        if len(points1) < _FEWEST:
+        if len(points1) < _MIN_MATCHES:
             return None
         params = cv2.UsacParams()
         params.threshold = self.threshold_px

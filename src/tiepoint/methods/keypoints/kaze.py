@@ -18,7 +18,7 @@ from .detectors import MAX_FEATURES, limited
 from .opencv_descriptors import Described, Image
 from .opencv_detectors import Kaze as KazeDetector
 
-_SMALLEST = (80, 40)
+_MIN_SIZE = (80, 40)
 """AKAZE builds no octave narrower or lower than this, in pixels."""
 
 
@@ -115,7 +115,7 @@ class Kaze:
 def _octaves_of(shape: tuple[int, ...], wanted: int) -> int:
     """Octaves that fit an image (h, w)."""
     for octave in range(1, wanted):
-        if (shape[1] >> octave) < _SMALLEST[0] or (shape[0] >> octave) < _SMALLEST[1]:
+        if (shape[1] >> octave) < _MIN_SIZE[0] or (shape[0] >> octave) < _MIN_SIZE[1]:
             return octave
     return wanted
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ...core.hashing import hash_file
 from ...core.regular_files import read_plain
 
-MOST_BYTES = 2 << 30
+MAX_ONNX_BYTES = 2 << 30
 """Bytes of a model; protobuf has no longer messages."""
 _LOCATION = b"location"
 
@@ -18,7 +18,9 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 def weight_hashes(file: Path) -> dict[str, str]:
     """Hashes of an ONNX file and of the files beside it that hold its weights, by their names."""
-    names = {n: file.parent / n for n in sorted(set(external_locations(read_plain(file, most=MOST_BYTES))))}
+    names = {
+        n: file.parent / n for n in sorted(set(external_locations(read_plain(file, most=MAX_ONNX_BYTES))))
+    }
     there = {name: hash_file(path) for name, path in names.items() if path.is_file()}
     return {file.name: hash_file(file), **there}
 

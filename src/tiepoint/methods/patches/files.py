@@ -171,7 +171,7 @@ def _has_tables(folder: Path) -> bool:
     return is_folder(folder) and any(p.suffix in SUFFIXES for p in folder.iterdir())
 
 
-MOST = 20
+MAX_LISTED_IMAGES = 20
 """Images with problems that are listed."""
 
 
@@ -205,7 +205,7 @@ def write_descriptors(
         overwrite: replace files that exist. Otherwise one that exists is an error before it is touched.
 
     Images whose descriptors cannot be written do not stop the others; they are raised together at the end, or
-    after `MOST` of them where the method computes.
+    after `MAX_LISTED_IMAGES` of them where the method computes.
     """
     written = []
     errors: list[InputError] = []
@@ -217,11 +217,11 @@ def write_descriptors(
             arrays = method.extract(item, patches)
         except InputError as e:
             errors.append(e)
-            if method.reads_payload and len(errors) >= MOST:
+            if method.reads_payload and len(errors) >= MAX_LISTED_IMAGES:
                 break
             continue
         write_table(path, as_table(arrays, method.distance))
         written.append(path)
     if errors:
-        raise joined(errors, f"{method.name}: descriptors", shown=MOST)
+        raise joined(errors, f"{method.name}: descriptors", shown=MAX_LISTED_IMAGES)
     return written

@@ -13,7 +13,7 @@ from ...core.errors import InputError, UnknownNameError
 from ...core.scores import PooledBins, SceneValues
 from ...stats.duplicates import duplicate_scenes, identical_methods
 from ...stats.merged_scenes import merge_scenes
-from ...stats.paired import MANY, against, all_pairs, paired, paired_widely
+from ...stats.paired import MAX_STEP_DOWN_METHODS, against, all_pairs, paired, paired_widely
 from ...stats.resampling import RESAMPLES, seed_of
 from ...stats.samples import Sample, sample_of_pooled, sample_of_scenes
 from ...stats.scene_score import scene_score
@@ -107,7 +107,7 @@ def compare(
     how: dict[str, Any] = {"level": level, "flips": flips, "seed": test_seed}
     with_base = columns[against(kept.index(base), len(kept))]
     letters: list[tuple[str, ...]]
-    if len(kept) > MANY:
+    if len(kept) > MAX_STEP_DOWN_METHODS:
         wide = paired_widely(sample, columns, base, **how)
         every = wide.shown
         shown = every if baseline is None else paired(sample, with_base, **how)
@@ -148,7 +148,7 @@ def compare(
         higher_is_better=higher_is_better,
         percent=bounded,
         pooled=sample.by_scene is None,
-        wide=len(kept) > MANY,
+        wide=len(kept) > MAX_STEP_DOWN_METHODS,
         notes=tuple(notes),
     )
 

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ...core.amounts import number_of
-from ...stats.paired import MANY
+from ...stats.paired import MAX_STEP_DOWN_METHODS
 from ...tasks.titles import kind_title
 from .comparison import Comparison, PairRow
 from .kinds import turns_around
@@ -93,7 +93,7 @@ def answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
     return f"{first} is better than {second} by {size}{bounds}{won}; {tested}."
 
 
-MOST_SENTENCES = 5
+MAX_SENTENCES = 5
 """Methods of which it is said in words how they differ from a baseline."""
 
 
@@ -106,7 +106,7 @@ def sentences(c: Comparison) -> list[str]:
     """
     others = [r.versus for r in c.rows if r.versus is not None and r.identical_to is None]
     if c.baseline_given:
-        return [answer(c, pair, with_baseline=True) for pair in others[:MOST_SENTENCES]]
+        return [answer(c, pair, with_baseline=True) for pair in others[:MAX_SENTENCES]]
     flipped = [pair.flipped() for pair in others]
     apart = next((pair for pair in flipped if pair.separated), None)
     found = [*flipped[:1], *([apart] if apart is not None and apart != flipped[0] else [])]
@@ -199,7 +199,7 @@ def legend(c: Comparison) -> list[str]:
             lines.append(_difference_intervals(c, level, over))
     if c.pairs and c.wide:
         ranks = f"; rank ranges hold jointly at {level}, by max-T over all {c.pairs_size:,} pairs"
-        lines.append(f"More than {MANY} methods have no letters{ranks}.")
+        lines.append(f"More than {MAX_STEP_DOWN_METHODS} methods have no letters{ranks}.")
     elif c.pairs:
         lines.append(
             f"Methods that share a letter are not separated by {these_scenes(c)} ({level}, "

@@ -11,7 +11,7 @@ from .comparison import Comparison, MethodRow
 from .sentences import joint, legend, number, p_value, sentences, title
 from .side_by_side import blocks
 
-MOST_CHARACTERS = 200
+MAX_TABLE_CHARS = 200
 """Characters of a name that are printed; users cannot give longer ones, other tools can."""
 WIDE_HEAD = 44
 """Characters that the head of a column of numbers may take."""
@@ -63,7 +63,7 @@ def plain(name: str) -> str:
     return "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in name)
 
 
-def tellable(names: Sequence[str], most: int = MOST_CHARACTERS) -> list[str]:
+def tellable(names: Sequence[str], most: int = MAX_TABLE_CHARS) -> list[str]:
     """Names as visible characters, those of more than `most` cut in the middle.
 
     Different ones stay different: what would be the same after it was cut stays whole.

@@ -15,9 +15,9 @@ from ...tasks.titles import group_title
 from ..runs.sections import Section
 from .figure import Figure
 from .group_curves import group_curve, numeric_groups
-from .lines import MOST_SERIES, Array, Line, lines_figure
+from .lines import MAX_SERIES, Array, Line, lines_figure
 
-MOST_FIGURES = 12
+MAX_FIGURES = 12
 POOLED_DRAWS = 200
 NAMES = {
     "roc": ("ROC curve", "false positive rate", "true positive rate"),
@@ -52,7 +52,7 @@ def curve_figures(section: Section) -> list[Figure]:
     ]
     ordered = sorted(_different(found).items(), key=lambda item: (item[0][1], item[0][0]))
     figures += [_figure(section, group, curve, lines, mean) for (group, curve), lines in ordered]
-    return figures[:MOST_FIGURES]
+    return figures[:MAX_FIGURES]
 
 
 def _different(found: Found) -> Found:
@@ -84,7 +84,7 @@ def _pooled_lines(section: Section) -> Found:
     found: Found = {}
     if section.protocol != "exact":
         return found
-    for run in section.methods[:MOST_SERIES]:
+    for run in section.methods[:MAX_SERIES]:
         bins = _bins(section, run)
         records = section.records(run)
         for group, curve, xs, ys in (section.definition.curves(records) if records else None) or ():

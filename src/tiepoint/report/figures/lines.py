@@ -15,8 +15,8 @@ from ..runs.sections import Section
 from .figure import Figure, only_best, short, shown
 from .svg import INK, Drawing, look, text_width
 
-MOST_SERIES = 12
-MOST_BANDS = 5
+MAX_SERIES = 12
+MAX_BANDS = 5
 NAME_MOST = 24
 WIDTH, HEIGHT, TOP = 5.2, 2.5, 0.12
 """Inches of the picture, of its plot, and above it; the legend stands below."""
@@ -55,7 +55,7 @@ def lines_figure(
 
     The data have every line with its band; the picture shows the first twelve.
     """
-    drawn = [line for line in lines if len(line.x)][:MOST_SERIES]
+    drawn = [line for line in lines if len(line.x)][:MAX_SERIES]
     names = [short(line.name, NAME_MOST) for line in drawn]
     few = len(drawn[0].x) <= 25 if drawn else True
     entries = [*names, *(g[0] for g in guides)]
@@ -69,7 +69,7 @@ def lines_figure(
             if not few:
                 style.pop("marker")
             axes.plot(line.x, factor * line.y, label=shown(label), markersize=3.5, linewidth=1.4, **style)
-        for line in [d for d in drawn if d.low is not None][:MOST_BANDS]:
+        for line in [d for d in drawn if d.low is not None][:MAX_BANDS]:
             tint = look(section.looks.get(line.name, 0))["color"]
             low, high = (factor * np.asarray(v) for v in (line.low, line.high))
             axes.fill_between(line.x, low, high, color=tint, alpha=0.13, linewidth=0)
@@ -105,7 +105,7 @@ def lines_figure(
     bands = sum(line.low is not None for line in drawn)
     notes = [caption]
     if bands:
-        which = "Bands" if bands <= MOST_BANDS else f"Bands (of the best {MOST_BANDS})"
+        which = "Bands" if bands <= MAX_BANDS else f"Bands (of the best {MAX_BANDS})"
         notes.append(f"{which} are pointwise 95 % confidence bands over scenes.")
     notes.append(only_best(len(drawn), len(lines)).strip())
     text = " ".join(n for n in notes if n)

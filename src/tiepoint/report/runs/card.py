@@ -9,7 +9,7 @@ from typing import Any
 from ...core.amounts import number_of
 from ...run.result import Run
 
-FEWEST_REPEATS = 3
+MIN_REPEATS = 3
 """Measurements of a time without which nothing is known about its spread."""
 
 
@@ -94,7 +94,7 @@ def agrees(efficiency: Mapping[str, Any]) -> bool:
     if efficiency.get("time_s") is None:
         return False
     low, high = efficiency["time_quartiles_s"]
-    return bool(efficiency.get("repeats", 0) >= FEWEST_REPEATS and high <= 1.25 * low)
+    return bool(efficiency.get("repeats", 0) >= MIN_REPEATS and high <= 1.25 * low)
 
 
 def told_apart(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool | None:

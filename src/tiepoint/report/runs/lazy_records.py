@@ -25,8 +25,8 @@ from ...store.stored_run_part import StoredRun
 from ...tasks import stored_task
 from ...tasks.base import OpenTask, Task
 
-KEPT_BYTES = 1 << 28
-KEPT_TABLES = 64
+RECORD_CACHE_BYTES = 1 << 28
+TABLE_CACHE_SIZE = 64
 """Files of scene values that stay in memory."""
 
 
@@ -35,7 +35,7 @@ class Kept:
     """Records in memory, shared by the runs of a report: the first 256 MiB stay, the rest is read again."""
 
     store: RecordStore
-    most_bytes: int = KEPT_BYTES
+    most_bytes: int = RECORD_CACHE_BYTES
     size_bytes: int = 0
     known: dict[str, Records] = field(default_factory=dict)
     tables: Callable[[str], Tables] | None = None
@@ -43,7 +43,7 @@ class Kept:
     def tables_by(self, values: ValueStore) -> Callable[[str], Tables]:
         """Reads scene values by their key; the last ones stay in memory for all runs."""
         if self.tables is None:
-            self.tables = lru_cache(maxsize=KEPT_TABLES)(values.get)
+            self.tables = lru_cache(maxsize=TABLE_CACHE_SIZE)(values.get)
         return self.tables
 
     def get(self, key: str) -> Records:

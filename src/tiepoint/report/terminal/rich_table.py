@@ -14,7 +14,7 @@ from rich.text import Text
 from ...core.formatting import shown
 from ..compare.side_by_side import blocks
 
-MOST_TABLES = 3
+MAX_TABLES = 3
 """Tables that one is set in before its cells get lines of their own."""
 
 
@@ -59,9 +59,9 @@ class Table(RichTable):
             if len(laid) != 1:
                 chosen = [k for k in chosen if str(self.columns[k].header) != name]
                 laid = self._laid(chosen, width)
-        if len(laid) != 1 and 0 < len(several) <= MOST_TABLES:
+        if len(laid) != 1 and 0 < len(several) <= MAX_TABLES:
             chosen, laid = whole, several
-        if not 0 < len(laid) <= MOST_TABLES:
+        if not 0 < len(laid) <= MAX_TABLES:
             yield from self._lines(chosen, width)
             return
         for block in laid:

@@ -25,8 +25,8 @@ from ..runs.sections import sections
 from .ranks import rank_histogram
 from .scores import cell
 
-MOST_SCENE_COLUMNS = 6
-MOST_VALUES = 10
+MAX_SCENE_COLUMNS = 6
+MAX_VALUES = 10
 
 
 def card(run: Run) -> Any:
@@ -126,8 +126,8 @@ def _rows(run: Run) -> list[tuple[str, str, list[str]]]:
 def _thinned(members: list[tuple[float, str]]) -> list[tuple[float, str]]:
     """At most ten, evenly spaced, the first and the last among them; JSON has all."""
     last = len(members) - 1
-    places = sorted({round(i * last / (MOST_VALUES - 1)) for i in range(MOST_VALUES)})
-    return [members[i] for i in places] if len(members) > MOST_VALUES else members
+    places = sorted({round(i * last / (MAX_VALUES - 1)) for i in range(MAX_VALUES)})
+    return [members[i] for i in places] if len(members) > MAX_VALUES else members
 
 
 def _numeric(group: str) -> tuple[str, str, float]:
@@ -177,7 +177,7 @@ def scene_table(run: Run) -> Any:
     have = list(dict.fromkeys((metric, "all") for metric, _ in cells))
     best = task.headline(have)
     columns = [c for c in task.table_columns(have) if c != best]
-    metrics = [c[0] for c in ([best] if best else []) + columns][:MOST_SCENE_COLUMNS]
+    metrics = [c[0] for c in ([best] if best else []) + columns][:MAX_SCENE_COLUMNS]
     table = Table(title=f"scores by scene under {protocol}")
     table.add_column("scene")
     for metric in metrics:

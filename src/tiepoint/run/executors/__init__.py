@@ -13,7 +13,7 @@ from ...core.errors import InputError, TiepointError, UserCodeError
 from ...methods.user_code import last_lines
 from ..context import Context, Recipe
 
-SHOWN = 5
+MAX_LISTED_FAILURES = 5
 """Reasons of failures that are told, and names of what failed for each."""
 
 Job = Callable[[Context, Any], Any]
@@ -127,10 +127,10 @@ def names_of(failures: Sequence[Failure]) -> str:
     for failure in failures:
         groups.setdefault(failure.lines or failure.error, []).append(failure)
     told = ""
-    for group in list(groups.values())[:SHOWN]:
-        names = ", ".join(f.name for f in group[:SHOWN])
-        more = f" and {len(group) - SHOWN} more" if len(group) > SHOWN else ""
+    for group in list(groups.values())[:MAX_LISTED_FAILURES]:
+        names = ", ".join(f.name for f in group[:MAX_LISTED_FAILURES])
+        more = f" and {len(group) - MAX_LISTED_FAILURES} more" if len(group) > MAX_LISTED_FAILURES else ""
         lines = f"\n{group[0].lines}" if group[0].lines else ""
         between = "" if not told else "\n" if "\n" in told else "; "
         told += f"{between}{names}{more}: {group[0].error}{lines}"
-    return told + ("; …" if len(groups) > SHOWN else "")
+    return told + ("; …" if len(groups) > MAX_LISTED_FAILURES else "")

@@ -31,7 +31,7 @@ CONTEXTS = 4
 SHARED_S = 20.0
 """A file that another machine wrote is looked for so long: folders of a network come after it."""
 
-TOLD_S = 0.5
+REPORT_INTERVAL_S = 0.5
 """At most so often a worker says how far a batch is."""
 
 TOKEN = ".cluster-"
@@ -332,7 +332,7 @@ def _stepper(topic: str, number: int) -> Done:
         nonlocal told, begun
         if _cancelled():
             raise _Dropped
-        if begun and time.monotonic() - told > TOLD_S:
+        if begun and time.monotonic() - told > REPORT_INTERVAL_S:
             told = time.monotonic()
             _worker().log_event(topic, (number, begun))
         begun += 1

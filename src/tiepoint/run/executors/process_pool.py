@@ -27,7 +27,7 @@ from . import Done, Failure, Job, Outcome, enough
 WATCH_S = 0.5
 """A worker looks this often whether its parent is still there."""
 
-PATIENCE_S = 5.0
+SHUTDOWN_TIMEOUT_S = 5.0
 """A worker that is asked to end and has not done so by then is killed."""
 
 CONTEXTS = 2
@@ -130,7 +130,7 @@ def _see_off(workers: Sequence[BaseProcess]) -> None:
 def _left(workers: Sequence[BaseProcess]) -> list[BaseProcess]:
     """Those of some workers that have not ended in a while."""
     left = {w.sentinel: w for w in workers if w.pid is not None}
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + SHUTDOWN_TIMEOUT_S
     while left and (rest := deadline - time.monotonic()) > 0:
         ended = connection.wait(list(left), timeout=rest)
         left = {sentinel: w for sentinel, w in left.items() if sentinel not in ended}
@@ -265,5 +265,5 @@ def end_workers(workers: Sequence[BaseProcess], root: Path) -> None:
     for worker in left:
         worker.kill()
     if left:
-        connection.wait([w.sentinel for w in left], timeout=PATIENCE_S)
+        connection.wait([w.sentinel for w in left], timeout=SHUTDOWN_TIMEOUT_S)
     remove_temporaries(root, {w.pid for w in started if w.pid is not None})

@@ -29,7 +29,7 @@ from .imported_result import NEGATIVES, NOISES, OFFICIAL_PAIRS, Imported, not_a_
 PROTOCOL = "hpatches-python"
 TASKS = ("matching", "verification", "retrieval")
 OWN_KEYS = {"descriptor", "task", "split", "results"}
-_MOST = 1e300
+_MAX_FILE_BYTES = 1e300
 _DIGITS = 9
 """Digits of the number of a query or the size of a pool."""
 SAME_AUC = (
@@ -117,7 +117,7 @@ def _is_count(key: Any) -> bool:
 
 
 def _number(value: Any, where: str, path: Path) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MOST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MAX_FILE_BYTES:
         raise FormatError(path, f"{where}: expected a number, found {repr(value)[:80]}")
     if (wrong := not_a_fraction(float(value))) is not None:
         raise FormatError(path, f"{where}: {wrong}")

@@ -15,7 +15,7 @@ from ...store.status_files import running
 from ..run_index import Library
 
 EVERY_S = 1.0
-LONGEST_S = 3600.0
+MAX_STREAM_S = 3600.0
 """After an hour the browser asks again by itself."""
 
 
@@ -38,7 +38,7 @@ def stream(library: Library, request: Request) -> Response:
 
     async def pieces() -> AsyncIterator[str]:
         said, passed = "", 0.0
-        while passed < LONGEST_S:
+        while passed < MAX_STREAM_S:
             now = json.dumps(await asyncio.to_thread(state, library))
             yield f"data: {now}\n\n" if now != said else ": still here\n\n"
             if once or await request.is_disconnected():

@@ -31,7 +31,7 @@ FILES = {
     "scores.parquet": "application/vnd.apache.parquet",
     "manifest.json": "application/json",
 }
-MOST_SCORES = 400
+MAX_SCORES = 400
 
 
 def card(library: Library, request: Request) -> Response:
@@ -52,7 +52,7 @@ def card(library: Library, request: Request) -> Response:
             else " – ".join(value_text(task.metric(s["metric"]), s[k]) for k in ("low", "high")),
             "n": s["n"],
         }
-        for s in scores[:MOST_SCORES]
+        for s in scores[:MAX_SCORES]
     ]
     manifest = run.manifest.plain()
     manifest["units"] = f"{number_of(len(manifest['units']), 'unit')}; keys are in manifest.json"

@@ -78,7 +78,7 @@ def others(section: Section, runs: list[Run]) -> list[dict[str, Any]]:
         if is_canary(run) and run.id not in ids:
             continue
         kept = [i for i in ids if i != run.id] if run.id in ids else [*ids, run.id]
-        if 1 <= len(kept) <= params.MOST_METHODS:
+        if 1 <= len(kept) <= params.MAX_URL_METHODS:
             found.append({"name": section.names[run.id], "on": run.id in ids, "ids": ",".join(kept)})
     return found[:40]
 

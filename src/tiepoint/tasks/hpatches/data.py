@@ -27,7 +27,7 @@ from .protocols import PROTOCOLS, rules_of
 
 COMPARISON = "reference"
 LICENCE = "patches of HPatches: MIT; task files of hpatches-benchmark: BSD-style"
-MOST_OPEN = 4096
+MAX_OPEN_FILES = 4096
 """Images read where they are mapped, if the process may hold so many files open; each keeps one."""
 SPARE_FILES = 256
 
@@ -153,7 +153,11 @@ def files_to_hold() -> int:
     except ImportError:
         return 1024 - SPARE_FILES
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return MOST_OPEN if limit == resource.RLIM_INFINITY else max(0, min(MOST_OPEN, limit - SPARE_FILES))
+    return (
+        MAX_OPEN_FILES
+        if limit == resource.RLIM_INFINITY
+        else max(0, min(MAX_OPEN_FILES, limit - SPARE_FILES))
+    )
 
 
 def far_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -25,7 +25,7 @@ from .data import Setting, smallest
 
 RETRIEVAL_FILES = ("retr_queries", "retr_distractors")
 T = TypeVar("T", PairTable, RefPatches)
-KEPT = 1
+LIST_CACHE_VERSION = 1
 """Raised when lists are drawn, checked or kept in another way: those that stores hold are then made anew."""
 
 
@@ -72,7 +72,9 @@ class VerificationSource:
         """The three lists."""
         if self.given is not None:
             return self.given
-        made = kept("pairs", [KEPT, self.definition], lambda: _packed(_tables_of(self._drawn())))
+        made = kept(
+            "pairs", [LIST_CACHE_VERSION, self.definition], lambda: _packed(_tables_of(self._drawn()))
+        )
         return Verification(*_unpacked(PairTable, made))
 
     def _drawn(self) -> Verification:
@@ -147,7 +149,7 @@ class RetrievalSource:
         if self.given is not None:
             return self.given
         split = self.setting.split
-        key = [KEPT, self.definition, [split.name, split.test, split.train]]
+        key = [LIST_CACHE_VERSION, self.definition, [split.name, split.test, split.train]]
         made = kept("patches", key, lambda: _packed(retrieval_lists(self.setting.data, split)))
         queries, distractors = _unpacked(RefPatches, made)
         return queries, distractors
@@ -208,7 +210,7 @@ def _tables(
     if not files:
         return found
     try:
-        made = kept("files", [KEPT, [hash_file(p) for p in files], setting.lengths], parsed)
+        made = kept("files", [LIST_CACHE_VERSION, [hash_file(p) for p in files], setting.lengths], parsed)
     except FormatError:
         return found
     return found or list(_unpacked(kind, made))

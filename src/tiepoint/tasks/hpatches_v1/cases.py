@@ -18,7 +18,7 @@ from ..hpatches.cases import distances_to, first_share, pair_answer
 from .data import SHIFT, case_of, item_key
 from .matching.score import neighbour_distances, validity
 from .protocols import rules_of
-from .retrieval.compare import KEPT, Pool
+from .retrieval.compare import TOP_K, Pool
 from .retrieval.score import query_values
 
 Ints = NDArray[np.int64]
@@ -144,6 +144,6 @@ def retrieved_again(pool: Pool, row: int, features: Features | None) -> Answered
     values[own] = np.inf  # the query is in the pool, and no answer
     chosen, right = ranked(values, truth, picture, squared=features.distance == "l2")
     labels = np.isin(np.arange(len(values)), truth)
-    most = min(len(truth), KEPT)
-    score = average_precision(values, labels, normaliser=most, cutoff=KEPT) if truth else None
+    most = min(len(truth), TOP_K)
+    score = average_precision(values, labels, normaliser=most, cutoff=TOP_K) if truth else None
     return Answered(picture(own), chosen, right, score)

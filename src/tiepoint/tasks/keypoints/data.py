@@ -30,7 +30,7 @@ WORKBENCH_RULES: Mapping[str, int] = {"workbench": 2}
 """2: a border of 40 px, NaN rows compared as they are, and the ratio test in float32."""
 WORKBENCH_BORDER_PX = 40.0
 """Keypoints nearer than this to an edge are left out under `workbench`, as its documentation says."""
-SHOWN = 3
+MAX_LISTED_SCENES = 3
 """Scenes that a warning names."""
 CITE = (HPATCHES, BOJANIC, WORKBENCH)
 LICENCE = "sequences of HPatches: MIT; Oxford images: no licence file"
@@ -263,8 +263,11 @@ class KeypointTask(Task):
         bare = [r for r in records if (b := r.meta.get("border")) and b["found"] == b["left_out"] > 0]
         if not bare:
             return []
-        px, names = bare[0].meta["border"]["px"], ", ".join(str(r.meta["scene"]) for r in bare[:SHOWN])
-        more = f" and {len(bare) - SHOWN} more" if len(bare) > SHOWN else ""
+        px, names = (
+            bare[0].meta["border"]["px"],
+            ", ".join(str(r.meta["scene"]) for r in bare[:MAX_LISTED_SCENES]),
+        )
+        more = f" and {len(bare) - MAX_LISTED_SCENES} more" if len(bare) > MAX_LISTED_SCENES else ""
         return [
             f"all keypoints of {names}{more} lie within {px:g} px of the border and are left out; the option "
             "border_px=0 keeps them"

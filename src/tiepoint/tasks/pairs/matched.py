@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ...datasets.image_pairs.pair import ImagePair
 from ...formats.image.reader import read_image
 from ...geometry.homography import project
-from ...geometry.two_view.eight_point import FEWEST, eight_point
+from ...geometry.two_view.eight_point import MIN_POINTS_EIGHT_POINT, eight_point
 from ...geometry.two_view.epipolar import fundamental
 from ...geometry.two_view.epipolar_part import line_distances
 from ...geometry.two_view.pose_errors import has_baseline
@@ -66,7 +66,7 @@ def _truth(pair: ImagePair) -> tuple[Floats | None, Floats | None, str]:
     if "H" in pair.truth:
         return None, np.asarray(pair.truth["H"], np.float64), PLACES
     clicked = np.asarray(pair.truth.get("corrs", np.empty((0, 4))), np.float64)
-    if len(clicked) < FEWEST:
+    if len(clicked) < MIN_POINTS_EIGHT_POINT:
         return None, None, ""
     fitted = f"{LINES}, of an F fitted to {len(clicked)} clicked correspondences"
     return eight_point(clicked[:, :2], clicked[:, 2:]), None, fitted

@@ -19,7 +19,7 @@ from .frames import ORIGINAL, Frame
 
 SCANNET, MEGADEPTH = "scannet", "megadepth"
 THRESHOLDS_DEG = (5, 10, 20)
-FEWEST = 6
+MIN_MATCHES = 6
 """Matches without which `exact` tries nothing."""
 XFEAT_SCANNET_PX = tuple(k / 2 for k in range(1, 13))
 EXACT_PX = (0.5, 1.0, 2.0)
@@ -247,9 +247,11 @@ def exact_protocol(
     [0.5, 1.0, 2.0]
     """
     base = (
-        replace(_POSELIB, max_iterations=10000, fewest=FEWEST)
+        replace(_POSELIB, max_iterations=10000, fewest=MIN_MATCHES)
         if estimator == "poselib"
-        else Estimator("usac-e", 1.0, confidence=0.9999, max_iterations=10000, distance=1e9, fewest=FEWEST)
+        else Estimator(
+            "usac-e", 1.0, confidence=0.9999, max_iterations=10000, distance=1e9, fewest=MIN_MATCHES
+        )
     )
     settings = tuple(
         Setting(

@@ -14,7 +14,7 @@ from ...core.records import Records
 from ...core.scores import Score, group_name
 from ...geometry.disc import disc_share
 from ...metrics.pck import points_right
-from ...stats.image_clusters import FEWEST_IMAGES, image_interval
+from ...stats.image_clusters import MIN_IMAGES, image_interval
 from ..base import StepTable
 from ..options import ascending
 from ..scene_means import ratio_score, with_protocol
@@ -119,7 +119,7 @@ def _with_interval(score: Score, records: Sequence[Records], values: Floats, wei
     images = [(str(r.meta["images"][0]), str(r.meta["images"][1])) for r in records]
     found = image_interval(values, images, weights, classes=classes)
     if found is None:
-        said = f"no interval: a class has fewer than {FEWEST_IMAGES} images"
+        said = f"no interval: a class has fewer than {MIN_IMAGES} images"
         return replace(score, scenes=None, note="; ".join(p for p in (score.note, said) if p))
     said = "interval over images of the same classes"
     return replace(score, low=found[0], high=found[1], note="; ".join(p for p in (score.note, said) if p))

@@ -21,13 +21,13 @@ from ....formats.keypoints.set_folder import KeypointSet, sets_below
 from ....store.keypoint_sets import save_keypoint_set
 from ....store.store import Store
 
-MOST_ROWS = 100_000
+MAX_DATABASE_ROWS = 100_000
 """Results of a database that are read."""
-_MOST_TEXT = 1 << 24
+_MAX_TEXT_CHARS = 1 << 24
 _UNSET = {"angle": -1, "response": 0, "octave": 0, "class_id": -1}
 """What stands for a value that a keypoint does not have."""
 _NAMES = ("scene_name", "image_name")
-_LARGEST = "1e15"
+_MAX_NUMBER = "1e15"
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
     connection = None
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_TEXT)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_TEXT_CHARS)
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
         connection.row_factory = _row
         connection.execute("pragma trusted_schema = off")
@@ -72,8 +72,8 @@ def columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
 def checked_count(connection: sqlite3.Connection, table: str, path: Path) -> int:
     """How many rows a table has, at most 100,000."""
     count = int(connection.execute(f'select count(*) as n from "{table}"').fetchone()["n"])
-    if count > MOST_ROWS:
-        raise FormatError(path, f"has {count:,} {table}, at most {MOST_ROWS:,} are read")
+    if count > MAX_DATABASE_ROWS:
+        raise FormatError(path, f"has {count:,} {table}, at most {MAX_DATABASE_ROWS:,} are read")
     return count
 
 
@@ -97,7 +97,7 @@ def check_sets(connection: sqlite3.Connection, path: Path) -> None:
         return
     checked_count(connection, "keypoint_sets", path)
     wrong = " or ".join(
-        f"typeof({c}) not in ({kinds}) or {c} not between -{_LARGEST} and {_LARGEST}"
+        f"typeof({c}) not in ({kinds}) or {c} not between -{_MAX_NUMBER} and {_MAX_NUMBER}"
         for c in COLUMNS
         for kinds in ["'real', 'integer'" + (", 'null'" if c in _UNSET else "")]
     )

@@ -15,7 +15,7 @@ from ....core.errors import FormatError
 from ....core.hashing import hash_file, hash_json
 from ....core.regular_files import plain_file
 from ....formats.csv_table import named_columns, undefused
-from ....formats.file_io import MOST_TEXT, check_lines
+from ....formats.file_io import MAX_TEXT_BYTES, check_lines
 from ....store.schema import WORKBENCH_COLUMNS
 from ....store.store import Store
 from ....store.stored_run import DatasetFacts, Manifest, MethodFacts
@@ -222,7 +222,7 @@ def _text(value: Any) -> str | None:
 
 
 def _csv_rows(path: Path) -> list[dict[str, Any]]:
-    plain_file(path, most=MOST_TEXT)
+    plain_file(path, most=MAX_TEXT_BYTES)
     check_lines(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as f:

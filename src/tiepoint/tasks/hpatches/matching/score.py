@@ -22,7 +22,7 @@ from ...scene_means import mean_precision_recall, scene_score
 from ..protocols import V2Rules, without_numbers
 
 METRICS = ("map", "success_rate", "map_ratio")
-SHOWN = 50
+MAX_MATCHING_MISSES = 50
 """Patches of an image pair that `misses` looks at, evenly spaced, the same for every method."""
 Floats = NDArray[np.float64]
 
@@ -217,7 +217,7 @@ def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
         if r.meta.get("form") == "ap" or not r.meta["in_split"]:
             continue
         scene, n = r.meta["scenes"][0], int(r.meta["patches"])
-        chosen = np.unique(np.linspace(0, n - 1, min(n, SHOWN)).round().astype(np.int64))
+        chosen = np.unique(np.linspace(0, n - 1, min(n, MAX_MATCHING_MISSES)).round().astype(np.int64))
         for i, image in enumerate(r.meta["images"]):
             rows = i * n + chosen
             wrong = np.isfinite(r["d1"][rows]) & ~np.asarray(r["right"][rows], bool)

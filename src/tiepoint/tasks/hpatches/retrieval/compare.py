@@ -33,7 +33,7 @@ EVERY = "every"
 """Rule and label of the pool of every patch of every other sequence."""
 Ints = NDArray[np.int64]
 NAME = "hpatches/retrieval"
-SHOWN = 500
+MAX_SHOWN_DISTRACTORS = 500
 """Queries whose nearest distractor is kept for the gallery: the first of the list."""
 NEAR = 8
 
@@ -162,7 +162,11 @@ def compare_every(setting: Setting, queries: RefPatches, features: Features) -> 
     distance = _distances(setting, queries, q_scene, q, good, features)
     total, lost = np.zeros(len(scenes), np.int64), np.zeros(len(scenes), np.int64)
     asked = np.flatnonzero(good)
-    near = _Nearest(q[asked[asked < SHOWN]], q_scene[asked[asked < SHOWN]], features.distance)
+    near = _Nearest(
+        q[asked[asked < MAX_SHOWN_DISTRACTORS]],
+        q_scene[asked[asked < MAX_SHOWN_DISTRACTORS]],
+        features.distance,
+    )
 
     def parts() -> Iterator[tuple[int, NDArray[Any]]]:
         for i, s in enumerate(scenes):
@@ -189,7 +193,7 @@ def compare_every(setting: Setting, queries: RefPatches, features: Features) -> 
     lt[asked[number], which], eq[asked[number], which] = counts.lt, counts.eq
     rest, gone = ((n.sum() - n)[q_scene][:, None] for n in (total, lost))
     found = _columns(q_scene, queries, distance, lt, eq, rest, good, gone if lost.any() else None)
-    found |= near.columns(asked[asked < SHOWN], len(q))
+    found |= near.columns(asked[asked < MAX_SHOWN_DISTRACTORS], len(q))
     return Records("rank", found, _meta(setting, features, [Pool(EVERY, None)], int(total.sum())))
 
 
@@ -309,7 +313,7 @@ def _rivals(
     distance: str,
 ) -> dict[str, NDArray[Any]]:
     """Nearest distractor of another sequence of the first queries, where it is among their nearest few."""
-    asked = np.flatnonzero(good[:SHOWN])
+    asked = np.flatnonzero(good[:MAX_SHOWN_DISTRACTORS])
     scene, index = np.zeros(len(q), np.int64), np.zeros(len(q), np.int64)
     known = np.zeros(len(q), bool)
     k = min(NEAR, len(body))

@@ -27,7 +27,7 @@ from ..benchmark_means import benchmark_score, with_mean
 from ..protocols import HbenchQuirks, printed_matching
 
 METRICS = ("ap", "ap_ratio", "success_rate", "map_query")
-SHOWN = 50
+MAX_V1_MATCHING_MISSES = 50
 Floats = NDArray[np.float64]
 
 
@@ -152,13 +152,13 @@ def curves(records: Sequence[Records], rules: HbenchQuirks) -> Iterator[tuple[st
 def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
     """Wrong first neighbours of a fixed sample of patches: (query, right answer, given answer).
 
-    At most `SHOWN` patches of an image pair, evenly spaced, the same for every method.
+    At most `MAX_V1_MATCHING_MISSES` patches of an image pair, evenly spaced, the same for every method.
     """
     for r in records:
         bounds = np.searchsorted(r["pair"], np.arange(len(r.meta["pairs"]) + 1))
         for i, (a, b) in enumerate(r.meta["pairs"]):
             n = int(bounds[i + 1] - bounds[i])
-            chosen = np.unique(np.linspace(0, n - 1, min(n, SHOWN)).round().astype(np.int64))
+            chosen = np.unique(np.linspace(0, n - 1, min(n, MAX_V1_MATCHING_MISSES)).round().astype(np.int64))
             rows = bounds[i] + chosen
             near = np.asarray(r["gt_listed"][rows], bool) & (r["gt_distance"][rows] == r["d1"][rows])
             wrong = np.asarray(r["matched"][rows], bool) & ~near

@@ -19,7 +19,7 @@ from ....kernels import nearest, pair_distances, rank_counts
 from ..data import Definition, base_meta, rows_of
 
 NAME = "hpatches-v1/retrieval"
-KEPT = NEIGHBOURS - 1
+TOP_K = NEIGHBOURS - 1
 """Places that count: the list without the query."""
 PATCH, IMAGE = 1, 2
 """Bits of relevance: the same patch in another image; any patch of the same sequence."""
@@ -114,7 +114,7 @@ def _others(pool: Pool, ids: Ints, distances: Any) -> tuple[Any, Any]:
 def _cut_ties(pool: Pool, ids: Ints, distances: Any) -> dict[str, Any]:
     """The tie that holds the fiftieth other row, counted within what is listed; `open` where it goes on."""
     d, order = _others(pool, ids, distances)
-    last = min(KEPT, len(pool.scene_of_row) - 1) - 1
+    last = min(TOP_K, len(pool.scene_of_row) - 1) - 1
     at = d[:, last]
     finite = np.isfinite(at)
     bits = np.take_along_axis(relevance(pool, ids), order, axis=1)

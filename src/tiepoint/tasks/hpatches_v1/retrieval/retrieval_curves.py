@@ -16,7 +16,7 @@ from ....metrics.ranking.expected_ties import expected_precision_sums, places_le
 from ....metrics.ranking.recall_grid import Steps
 from ...scene_means import RECALL, curves_by_scene
 from ..protocols import HbenchQuirks
-from .compare import KEPT
+from .compare import TOP_K
 from .score import METRICS, blocks_with_cut, without_query
 
 
@@ -32,10 +32,10 @@ def steps(records: Records, metric: str, rules: HbenchQuirks) -> tuple[Steps, ND
     queries, width = distances.shape
     owner = np.repeat(np.arange(queries), width)
     blocks = blocks_with_cut(distances, (bits & bit) > 0, owner, records[cut], records["cut_total"])
-    by = np.minimum(np.asarray(records[total], np.float64), KEPT)
-    found = blocks.relevant * places_left(blocks, KEPT) / blocks.items
+    by = np.minimum(np.asarray(records[total], np.float64), TOP_K)
+    found = blocks.relevant * places_left(blocks, TOP_K) / blocks.items
     used = (found > 0) & (by[blocks.owner] > 0)
-    sums = expected_precision_sums(blocks, flavour="trec", cutoff=KEPT)[used]
+    sums = expected_precision_sums(blocks, flavour="trec", cutoff=TOP_K)[used]
     owner, found, before = blocks.owner[used], found[used], blocks.relevant_before[used]
     order = np.argsort(owner, kind="stable")  # a tie at the end of a list stands behind all lists
     made = Steps(owner[order], ((before + found) / by[owner])[order], (sums / found)[order])

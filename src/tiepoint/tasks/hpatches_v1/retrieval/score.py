@@ -17,7 +17,7 @@ from ....metrics.ranking.normaliser import Normaliser, normalised
 from ....metrics.ranking.ties import Blocks, blocks_of_lists
 from ..benchmark_means import benchmark_score, with_mean
 from ..protocols import HbenchQuirks
-from .compare import IMAGE, KEPT, PATCH
+from .compare import IMAGE, PATCH, TOP_K
 
 METRICS = {"map_patch": (PATCH, "n_patch", "cut_patch"), "map_image": (IMAGE, "n_image", "cut_image")}
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ def without_query(records: Records, rules: HbenchQuirks) -> tuple[Floats, NDArra
         keep = order[:, 1:]
     else:
         keep = np.argsort(own, axis=1, kind="stable")
-        keep = keep[:, : min(KEPT, distances.shape[1] - 1)]
+        keep = keep[:, : min(TOP_K, distances.shape[1] - 1)]
     return np.take_along_axis(distances, keep, axis=1), np.take_along_axis(bits, keep, axis=1)
 
 
@@ -52,7 +52,7 @@ def query_values(records: Records, metric: str, rules: HbenchQuirks) -> Floats:
     owner = np.repeat(np.arange(queries), width)
     by: Normaliser = "retrieved"
     if not rules.retrieval_normaliser_retrieved:
-        by = np.minimum(records[total], KEPT)
+        by = np.minimum(records[total], TOP_K)
     if rules.file_order:
         places = np.where(np.isfinite(distances), np.arange(width, dtype=np.float64), np.inf)
         value = average_precision_of_lists(
@@ -61,7 +61,7 @@ def query_values(records: Records, metric: str, rules: HbenchQuirks) -> Floats:
     else:
         blocks = blocks_with_cut(distances, relevant, owner, records[cut], records["cut_total"])
         ones = np.zeros(queries) if isinstance(by, str) else np.asarray(by, np.float64)
-        value = normalised(blocks, ones, flavour="trec", normaliser=by, ties="expected", cutoff=KEPT)
+        value = normalised(blocks, ones, flavour="trec", normaliser=by, ties="expected", cutoff=TOP_K)
     return np.nan_to_num(value) if rules.retrieval_normaliser_retrieved else value
 
 
@@ -111,6 +111,6 @@ def _chance(records: Records, metric: str, rules: HbenchQuirks) -> float:
     kinds, times = np.unique(records[METRICS[metric][1]], return_counts=True)
     values = []
     for r in map(int, kinds):
-        by: Normaliser = "retrieved" if rules.retrieval_normaliser_retrieved else min(r, KEPT)
-        values.append(chance_average_precision(pool, r, normaliser=by, cutoff=KEPT) if r else 0.0)
+        by: Normaliser = "retrieved" if rules.retrieval_normaliser_retrieved else min(r, TOP_K)
+        values.append(chance_average_precision(pool, r, normaliser=by, cutoff=TOP_K) if r else 0.0)
     return float(np.sum(np.array(values) * times) / times.sum())

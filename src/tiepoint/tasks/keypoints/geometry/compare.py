@@ -24,7 +24,7 @@ from .score import GIVEN, OWN_MATCHER, limits_under
 
 ESTIMATORS = ("magsac", "ransac")
 CONFIDENCE = 0.9999
-_FEWEST = 4
+_MIN_MATCHES = 4
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ def estimate_homography(
         import cv2
     except ImportError as e:
         raise InputError("keypoints/geometry needs OpenCV: pip install 'tiepoint[opencv]'") from e
-    if len(first) < _FEWEST:
+    if len(first) < _MIN_MATCHES:
         return None, 0
     flag = cv2.USAC_MAGSAC if estimator == "magsac" else cv2.RANSAC
     cv2.setRNGSeed(0)  # RANSAC and USAC start from here; without it a second call may differ

@@ -18,7 +18,7 @@ from ..neighbours import query_rows
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 _BLOCK = 128
-MOST = 12
+MAX_WRONG_EXAMPLES = 12
 CELL_PX = 8
 """Methods detect at different places: queries of the same cell of the image count as the same."""
 
@@ -138,7 +138,9 @@ def wrong_examples(
     if not len(wrong) or not len(pool):
         return []
     cell = np.floor(places.xy[wrong] / CELL_PX).astype(np.int64)
-    chosen = wrong[np.argsort((cell[:, 0] * 7919 + cell[:, 1] * 104729) % 9973, kind="stable")[:MOST]]
+    chosen = wrong[
+        np.argsort((cell[:, 0] * 7919 + cell[:, 1] * 104729) % 9973, kind="stable")[:MAX_WRONG_EXAMPLES]
+    ]
     answer = nearest(source.values[first[chosen]], target.values[pool], 1, distance=distance)
     given = target.xy[pool[answer.index[:, 0]]]
     table = np.column_stack([places.xy[chosen], found.projected[chosen], given])
