@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from tiepoint.formats.hpatches.patch_strip import write_strip
-from tiepoint.run.context import Context, Recipe
+from tiepoint.run.context import Recipe, RunContext
 from tiepoint.run.executors.dask_executor import DaskExecutor
 from tiepoint.run.executors.dask_worker import ALWAYS
 
 
-def small(context: Context, argument: int) -> float:
+def small(context: RunContext, argument: int) -> float:
     """A job of about a quarter of a millisecond; returns its seconds."""
     started = time.perf_counter()
     np.sort(np.random.default_rng(argument).random(4000))

@@ -37,19 +37,19 @@ import numpy as np
 import tiepoint
 from bench_hpatches import features_of, make_data, timed, warm_up
 from tiepoint.core import hashing
-from tiepoint.core.array_cache import keep_in
+from tiepoint.core.array_cache import use_array_cache_folder
 from tiepoint.core.hashing import hash_json
 from tiepoint.datasets.hpatches.layout import STANDARD_IMAGES
 from tiepoint.datasets.hpatches.pack import pack_dataset
 from tiepoint.formats.hpatches.patch_strip import read_strip, write_strip
 from tiepoint.kernels import bring, get_device, set_device
-from tiepoint.kernels.torch_backend.row_cache import forget
+from tiepoint.kernels.torch_backend.row_cache import clear_cache
 from tiepoint.methods.resolve import resolve
-from tiepoint.run.context import Recipe, Writers
-from tiepoint.run.engine import ON_A_CARD, Shared, context_of
+from tiepoint.run.context import Recipe, RecordWriters
+from tiepoint.run.engine import UNITS_IN_FLIGHT_ON_GPU, RunSession, make_context
 from tiepoint.run.feature_pipeline import make_features
 from tiepoint.run.machine import cores, machine
-from tiepoint.run.preparation import Request, prepare
+from tiepoint.run.preparation import RunRequest, prepare
 from tiepoint.store.atomic_files import atomic_file
 from tiepoint.store.feature_cache import FeatureCache
 from tiepoint.store.record_files import RecordStore
@@ -66,13 +66,13 @@ class Cached:
 """
 UNTIL_COMPARED = """
 import sys, time
-from tiepoint.run.context import Context
-compare = Context.compare
+from tiepoint.run.context import RunContext
+compare = RunContext.compare
 def told(*given):
-    Context.compare = compare
+    RunContext.compare = compare
     print("COMPARES", time.time(), file=sys.stderr, flush=True)
     return compare(*given)
-Context.compare = told
+RunContext.compare = told
 from tiepoint.cli.main import run
 sys.exit(run(sys.argv[1:]))
 """
@@ -267,7 +267,7 @@ def tasks_part(folder: Path, given: argparse.Namespace, every: bool = False) -> 
     names = ("retrieval",) if every else V2
     tasks = {n: TASKS.load(f"hpatches/{n}") for n in names}
     set_device(given.device)
-    keep_in(place / "lists", atomic_file)  # as a store does: drawn once, then read
+    use_array_cache_folder(place / "lists", atomic_file)  # as a store does: drawn once, then read
     try:
         warm_up(folder / "warm-up", tasks)
         spent: dict[str, list[tuple[float, float]]] = {n: [] for n in names}
@@ -275,14 +275,14 @@ def tasks_part(folder: Path, given: argparse.Namespace, every: bool = False) -> 
         for _ in range(given.repeats):
             cache = FeatureCache(cache.root)  # nothing of it is mapped
             if get_device() != "cpu":
-                forget()
+                clear_cache()
             for name, task in tasks.items():
                 open_s, opened = timed(lambda t=task: t.open(place / "lengths.json", options | more))
                 own = timed(lambda o=opened, c=cache: to_records(o, c, place / "records"))[0]
                 spent[name].append((open_s, own))
     finally:
         set_device("cpu")
-        keep_in(None)
+        use_array_cache_folder(None)
     sums = np.zeros(2)
     for name, rows in spent.items():
         open_s, own = np.median(np.array(rows), axis=0)
@@ -299,8 +299,11 @@ def to_records(opened: Any, cache: FeatureCache, folder: Path) -> None:
     keys = [item.key for item in opened.items] if get_device().startswith("cuda") else []
     for i in range(0, len(keys), 256):
         bring([features.arrays(key)["values"] for key in keys[i : i + 256]])
-    at_once = ON_A_CARD if get_device() != "cpu" and opened.side_by_side else 1
-    with Writers(RecordStore(folder / str(time.time_ns()))) as writers, ThreadPoolExecutor(at_once) as pool:
+    at_once = UNITS_IN_FLIGHT_ON_GPU if get_device() != "cpu" and opened.thread_safe_compare else 1
+    with (
+        RecordWriters(RecordStore(folder / str(time.time_ns()))) as writers,
+        ThreadPoolExecutor(at_once) as pool,
+    ):
 
         def one(unit: Any) -> None:
             writers.put(hash_json([unit.key]), opened.compare(unit, features, "reference"))
@@ -339,10 +342,10 @@ def command_part(folder: Path, given: argparse.Namespace) -> None:
     options = {"tasks": str(place / "tasks"), "split": "full"}
     chosen = {"on_bad": "error", "device": given.device}
     spec = f"{place / 'cached.py'}:Cached"
-    with Store.open(root) as store, Shared(root) as shared:
+    with Store.open(root) as store, RunSession(root) as shared:
         for name in V2:
-            request = Request(spec, f"hpatches/{name}", place / "lengths.json", (), options, chosen)
-            context = context_of(prepare(request, root), store, shared)
+            request = RunRequest(spec, f"hpatches/{name}", place / "lengths.json", (), options, chosen)
+            context = make_context(prepare(request, root), store, shared)
             for item, key in context.feature_keys.items():
                 link = context.features.folder(key)
                 link.parent.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.html_page import render
 from tiepoint.report.runs.selection import runs_of
 from tiepoint.run.engine import load_task
-from tiepoint.run.finish import finished
+from tiepoint.run.finish import finish_run
 from tiepoint.run.result import Run
 from tiepoint.run.scoring import scores_under
 from tiepoint.store.store import Store
@@ -107,7 +107,7 @@ def make_store(root: Path, *, methods: int = 23, patches: int = 26) -> int:
                 efficiency=cost,
             )
             by_unit = {unit: dict.fromkeys(by, made[i]) for i, (unit, by) in enumerate(units.items())}
-            finished(manifest, {p: scores_under(task, p, by_unit) for p in PROTOCOLS}, store=store)
+            finish_run(manifest, {p: scores_under(task, p, by_unit) for p in PROTOCOLS}, store=store)
     return total
 
 

@@ -31,7 +31,7 @@ import numpy as np
 from tiepoint.core.hashing import hash_json
 from tiepoint.core.records import Records
 from tiepoint.core.scores import Score
-from tiepoint.run.finish import finished
+from tiepoint.run.finish import finish_run
 from tiepoint.run.preparation import load_task
 from tiepoint.run.scoring import scores_under
 from tiepoint.store.store import Store
@@ -109,7 +109,7 @@ def make_store(root: Path, runs: int, scenes: int, patches: int, sets: int) -> N
                         "time_quartiles_s": [0.9e-5 * (1 + m % 17), 1.1e-5 * (1 + m % 17)],
                     },
                 )  # fmt: skip
-                finished(manifest, {p: moved(own, rng) for p, own in scored.items()}, store=store)
+                finish_run(manifest, {p: moved(own, rng) for p, own in scored.items()}, store=store)
 
 
 class Server:

@@ -39,15 +39,15 @@ began = float(os.environ["TIEPOINT_BENCH_BEGAN"])
 marks = {"python": time.time() - began}
 from tiepoint.cli import main
 marks["command line"] = time.time() - began
-from tiepoint.run.context import Context
-compare = Context.compare
+from tiepoint.run.context import RunContext
+compare = RunContext.compare
 def first(self, *arguments):
     if "first comparison" not in marks:
         times = os.times()
         marks["first comparison"] = time.time() - began
         marks["processor till then"] = times.user + times.system
     return compare(self, *arguments)
-Context.compare = first
+RunContext.compare = first
 code = main.run(sys.argv[1:])
 times = os.times()
 marks |= {"end": time.time() - began, "processor": times.user + times.system, "code": code}
@@ -97,12 +97,12 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 
 def make_features(data: Path, where: Path) -> None:
     """Descriptors of every image under the keys that the method has for it."""
-    from tiepoint.run.engine import Shared, context_of
-    from tiepoint.run.preparation import Request, prepare
+    from tiepoint.run.engine import RunSession, make_context
+    from tiepoint.run.preparation import RunRequest, prepare
     from tiepoint.store.store import Store
 
-    with Store.open(where) as store, Shared(store.root) as shared:
-        context = context_of(prepare(Request(METHOD, TASKS[1], data), store.root), store, shared)
+    with Store.open(where) as store, RunSession(store.root) as shared:
+        context = make_context(prepare(RunRequest(METHOD, TASKS[1], data), store.root), store, shared)
         base: dict[str, np.ndarray] = {}
 
         def put(item: tuple[int, str]) -> None:

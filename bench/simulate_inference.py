@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr
 
 from tiepoint.core.scores import PooledBins
-from tiepoint.stats.joint import agreeing, family_reach
-from tiepoint.stats.multiplicity import Family, step_down
+from tiepoint.stats.joint import family_half_width, intervals_matching_tests
+from tiepoint.stats.multiplicity import TestFamily, step_down
 from tiepoint.stats.paired import all_pairs
 from tiepoint.stats.pooled import binned_statistic, pooled_contributions, scene_shares
 from tiepoint.stats.resampling import resample, strata_of
@@ -163,7 +163,7 @@ def former(scores: Scores, made: list[PooledBins], value: Array, influence: Arra
     observed = np.abs(difference) / spread
     null = np.abs(gaps - gaps.mean(axis=1, keepdims=True)) / spread[:, None]
     null = np.concatenate([observed[:, None], null], axis=1)
-    family: Family = step_down(observed, lambda order: iter([null[order]]), exact=False)
+    family: TestFamily = step_down(observed, lambda order: iter([null[order]]), exact=False)
     return family.p, family.adjusted
 
 
@@ -191,7 +191,7 @@ def simulate(case: Case, n: int, gap: float, repeats: int, with_former: int) -> 
             found[name].append((alone, float(joint.mean() if gap else joint.any())))
         if gap:
             gaps = influence[:, PAIRS[:, 0]] - influence[:, PAIRS[:, 1]]
-            reach = family_reach(influence, PAIRS, scores.strata, seed=k)
+            reach = family_half_width(influence, PAIRS, scores.strata, seed=k)
             differences.append(value[PAIRS[:, 0]] - value[PAIRS[:, 1]])
             reaches.append(reach * standard_error(gaps, scores.strata)[0])
             separated.append(family.adjusted <= 0.05 + 1e-12)
@@ -202,7 +202,7 @@ def simulate(case: Case, n: int, gap: float, repeats: int, with_former: int) -> 
         line += f"  {name}: alone {mean[0]:5.1f} ±{error[0]:.1f}, family {mean[1]:5.1f} ±{error[1]:.1f}"
     if gap:
         d = np.array(differences)
-        low, high = agreeing(d, np.array(reaches), np.array(separated))
+        low, high = intervals_matching_tests(d, np.array(reaches), np.array(separated))
         held = 100 * ((low <= d.mean(axis=0)) & (d.mean(axis=0) <= high)).all(axis=1).mean()
         line += f"  all intervals hold: {held:.1f}"
     return line

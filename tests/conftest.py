@@ -31,7 +31,7 @@ IMAGES = ("ref", *(f"{z}{k}" for z in "eht" for k in range(1, 6)))
 @pytest.fixture(scope="session", autouse=True)
 def _short_measurements() -> None:
     """Costs of methods are measured for a moment only."""
-    costs.repeated.__kwdefaults__.update(budget_s=0.1)
+    costs.time_repeatedly.__kwdefaults__.update(budget_s=0.1)
     costs.TURNS_S = 0.05
 
 

@@ -59,7 +59,7 @@ def evaluate(
     from .cli.shell.progress import bars_on_a_terminal
     from .core.formatting import method_name
     from .run.engine import evaluate as run_engine
-    from .run.preparation import Request
+    from .run.preparation import RunRequest
     from .store.store import Store
 
     _is_text(task=task, on_bad=on_bad, device=device, **({} if name is None else {"name": name}))
@@ -67,7 +67,7 @@ def evaluate(
         raise _wrong("jobs", jobs, "a whole number")
     protocols = _texts("protocol", protocol)
     _place("store", store)
-    request = Request(
+    request = RunRequest(
         method,
         task,
         _path("data", data),
@@ -77,7 +77,7 @@ def evaluate(
         int(jobs),
         None if fit_on is None else _path("fit_on", fit_on),
         None if name is None else method_name(name),
-        far=cluster is not None,
+        on_cluster=cluster is not None,
     )
     say = logging.getLogger("tiepoint").warning
     with Store.open(store, later=True) as opened, bars_on_a_terminal(progress) as drawn:
@@ -95,7 +95,7 @@ def load(
     A method that has runs of several tasks needs `task`. Records and scene values are read when they are
     looked at.
     """
-    from .report.runs.lazy_records import run_of
+    from .report.runs.lazy_records import lazy_run
     from .report.runs.selection import one_run
     from .store.run_queries import load_runs
     from .store.store import Store
@@ -107,8 +107,8 @@ def load(
         if run is not None:
             stored, notes = one_run(opened, run, task=task)
             _warn(notes)
-            return run_of(stored, opened)
-        return [run_of(r, opened) for r in load_runs(opened, task=task)]
+            return lazy_run(stored, opened)
+        return [lazy_run(r, opened) for r in load_runs(opened, task=task)]
 
 
 def compare(
@@ -147,7 +147,7 @@ def compare(
     from dataclasses import replace
 
     from .report.compare.runs import compare_runs, shared_protocol, under_protocol
-    from .report.runs.selection import has_runs, of_dataset, of_split, runs_of, settled
+    from .report.runs.selection import choose_split, has_runs, of_dataset, of_split, runs_of
     from .run.result import Run
     from .store.store import Store
 
@@ -169,7 +169,7 @@ def compare(
     if split is not None:
         chosen = of_split(chosen, split, asked)
     elif asked or not runs:
-        chosen, told = settled(chosen, asked, allow)
+        chosen, told = choose_split(chosen, asked, allow)
         notes += told
     if not runs:
         chosen, told = under_protocol(chosen, protocol or shared_protocol(chosen))
@@ -212,7 +212,7 @@ def write_report(
     """
     from .report.export import write
     from .report.figures.plot import display_names
-    from .report.runs.lazy_records import damage_met
+    from .report.runs.lazy_records import report_damage
     from .report.runs.selection import of_dataset, of_protocol, of_split
 
     called = None if names is None else display_names(names)
@@ -220,7 +220,7 @@ def write_report(
     chosen = chosen if dataset is None else of_dataset(chosen, dataset)
     chosen = chosen if protocol is None else of_protocol(chosen, protocol)
     target = _path("path", path)
-    with damage_met(lambda told: _warn([told])):
+    with report_damage(lambda told: _warn([told])):
         write(chosen, target, form, table=table, called=called)
     return target
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tiepoint.cli.common import key_values, print_columns, told
+from tiepoint.cli.common import key_values, merge_warnings, print_columns
 from tiepoint.cli.main import run as command
 
 
@@ -23,7 +23,7 @@ def test_an_option_that_is_no_value_of_json_is_text() -> None:
 
 
 def test_warnings_of_one_method_are_plain() -> None:
-    assert told([a_run("sift", "a", "x", "y"), a_run("sift", "b", "x", "y")]) == ["x", "y"]
+    assert merge_warnings([a_run("sift", "a", "x", "y"), a_run("sift", "b", "x", "y")]) == ["x", "y"]
 
 
 def test_warnings_say_what_they_concern() -> None:
@@ -33,8 +33,8 @@ def test_warnings_say_what_they_concern() -> None:
         a_run("sift", "b", "all", "of sift", "both"),
         a_run("orb", "b", "all"),
     ]
-    assert told(runs) == ["all", "sift: of sift", "a: of a", "sift on b: both"]
-    assert told([]) == []
+    assert merge_warnings(runs) == ["all", "sift: of sift", "a: of a", "sift on b: both"]
+    assert merge_warnings([]) == []
 
 
 @pytest.mark.parametrize("width", [30, 50, 200])

@@ -16,7 +16,7 @@ from PIL import Image
 from tiepoint.api import evaluate
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.core.errors import InputError
-from tiepoint.formats.csv_table import FORMULA, undefused
+from tiepoint.formats.csv_table import FORMULA, unescape_formula
 
 NAMES = [
     "=HYPERLINK(1)", "-x", "@y", "a\x1b[31mred\x1b]0;title\x07", "line\nbreak", "turn\u202eed", "o'quote\"s",
@@ -90,7 +90,7 @@ def test_no_cell_of_a_table_is_a_formula(store: Path, command: tuple[str, ...], 
         rows = list(csv.reader(file))
     for cell in (c for row in rows for c in row):
         assert not cell.startswith(FORMULA) or _is_number(cell), cell[:40]
-    assert {undefused(c) for row in rows for c in row} >= {"=HYPERLINK(1)", "-x", "@y"}
+    assert {unescape_formula(c) for row in rows for c in row} >= {"=HYPERLINK(1)", "-x", "@y"}
 
 
 def _is_number(cell: str) -> bool:

@@ -16,9 +16,9 @@ from store_world import TASK, make_patches
 
 import tiepoint
 from tiepoint.cli.main import run
-from tiepoint.core.array_cache import kept
+from tiepoint.core.array_cache import cached_arrays
 from tiepoint.core.errors import InputError, StoreError
-from tiepoint.store.status_files import announced, running
+from tiepoint.store.status_files import running, track_progress
 from tiepoint.store.store import Store
 
 
@@ -81,8 +81,8 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> No
 
 def test_what_is_made_before_the_store_is_kept_and_announced_with_it(tmp_path: Path) -> None:
     where = tmp_path / "store"
-    with Store.open(where, later=True) as store, announced(where, "a run") as progress:
-        kept("some", [1], lambda: {"x": np.arange(3)})
+    with Store.open(where, later=True) as store, track_progress(where, "a run") as progress:
+        cached_arrays("some", [1], lambda: {"x": np.arange(3)})
         progress("input", 1, 2)
         assert not where.exists()
         with store.reading():
@@ -90,7 +90,7 @@ def test_what_is_made_before_the_store_is_kept_and_announced_with_it(tmp_path: P
         assert store.made
         assert len(list((where / "lists").iterdir())) == 1
         assert [w.what for w in running(where)] == ["a run"]
-        assert kept("some", [1], dict).keys() == {"x"}
+        assert cached_arrays("some", [1], dict).keys() == {"x"}
     assert not list((where / "running").iterdir())
 
 

@@ -23,12 +23,12 @@ def regardless(*_):
 
 CODE = """
 import signal, sys, threading
-from tiepoint.cli.stopping import end_surely
+from tiepoint.cli.stopping import force_exit_after
 
 def stop(number, frame):
     raise KeyboardInterrupt
 
-end_surely(after_s=0.3)
+force_exit_after(after_s=0.3)
 for number in (signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, stop)
 

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 from store_world import TASK, make_patches
 
 from tiepoint.cli.main import run
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store.store import Store
 
 
@@ -24,7 +24,7 @@ def where(tmp_path: Path) -> str:
     data = make_patches(tmp_path, scenes=2)
     with Store.open(tmp_path / "store") as store:
         for method in ("pixels", "meanstd"):
-            evaluate(Request(method, TASK, data, ("exact",), {"tasks": str(tmp_path)}), store)
+            evaluate(RunRequest(method, TASK, data, ("exact",), {"tasks": str(tmp_path)}), store)
     return str(tmp_path / "store")
 
 

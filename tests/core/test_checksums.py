@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiepoint.core.checksums import BLOCK, block_sums, sealed, sum_of, unsealed
+from tiepoint.core.checksums import BLOCK, add_checksum, block_sums, checksum, verify_checksum
 
 LENGTHS = [1, 7, 8, 4095, 4096, 4097, 12_345, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 5000]
 
@@ -21,13 +21,13 @@ def test_any_flipped_bit_changes_the_sum_of_its_block_alone(length: int) -> None
         data[at] ^= 1 << int(rng.integers(8))
         after = block_sums(data)
         assert [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b] == [at // BLOCK]
-        assert sum_of(data) != sum_of(b"")
+        assert checksum(data) != checksum(b"")
         before = after
 
 
 def test_lost_and_misplaced_parts_are_seen() -> None:
     data = np.random.default_rng(0).integers(0, 256, 3 * BLOCK + 77, np.uint8)
-    whole = sum_of(data)
+    whole = checksum(data)
     for size in (512, 4096, BLOCK):
         for start in (0, size, 5 * size if size < BLOCK else size):
             lost = data.copy()
@@ -35,39 +35,39 @@ def test_lost_and_misplaced_parts_are_seen() -> None:
             swapped = data.copy()
             swapped[start : start + size] = data[start + size : start + 2 * size]
             swapped[start + size : start + 2 * size] = data[start : start + size]
-            assert len({whole, sum_of(lost), sum_of(swapped), sum_of(data[: start + size])}) == 4
+            assert len({whole, checksum(lost), checksum(swapped), checksum(data[: start + size])}) == 4
 
 
 def test_two_flips_of_one_bit_in_opposite_directions_are_seen() -> None:
     data = np.zeros(BLOCK, np.uint8)
     data[800] = 16
-    before = sum_of(data)
+    before = checksum(data)
     for other in (808, 800 + 4096, 800 + 8 * 4096 + 64):
         moved = np.zeros(BLOCK, np.uint8)
         moved[other] = 16
-        assert sum_of(moved) != before
+        assert checksum(moved) != before
 
 
 def test_zeros_of_different_lengths_differ() -> None:
-    assert len({sum_of(bytes(n)) for n in LENGTHS}) == len(LENGTHS)
+    assert len({checksum(bytes(n)) for n in LENGTHS}) == len(LENGTHS)
 
 
 @pytest.mark.parametrize("indent", [None, 1])
 def test_no_flipped_bit_of_sealed_json_goes_unseen(indent: int | None) -> None:
     plain = {"a": [1, 2.5, None], "ü": "seal", "seal_": {"seal": 1}}
-    text = sealed(plain, indent).encode()
-    assert unsealed(text) == (plain, True)
+    text = add_checksum(plain, indent).encode()
+    assert verify_checksum(text) == (plain, True)
     for at in range(len(text)):
         for bit in range(8):
             damaged = bytearray(text)
             damaged[at] ^= 1 << bit
             try:
-                found, marked = unsealed(bytes(damaged))
+                found, marked = verify_checksum(bytes(damaged))
             except ValueError:
                 continue
             assert not marked  # the name of the seal itself: it is then an unknown member
             assert set(found) > set(plain)
     with pytest.raises(ValueError, match="nested"):
-        unsealed(b"[" * 100_000)
+        verify_checksum(b"[" * 100_000)
     with pytest.raises(ValueError, match="no JSON object"):
-        unsealed(b"[]")
+        verify_checksum(b"[]")

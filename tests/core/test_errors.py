@@ -11,16 +11,16 @@ from tiepoint.core import errors
 from tiepoint.core.errors import (
     ClusterError,
     DamagedError,
+    ErrorCollector,
     FormatError,
     InputError,
     ProblemsError,
     StoreError,
     TiepointError,
-    Together,
     UnitError,
     UnknownNameError,
     UserCodeError,
-    joined,
+    join_errors,
 )
 
 EVERY = [
@@ -57,13 +57,13 @@ def test_attributes_of_a_format_error_stay() -> None:
 
 
 def test_equal_errors_are_one() -> None:
-    found = joined([UnknownNameError("method", "x", ["y"]), UnknownNameError("method", "x", ["y"])])
+    found = join_errors([UnknownNameError("method", "x", ["y"]), UnknownNameError("method", "x", ["y"])])
     assert isinstance(found, UnknownNameError)
 
 
 def test_a_long_list_hides_no_other() -> None:
     many = ProblemsError("data", [f"p{i}" for i in range(99)])
-    found = joined([many, InputError("no b")])
+    found = join_errors([many, InputError("no b")])
     assert isinstance(found, ProblemsError)
     assert len(found.problems) == 100
     assert "no b" in str(found)
@@ -71,8 +71,8 @@ def test_a_long_list_hides_no_other() -> None:
 
 
 def test_a_list_within_a_list_loses_its_heading() -> None:
-    inner = joined([InputError("no a"), InputError("no b")])
-    assert str(joined([inner, InputError("no c")])).splitlines() == [
+    inner = join_errors([InputError("no a"), InputError("no b")])
+    assert str(join_errors([inner, InputError("no c")])).splitlines() == [
         "wrong input: 3 problems", "  - no a", "  - no b", "  - no c"
     ]  # fmt: skip
 
@@ -81,13 +81,13 @@ def test_checks_are_told_together() -> None:
     def fail(word: str) -> int:
         raise InputError(word)
 
-    checks = Together()
+    checks = ErrorCollector()
     assert checks.of(fail, "no a", otherwise=7) == 7
     assert checks.of(len, "abc") == 3
     checks.of(fail, "no b")
     with pytest.raises(InputError, match="2 problems"):
         checks.tell()
-    Together().tell()
+    ErrorCollector().tell()
 
 
 def test_messages_are_one_line_of_bounded_length() -> None:

@@ -31,13 +31,13 @@ def test_a_changed_file_is_hashed_again_under_every_name(tmp_path, monkeypatch):
     names = [file, str(file), "d/a", "./d/../d/a", "link/a", "link/b", tmp_path / "d" / "b"]
     assert {hashing.hash_file(n) for n in names} == {sha(b"one")}
     assert {key[0] for key in hashing._memo} == {os.path.realpath(file)}
-    assert {hashing.remembered(n) for n in names} == {sha(b"one")}
+    assert {hashing.cached_file_hash(n) for n in names} == {sha(b"one")}
     file.write_bytes(b"other")
-    assert hashing.remembered(file) is None
+    assert hashing.cached_file_hash(file) is None
     assert {hashing.hash_file(n) for n in names} == {sha(b"other")}
     with pytest.raises(InputError, match="none"):
         hashing.hash_file(tmp_path / "none")
-    assert hashing.remembered(tmp_path / "none") is None
+    assert hashing.cached_file_hash(tmp_path / "none") is None
 
 
 def test_many_files_in_threads_and_what_is_kept_of_them(tmp_path):
@@ -45,7 +45,7 @@ def test_many_files_in_threads_and_what_is_kept_of_them(tmp_path):
     for i, file in enumerate(files):
         file.write_bytes(bytes([i]) * (65_000 + 200 * i))
     hashing.hash_files([*files, tmp_path / "gone"], 3)
-    assert None not in [hashing.remembered(f) for f in files]
+    assert None not in [hashing.cached_file_hash(f) for f in files]
     assert [hashing.hash_file(f) for f in files] == [sha(f.read_bytes()) for f in files]
     memo = tmp_path / "hashes.json"
     hashing.save_memo(memo, atomic_file)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tiepoint.core.errors import UnknownNameError, near_names
+from tiepoint.core.errors import UnknownNameError, close_names
 
 
 def test_the_nearest_come_first() -> None:
     known = [f"a{k:02d}" for k in range(70)] + ["success_rate", "success", "zz"]
-    near, others = near_names("sucess_rate", known)
+    near, others = close_names("sucess_rate", known)
     assert near == ["success_rate", "success"]
     assert len(others) == 71
     text = str(UnknownNameError("metric", "sucess_rate", known))
@@ -27,9 +27,9 @@ def test_the_nearest_come_first() -> None:
     ],
 )
 def test_capitals_and_parts_count(asked: str, known: list[str], first: str) -> None:
-    assert near_names(asked, known)[0][0] == first
+    assert close_names(asked, known)[0][0] == first
 
 
 def test_nothing_near() -> None:
-    assert near_names("q", ["abc", "def"]) == ([], ["abc", "def"])
+    assert close_names("q", ["abc", "def"]) == ([], ["abc", "def"])
     assert str(UnknownNameError("split", "q", [])) == "unknown split 'q'. Known: none"

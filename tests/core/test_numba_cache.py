@@ -54,10 +54,10 @@ def test_a_change_in_a_called_file_is_seen(tmp_path: Path) -> None:
 KERNEL = """
 import numpy as np
 from numba import types
-from tiepoint.core.numba_cache import compiled
+from tiepoint.core.numba_cache import compiled_for
 from .values import STEP
 
-@compiled(lambda real: real(real))
+@compiled_for(lambda real: real(real))
 def raised(x):
     return x + STEP
 """

@@ -13,12 +13,12 @@ import pytest
 
 from tiepoint.core import scratch
 from tiepoint.core.processes import is_alive, started_at, this_host
-from tiepoint.run.engine import Shared
+from tiepoint.run.engine import RunSession
 
 
 def killed() -> str:
     """How names of a process begin that was killed."""
-    code = "import sys; from tiepoint.core.scratch import mine; print(mine(), flush=True); sys.stdin.read()"
+    code = "import sys; from tiepoint.core.scratch import process_prefix; print(process_prefix(), flush=True); sys.stdin.read()"
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -47,7 +47,7 @@ def test_only_what_dead_processes_of_this_machine_left_is_removed(places: tuple[
     (temporary / f"{dead}x" / "file").touch()
     (memory / f"sem.{dead}y").touch()
     stay = [
-        temporary / f"{scratch.mine()}z",
+        temporary / f"{scratch.process_prefix()}z",
         temporary / f"{dead}".replace(this_host(), "0" * 8),
         temporary / "tiepoint-notes",
         memory / "sem.mp-abc",
@@ -63,11 +63,11 @@ def test_only_what_dead_processes_of_this_machine_left_is_removed(places: tuple[
 @pytest.mark.skipif(started_at(os.getpid()) is None, reason="the system does not tell when a process started")
 def test_what_killed_runs_left_goes_when_the_next_begins(places: tuple[Path, Path], tmp_path: Path) -> None:
     temporary, _ = places
-    mine = scratch.mine()
+    mine = scratch.process_prefix()
     dead = mine.removesuffix(f"{started_at(os.getpid())}-") + "1-"  # one that had our number before
     for name in (dead, mine):
         (temporary / f"{name}x").mkdir()
-    with Shared(tmp_path / "store"):
+    with RunSession(tmp_path / "store"):
         assert [p.name for p in temporary.iterdir()] == [f"{mine}x"]
 
 
@@ -83,10 +83,10 @@ def test_a_process_that_took_the_number_of_another_is_not_it() -> None:
 def test_semaphores_bear_the_name_of_their_process() -> None:
     code = """
 import multiprocessing, os
-from tiepoint.core.scratch import mine, name_semaphores
+from tiepoint.core.scratch import process_prefix, name_semaphores
 name_semaphores()
 lock = multiprocessing.get_context("spawn").Lock()
-print(any(name.startswith(f"sem.{mine()}") for name in os.listdir("/dev/shm")))
+print(any(name.startswith(f"sem.{process_prefix()}") for name in os.listdir("/dev/shm")))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"

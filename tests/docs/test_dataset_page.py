@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tiepoint.cli.main import run
-from tiepoint.datasets.download.plan import size_words
+from tiepoint.datasets.download.plan import format_size
 from tiepoint.datasets.download.sources import read_sources
 
 PAGE = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
@@ -23,7 +23,7 @@ def test_every_dataset_has_a_row() -> None:
     for name, source in read_sources().items():
         assert name in rows
         if source.files and source.files[0].mirrors[0].size:
-            assert size_words(source.archive_bytes) in rows[name]
+            assert format_size(source.archive_bytes) in rows[name]
 
 
 def test_all_outputs_were_found() -> None:

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from tiepoint.core.errors import FormatError
-from tiepoint.formats.csv_table import FORMULA, csv_rows, defused, frame_csv, to_csv, undefused
-from tiepoint.run.importers.hpatches_matlab import read as read_matlab
+from tiepoint.formats.csv_table import FORMULA, csv_rows, escape_formula, frame_csv, to_csv, unescape_formula
+from tiepoint.run.importers.hpatches_matlab import read_score_table as read_matlab
 from tiepoint.run.importers.workbench.importer import read_workbench
 
 NAMES = [
@@ -33,15 +33,15 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_defused_and_come_back(name: str) -> None:
-    written = defused(name)
+    written = escape_formula(name)
     assert not written.startswith(FORMULA)
-    assert undefused(written) == name
+    assert unescape_formula(written) == name
 
 
 def test_control_characters_are_spelled_out() -> None:
     hostile = "a\x1b]0;title\x07\x9b2J\x00b"
-    assert defused(hostile) == "a\\x1b]0;title\\x07\\x9b2J\\x00b"
-    assert defused("ñ 描述符\tb\nc") == "ñ 描述符\tb\nc"
+    assert escape_formula(hostile) == "a\\x1b]0;title\\x07\\x9b2J\\x00b"
+    assert escape_formula("ñ 描述符\tb\nc") == "ñ 描述符\tb\nc"
     frame = pd.DataFrame({"method": [hostile, f"={hostile}"], "value": [1.0, 2.0]})
     for written in (frame_csv(frame), to_csv(["method"], [[hostile], [f"={hostile}"]])):
         assert not [c for c in written if not c.isprintable() and c not in "\n"]
@@ -50,7 +50,7 @@ def test_control_characters_are_spelled_out() -> None:
 
 def test_numbers_stay_numbers() -> None:
     given = [-0.5, 3, None, True, "-0.5", "+1e-3", "-inf"]
-    assert [defused(v) for v in given] == given
+    assert [escape_formula(v) for v in given] == given
 
 
 def test_what_is_written_has_no_formula(tmp_path: Path) -> None:
@@ -58,10 +58,10 @@ def test_what_is_written_has_no_formula(tmp_path: Path) -> None:
     rows = list(csv.reader(io.StringIO(text, newline="")))
     assert rows[0] == ["'=head", "value"]
     assert [r[1] for r in rows[1:]] == ["-1.5"] * len(NAMES)
-    assert [undefused(r[0]) for r in rows[1:]] == NAMES
+    assert [unescape_formula(r[0]) for r in rows[1:]] == NAMES
     text = frame_csv(pd.DataFrame({"method": NAMES, "value": [-0.25] * len(NAMES)}))
     rows = list(csv.reader(io.StringIO(text, newline="")))
-    assert [undefused(r[0]) for r in rows[1:]] == NAMES
+    assert [unescape_formula(r[0]) for r in rows[1:]] == NAMES
     assert not any(r[0].startswith(FORMULA) for r in rows)
     assert [r[1] for r in rows[1:]] == ["-0.25"] * len(NAMES)
 

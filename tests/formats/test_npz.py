@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import FormatError
-from tiepoint.formats.edge import UNPACKED_BYTES, edge, may_unpack
+from tiepoint.formats.edge import UNPACKED_BYTES, check_unpacked_size, format_errors
 from tiepoint.formats.flow.array import read_flow_array
 from tiepoint.formats.hpatches.descriptor_table import read_descriptors
 from tiepoint.formats.keypoints.features import read_features
@@ -67,10 +67,10 @@ def test_a_small_archive_is_not_unpacked_to_gigabytes(tmp_path: Path) -> None:
 
 
 def test_the_limit_grows_with_the_file() -> None:
-    may_unpack("a", 1, UNPACKED_BYTES)
-    may_unpack("a", 1 << 30, 20 << 30)
+    check_unpacked_size("a", 1, UNPACKED_BYTES)
+    check_unpacked_size("a", 1 << 30, 20 << 30)
     with pytest.raises(FormatError, match="would unpack"):
-        may_unpack("a", 1 << 50, 1 << 40)
+        check_unpacked_size("a", 1 << 50, 1 << 40)
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -135,9 +135,9 @@ def test_pipes_are_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_errors_of_programming_are_not_hidden() -> None:
-    with pytest.raises(AttributeError), edge("a", "is wrong"):
+    with pytest.raises(AttributeError), format_errors("a", "is wrong"):
         None.x  # type: ignore[attr-defined]  # noqa: B018
-    with pytest.raises(FormatError, match=r"a: is wrong \(deep\)") as caught, edge("a", "is wrong"):
+    with pytest.raises(FormatError, match=r"a: is wrong \(deep\)") as caught, format_errors("a", "is wrong"):
         raise RecursionError("deep")
     assert isinstance(caught.value.__cause__, RecursionError)
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiepoint.core.errors import FormatError
-from tiepoint.formats.safe_pickle import Inert, parse_plain_pickle, read_plain_pickle
+from tiepoint.formats.safe_pickle import OpaqueObject, parse_plain_pickle, read_plain_pickle
 
 leaves = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False), st.text(), st.binary()
@@ -60,7 +60,7 @@ def test_numpy_scalars_and_default_dicts():
 def test_an_array_stays_inert_beside_plain_values():
     found = parse_plain_pickle(pickle.dumps({"ap": 0.5, "pr": np.arange(3.0)}))
     assert found["ap"] == 0.5
-    assert isinstance(found["pr"], Inert)
+    assert isinstance(found["pr"], OpaqueObject)
 
 
 class Evil:
@@ -128,7 +128,7 @@ def _no_callables(value):
         return type(value) is dict and all(_no_callables(v) for v in value.values())
     if isinstance(value, list | tuple):
         return all(_no_callables(v) for v in value)
-    return isinstance(value, Inert | str | int | float | bytes | type(None))
+    return isinstance(value, OpaqueObject | str | int | float | bytes | type(None))
 
 
 @pytest.mark.parametrize(

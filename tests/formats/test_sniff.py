@@ -14,7 +14,7 @@ from tiepoint.formats.image.reader import read_image, read_size
 from tiepoint.formats.keypoints.features import read_features
 from tiepoint.formats.keypoints.pf_willow import read_pf_keypoints
 from tiepoint.formats.matches.native import read_npz
-from tiepoint.formats.sniff import named
+from tiepoint.formats.sniff import sniff
 from tiepoint.methods.networks.batches import checked_file
 
 POINTER = (
@@ -56,14 +56,14 @@ def test_readers_name_pointers_and_pages(tmp_path, name, data, words):
     ],
 )
 def test_what_is_known(head, words):
-    assert words in named(head)
+    assert words in sniff(head)
 
 
 @pytest.mark.parametrize(
     "head", [b"", b"PIEH", b"\x89PNG\r\n\x1a\n", b"PK\x03\x04", b'[{"a": 1}]', b"<svg>", b"1 2 3"]
 )
 def test_what_is_not_named(head):
-    assert named(head) is None
+    assert sniff(head) is None
 
 
 def test_a_check_names_pointers_in_a_dataset(tmp_path):

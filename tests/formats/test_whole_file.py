@@ -19,7 +19,7 @@ from tiepoint.formats.image.mask import write_mask
 from tiepoint.formats.image.reader import write_image
 from tiepoint.formats.matches.native import write_matches
 from tiepoint.formats.text.matrices import write_frames, write_homography
-from tiepoint.formats.whole_file import whole_file, write_text
+from tiepoint.formats.whole_file import atomic_path, write_text
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "a.txt": lambda p: write_text(p, "long " * 100),
@@ -61,8 +61,8 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(name: str, tmp_path: P
 def test_what_a_killed_process_was_writing_goes_with_the_next_file(tmp_path: Path) -> None:
     code = f"""
 import os, pathlib
-from tiepoint.formats.whole_file import whole_file
-with whole_file(pathlib.Path({str(tmp_path)!r}) / "a.txt") as temporary:
+from tiepoint.formats.whole_file import atomic_path
+with atomic_path(pathlib.Path({str(tmp_path)!r}) / "a.txt") as temporary:
     temporary.write_text("half")
     os.kill(os.getpid(), 9)
 """
@@ -86,6 +86,6 @@ def test_links_modes_and_devices_stay_what_they_are(tmp_path: Path) -> None:
     assert not Path("/dev/null").is_file()
     with pytest.raises(InputError, match="cannot write"):
         write_text(tmp_path, "text")
-    with pytest.raises(InputError, match="No such file"), whole_file(tmp_path / "c.txt"):
+    with pytest.raises(InputError, match="No such file"), atomic_path(tmp_path / "c.txt"):
         (tmp_path / "gone").read_text()
     write_text(tmp_path / ("n" * 251 + ".txt"), "long names fit")

@@ -28,7 +28,7 @@ from tiepoint.formats.keypoints.features import read_features, read_hdf5_feature
 from tiepoint.formats.keypoints.pf_willow import read_mat5_matrix
 from tiepoint.formats.keypoints.set_folder import KeypointSet, read_keypoint_set, write_keypoint_set
 from tiepoint.formats.matches.benchmark_dumps import LoftrFiles
-from tiepoint.formats.matches.detect_layout import recognise
+from tiepoint.formats.matches.detect_layout import detect_match_layout
 from tiepoint.formats.matches.glue_factory import GlueFactoryFiles
 from tiepoint.formats.matches.hloc import HlocFiles, feature_groups
 from tiepoint.formats.matches.native import read_matches
@@ -142,7 +142,7 @@ def _read_source(source: Any) -> object:
 
 
 def _read_match_folder(folder: Path) -> object:
-    source = recognise(folder)
+    source = detect_match_layout(folder)
     return None if source is None else _read_source(source)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.geometry.correspondence import answers, locations, points_within
-from tiepoint.geometry.nearest_truth import nearest_answers, nearest_pairs, project_plainly
+from tiepoint.geometry.nearest_truth import nearest_answers, nearest_pairs, project_unchecked
 
 SIZE = (60, 40)
 
@@ -64,7 +64,7 @@ def test_real_size_of_the_target_decides():
 def test_points_behind_infinity_are_out_of_view():
     h = np.array([[1.0, 0, 0], [0, 1, 0], [-1 / 30, 0, 1]])
     behind, at, front = [40.0, 1.0], [30.0, 1.0], [3.0, 1.0]
-    target = project_plainly(h, [behind, front])
+    target = project_unchecked(h, [behind, front])
     big = (4000, 4000)
     found = answers(h, [behind, at, front], np.abs(target), source_size=(10, 10), target_size=big)
     assert found.status.tolist() == [1, 1, 0]

@@ -172,7 +172,7 @@ def test_other_errors_are_not_swallowed(monkeypatch):
 
 
 def test_mapped_rows_are_brought_once_and_anew_when_the_file_changes(tmp_path):
-    from tiepoint.kernels.torch_backend.row_cache import forget, upload
+    from tiepoint.kernels.torch_backend.row_cache import clear_cache, upload
 
     values = rows()[1]
     np.save(tmp_path / "a.npy", values)
@@ -190,19 +190,19 @@ def test_mapped_rows_are_brought_once_and_anew_when_the_file_changes(tmp_path):
     own += 1
     assert np.array_equal(upload([own])[0].values.numpy(), own)
     assert np.array_equal(before.values.numpy(), values)
-    forget()
+    clear_cache()
 
 
 def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     from tiepoint.kernels.torch_backend import row_cache as torch_rows
 
-    torch_rows.forget()
+    torch_rows.clear_cache()
     monkeypatch.setattr(torch_rows, "HOST_CACHE_BYTES", 3 * 300 * 16 * 4)
     for i in range(6):
         np.save(tmp_path / f"{i}.npy", rows(i)[1])
         torch_rows.upload([map_npy(tmp_path / f"{i}.npy")])
     assert len(torch_rows._kept) == 3
-    torch_rows.forget()
+    torch_rows.clear_cache()
     assert not torch_rows._kept
 
 
@@ -246,7 +246,7 @@ def test_rows_are_brought_while_there_is_room(tmp_path, monkeypatch):
     from tiepoint.kernels import bring
     from tiepoint.kernels.torch_backend import row_cache as torch_rows
 
-    torch_rows.forget()
+    torch_rows.clear_cache()
     np.save(tmp_path / "a.npy", rows()[1])
     mapped = map_npy(tmp_path / "a.npy")
     assert bring([mapped])
@@ -254,4 +254,4 @@ def test_rows_are_brought_while_there_is_room(tmp_path, monkeypatch):
     monkeypatch.setattr(torch_rows, "HOST_CACHE_BYTES", mapped.nbytes)
     assert not bring([mapped[1:]])
     assert not compiled(lambda: bring([mapped]))
-    torch_rows.forget()
+    torch_rows.clear_cache()

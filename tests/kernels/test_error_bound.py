@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tiepoint.kernels.error_bound import FLOAT32_UNIT, FLOAT64_UNIT, band
-from tiepoint.kernels.threads import Team
+from tiepoint.kernels.error_bound import FLOAT32_UNIT, FLOAT64_UNIT, ambiguity_band
+from tiepoint.kernels.threads import ThreadTeam
 from tiepoint.kernels.tiles import Frame, Scores
 
 
@@ -34,7 +34,7 @@ def gaps(scores, reference):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_every_score_is_inside_its_band(oracle, case, dtype):
     queries, pool = case
-    with Team() as team:
+    with ThreadTeam() as team:
         scores = Scores(queries[:8], pool[:40], "l2", team)
         if dtype == np.float64 and not scores.exact:
             scores._enter(Frame(scores.frame.centre, scores.frame.scale, np.float64, exact=False))
@@ -50,22 +50,22 @@ def test_the_band_is_the_published_formula_plus_the_cost_of_centring():
     published = (
         g * a * b + 2 * u * (b * b / 2 + (1 + g) * a * b) + d * 2.0**-126 + (d + 4) * 2.0**-53 * (a + b) ** 2
     )
-    found = band(d, u, a, b)
+    found = ambiguity_band(d, u, a, b)
     assert published < found < published + 1.01 * u * (a + b) ** 2
 
 
 def test_float64_is_far_narrower():
     a = np.array([1.0])
-    assert band(128, FLOAT64_UNIT, a, 1.0) < 1e-8 * band(128, FLOAT32_UNIT, a, 1.0)
+    assert ambiguity_band(128, FLOAT64_UNIT, a, 1.0) < 1e-8 * ambiguity_band(128, FLOAT32_UNIT, a, 1.0)
 
 
 def test_small_whole_numbers_need_no_reference():
     rng = np.random.default_rng(0)
     whole = rng.integers(0, 256, (30, 128)).astype(np.uint8)
-    assert Scores(whole, whole, "l2", Team()).exact
-    assert not Scores(whole + 0.5, whole, "l2", Team()).exact
+    assert Scores(whole, whole, "l2", ThreadTeam()).exact
+    assert not Scores(whole + 0.5, whole, "l2", ThreadTeam()).exact
     bright, dark = rng.integers(250, 256, (30, 300)).astype(np.uint8), np.zeros((1, 300), np.uint8)
-    assert not Scores(dark, bright, "l2", Team()).exact
+    assert not Scores(dark, bright, "l2", ThreadTeam()).exact
 
 
 def test_centring_takes_a_common_mean_out_of_the_band():
@@ -73,6 +73,6 @@ def test_centring_takes_a_common_mean_out_of_the_band():
     rows = rng.normal(size=(60, 16)).astype(np.float32)
     near, far = [], []
     for shift, out in ((0.0, near), (1000.0, far)):
-        scores = Scores(rows + np.float32(shift), rows + np.float32(shift), "l2", Team())
+        scores = Scores(rows + np.float32(shift), rows + np.float32(shift), "l2", ThreadTeam())
         scores.run(lambda tile, out=out: out.append(tile.error.max()) or 0, free=1e9)
     assert far[0] < 1.1 * near[0]

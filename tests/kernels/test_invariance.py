@@ -94,9 +94,9 @@ def test_the_format_of_the_filter(monkeypatch, kind):
 def test_hopeless_rows_move_the_filter_to_float64():
     rng = np.random.default_rng(5)
     pool = (rng.normal(size=(400, 12)) * 10.0 ** rng.integers(-6, 6, (400, 1))).astype(np.float32)
-    from tiepoint.kernels.threads import Team
+    from tiepoint.kernels.threads import ThreadTeam
 
-    scores = tiles.Scores(pool, pool, "l2", Team())
+    scores = tiles.Scores(pool, pool, "l2", ThreadTeam())
     assert scores.dtype == np.float32
     scores.run(lambda tile: tile.similarity.size, free=0.0)
     assert scores.dtype == np.float64

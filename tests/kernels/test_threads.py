@@ -13,7 +13,7 @@ import pytest
 
 from tiepoint.core.errors import InputError
 from tiepoint.kernels import first_two, get_threads, set_threads, threads, tiles
-from tiepoint.kernels.threads import Team, equal_parts, one_blas_thread, scratch
+from tiepoint.kernels.threads import ThreadTeam, equal_parts, one_blas_thread, scratch
 
 DATA = np.random.default_rng(0).normal(size=(300, 24)).astype(np.float32)
 
@@ -77,7 +77,7 @@ def test_a_threadpoolctl_that_may_wait_for_ever_is_not_asked(monkeypatch):
 
 
 def test_an_error_in_a_thread_arrives():
-    with Team() as team, pytest.raises(ZeroDivisionError):
+    with ThreadTeam() as team, pytest.raises(ZeroDivisionError):
         team.each([(0, 1), (1, 0)], lambda i, j: j / (j * i))
 
 
@@ -109,7 +109,7 @@ def test_without_a_folder_to_write_code_is_compiled_in_memory(monkeypatch):
     def twice(x):
         return 2 * x
 
-    assert module.compiled(lambda real: real(real))(twice)(np.float64)(4.0) == 8.0
+    assert module.compiled_for(lambda real: real(real))(twice)(np.float64)(4.0) == 8.0
 
 
 def test_importing_the_kernels_does_not_load_numba():
@@ -120,9 +120,11 @@ def test_importing_the_kernels_does_not_load_numba():
 def test_a_team_inside_a_team_has_its_share():
     set_threads(8)
     try:
-        found = Team().each([(i, i) for i in range(4)], lambda *_: (get_threads(), Team().size))
+        found = ThreadTeam().each([(i, i) for i in range(4)], lambda *_: (get_threads(), ThreadTeam().size))
         assert found == [(2, 2)] * 4
-        inner = Team().each([(0, 3), (3, 6)], lambda i, j: Team().each([(k, k) for k in range(i, j)], max))
+        inner = ThreadTeam().each(
+            [(0, 3), (3, 6)], lambda i, j: ThreadTeam().each([(k, k) for k in range(i, j)], max)
+        )
         assert inner == [[0, 1, 2], [3, 4, 5]]
         assert get_threads() == 8
     finally:
@@ -134,8 +136,8 @@ def test_threads_go_on_after_an_error():
     try:
         for _ in range(2):
             with pytest.raises(ZeroDivisionError):
-                Team().each([(1, k) for k in range(9)], lambda i, j: i // j)
-            assert Team().each([(1, 2), (3, 4)], lambda i, j: i + j) == [3, 7]
+                ThreadTeam().each([(1, k) for k in range(9)], lambda i, j: i // j)
+            assert ThreadTeam().each([(1, 2), (3, 4)], lambda i, j: i + j) == [3, 7]
     finally:
         set_threads(None)
 

@@ -52,10 +52,10 @@ def test_rootsift_makes_l2_the_hellinger_distance():
 
 
 def test_chain_keeps_failed_rows_failed():
-    from tiepoint.methods.chain import transformed
+    from tiepoint.methods.chain import apply_transform
     from tiepoint.methods.spec import Stage
 
-    method = transformed(resolve(Three(), family="patches"), Stage("l2"))
+    method = apply_transform(resolve(Three(), family="patches"), Stage("l2"))
     found = method.extract(Item("v_x/ref", "c", 4), np.zeros((4, 65, 65), np.uint8))
     assert method.name == "three+l2"
     assert found["valid"].tolist() == [True, True, False, True]

@@ -16,8 +16,8 @@ INF, NAN = float("inf"), float("nan")
 RULES = {
     "superglue.pose_auc": lambda e: [curves.auc_trapezoid(e, t) for t in T],
     "roma.pose_auc": lambda e: [curves.auc_trapezoid(e, t) for t in T],
-    "loftr.error_auc": lambda e: [curves.auc_sorted_as_given(e, t) for t in T],
-    "xfeat.megadepth.error_auc": lambda e: [curves.auc_sorted_as_given(e, t) for t in T],
+    "loftr.error_auc": lambda e: [curves.auc_python_sorted(e, t) for t in T],
+    "xfeat.megadepth.error_auc": lambda e: [curves.auc_python_sorted(e, t) for t in T],
     "gluefactory.cal_error_auc (rounded to 4)": lambda e: [curves.auc_rounded(e, t) for t in T],
     "toolbox.cal_error_auc (percent)": lambda e: [100 * curves.auc_trapezoid(e, t) for t in T],
     "gim.tools.metrics.error_auc (accuracy under the name AUC)": lambda e: [curves.accuracy(e, t) for t in T],
@@ -101,7 +101,7 @@ def test_repeating_all_errors_leaves_the_exact_area_and_moves_the_trapezoid():
 def test_no_errors_have_no_area():
     for area in (
         curves.auc_trapezoid,
-        curves.auc_sorted_as_given,
+        curves.auc_python_sorted,
         curves.auc_exact,
         curves.accuracy,
         curves.maa,

@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 from PIL import Image
 
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store.store import Store
 
 HOSTILE = (
@@ -55,9 +55,9 @@ def make_store(root: Path) -> Path:
     times = ([1e-3 * n * (1 + 0.01 * k) for k in range(5)] for n in range(1, 99))
     with (
         Store.open(root / "store") as store,
-        mock.patch("tiepoint.run.costs.repeated", side_effect=times),
+        mock.patch("tiepoint.run.costs.time_repeatedly", side_effect=times),
     ):
         for method in ("pixels", "meanstd", "resize", "constant", "oracle", Odd):
-            request = Request(method, "hpatches-v1/matching", data, ("exact", "hbench-2016"), options)
+            request = RunRequest(method, "hpatches-v1/matching", data, ("exact", "hbench-2016"), options)
             evaluate(request, store)
     return root / "store"

@@ -18,7 +18,7 @@ from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report import case_detail as rooms
 from tiepoint.report.case_detail import detail, picture
 from tiepoint.report.case_order import cases_of, orders, scenes_of
-from tiepoint.report.runs.lazy_records import run_of
+from tiepoint.report.runs.lazy_records import lazy_run
 from tiepoint.run.result import Run
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
@@ -58,7 +58,7 @@ def closed() -> Iterator[None]:
 
 def runs_of(world: Path) -> dict[str, Run]:
     store = Store.open(world / "store", mode="read")
-    return {r.method: run_of(r, store) for r in load_runs(store)}
+    return {r.method: lazy_run(r, store) for r in load_runs(store)}
 
 
 def test_scenes_have_the_means_of_the_headline_score(world: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiepoint.report.case_order import BY, Ordered, ordered, shared
+from tiepoint.report.case_order import BY, OrderedCases, order_cases, shared_keys
 from tiepoint.tasks.cases import Cases
 
 SCORES = st.sampled_from([0.0, 0.25, 0.5, 1.0, np.nan])
@@ -45,7 +45,7 @@ def plain(
 def test_orders_are_those_of_sorting_by_hand(
     one: list[tuple[int, float, float]], two: list[tuple[int, float, float]], by: str
 ) -> None:
-    found = ordered([cases(one), cases(two)], by)  # type: ignore[arg-type]
+    found = order_cases([cases(one), cases(two)], by)  # type: ignore[arg-type]
     a, b = ({k: (s, r) for k, s, r in rows} for rows in (one, two))
     keys, meant = plain(a, b, by)
     assert found.keys[found.order].tolist() == keys
@@ -57,14 +57,14 @@ def test_orders_are_those_of_sorting_by_hand(
 
 def test_one_method_is_sorted_by_how_wrong_it_is() -> None:
     own = cases([(1, 1.0, 0.5), (2, 0.0, 0.9), (3, 0.25, 0.1)])
-    assert [r.key for r in ordered([own], "disagreement").page()] == ["2", "3", "1"]
-    assert [r.key for r in ordered([own], "wrong").page()] == ["2", "3", "1"]
-    assert [r.key for r in ordered([own], "confident").page()] == ["3", "2", "1"]
+    assert [r.key for r in order_cases([own], "disagreement").page()] == ["2", "3", "1"]
+    assert [r.key for r in order_cases([own], "wrong").page()] == ["2", "3", "1"]
+    assert [r.key for r in order_cases([own], "confident").page()] == ["3", "2", "1"]
 
 
-def made() -> Ordered:
+def made() -> OrderedCases:
     rows = [(k, float(k % 3 == 0), 0.5) for k in range(10)]
-    return ordered([cases(rows), cases([(k, 1.0, 0.5) for k in range(10)])], "disagreement")
+    return order_cases([cases(rows), cases([(k, 1.0, 0.5) for k in range(10)])], "disagreement")
 
 
 def test_pages_and_places() -> None:
@@ -90,17 +90,17 @@ def test_a_key_of_an_address_may_be_anything(key: str) -> None:
 
 def test_confidence_is_shown_only_where_all_methods_have_it() -> None:
     rows = [(1, 0.0, 0.5)]
-    found = ordered([cases(rows), cases(rows, sure=False)], "confident")
+    found = order_cases([cases(rows), cases(rows, sure=False)], "confident")
     assert found.page()[0].confidence == (None, None)
     assert found.meant == 0
 
 
 def test_numbers_and_names_share_no_keys() -> None:
     names = Cases(np.array(["1", "2"]), np.ones(2), None, str)
-    keys, rows = shared([cases([(1, 1.0, 0.5)]), names])
+    keys, rows = shared_keys([cases([(1, 1.0, 0.5)]), names])
     assert len(keys) == 0
     assert [len(r) for r in rows] == [0, 0]
-    assert len(ordered([names, names], "wrong")) == 2
+    assert len(order_cases([names, names], "wrong")) == 2
 
 
 def test_columns_of_different_lengths_are_refused() -> None:

@@ -16,7 +16,7 @@ from tiepoint.formats.image.mask import write_mask
 from tiepoint.report.galleries import pair_gallery
 from tiepoint.report.html_page import render
 from tiepoint.report.runs.sections import sections
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 
@@ -49,7 +49,7 @@ def runs(tmp_path: Path) -> list[Run]:
     data = make_pairs(tmp_path / "data", {"near": 0.0, "far": 25.0, "half": 12.0})
     with Store.open(tmp_path / "s") as store:
         return [
-            evaluate(Request(Shifts(name, by), "tss", data, ("exact",)), store)
+            evaluate(RunRequest(Shifts(name, by), "tss", data, ("exact",)), store)
             for name, by in (("still", 0.0), ("right", 12.0))
         ]
 
@@ -74,7 +74,7 @@ def test_hardest_pairs_come_first_with_what_each_method_got(runs: list[Run]) -> 
 def test_a_pair_nobody_misses_is_left_out(tmp_path: Path) -> None:
     data = make_pairs(tmp_path / "data", {"near": 0.0, "far": 25.0})
     with Store.open(tmp_path / "s") as store:
-        (section,) = sections([evaluate(Request(Shifts("still", 0.0), "tss", data, ("exact",)), store)])
+        (section,) = sections([evaluate(RunRequest(Shifts("still", 0.0), "tss", data, ("exact",)), store)])
     found = pair_gallery(section)
     assert found is not None
     assert [m["caption"] for m in found["misses"]] == ["S/far: still 0.0 %"]
@@ -100,7 +100,7 @@ def test_other_dense_tasks_name_their_pairs(tmp_path: Path, task: str) -> None:
     points = np.array([[x, y, x + 12, y] for x, y in ((10, 10), (20, 30), (40, 25))])
     np.savetxt(data / "S" / "half" / "corr.txt", (points + 1) / [60, 40, 60, 40])
     with Store.open(tmp_path / "s") as store:
-        run = evaluate(Request(Shifts("right", 12.0), task, data, ("exact",)), store)
+        run = evaluate(RunRequest(Shifts("right", 12.0), task, data, ("exact",)), store)
     (section,) = sections([run])
     found = pair_gallery(section)
     assert found is not None

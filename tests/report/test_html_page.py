@@ -14,14 +14,14 @@ from report_world import HOSTILE, SCENE
 
 from tiepoint.cli.main import run as command
 from tiepoint.core.errors import InputError
-from tiepoint.report.compare.findings import found_in
+from tiepoint.report.compare.findings import finding_for
 from tiepoint.report.compare.sentences import finding
 from tiepoint.report.convention_tables import by_protocol, by_step
 from tiepoint.report.html_page import render
-from tiepoint.report.runs.lazy_records import Kept, LazyRecords
+from tiepoint.report.runs.lazy_records import LazyRecords, RecordCache
 from tiepoint.report.runs.sections import sections
 from tiepoint.report.runs.selection import runs_of
-from tiepoint.run.engine import Request, evaluate, load_task
+from tiepoint.run.engine import RunRequest, evaluate, load_task
 from tiepoint.run.importers import import_files
 from tiepoint.run.result import Run
 from tiepoint.store.run_queries import load_runs
@@ -142,7 +142,7 @@ def test_the_first_screen_says_what_compare_says(report_runs: list[Run], page: s
     (section,) = sections(report_runs)
     text = html.unescape(page)
     assert finding(section) in re.sub(r"</?strong>", "", text)
-    found = found_in(section)
+    found = finding_for(section)
     assert found is not None
     assert f"<b>{found.first}</b>" in text
     assert found.lead in text
@@ -154,7 +154,7 @@ def test_imported_results_have_a_section_beside_runs_of_another_protocol(tmp_pat
     with Store.open(tmp_path / "s") as store:
         import_files(make_results(tmp_path)[:1], store, split="full")
         for method, protocols in (("pixels", ("exact",)), ("meanstd", ("exact", "hpatches-python"))):
-            evaluate(Request(method, "hpatches/matching", data, protocols, {"split": "full"}), store)
+            evaluate(RunRequest(method, "hpatches/matching", data, protocols, {"split": "full"}), store)
         runs = runs_of(store, None)
         own, foreign = sections(runs)
         assert {r.method for r in own.runs} == {"pixels", "meanstd"}
@@ -186,7 +186,7 @@ def test_conventions_add_up(report_runs: list[Run]) -> None:
 def test_records_beyond_the_limit_are_read_again(report_store: Path) -> None:
     with Store.open(report_store) as store:
         (key,) = next(iter(load_runs(store)[0].manifest.units.values())).values()
-        whole, small = Kept(store.records), Kept(store.records, most_bytes=10)
+        whole, small = RecordCache(store.records), RecordCache(store.records, most_bytes=10)
         assert whole.get(key) is whole.get(key)
         assert small.get(key) is not small.get(key)
         assert small.size_bytes == 0

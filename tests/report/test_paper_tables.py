@@ -21,7 +21,7 @@ from tiepoint.report.compare.latex import latex_text
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.export import NEEDED, text
 from tiepoint.report.paper_tables import Cell, combined_tables, task_tables
-from tiepoint.report.runs.names import Called, parse_names
+from tiepoint.report.runs.names import DisplayNames, parse_names
 from tiepoint.report.runs.sections import is_canary
 from tiepoint.run.result import Run
 
@@ -98,7 +98,7 @@ def rows_of(tex: str) -> list[list[str]]:
 
 
 def test_latex_has_known_commands_only_and_rows_of_one_length(two_tasks: list[Run]) -> None:
-    for called in (Called(), CALLED):
+    for called in (DisplayNames(), CALLED):
         tex = text(two_tasks, "latex", called=called)
         assert tex.startswith(NEEDED)
         used = set(re.findall(r"\\([A-Za-z]+)", tex.removeprefix(NEEDED)))
@@ -127,7 +127,7 @@ def test_names_are_shown_as_text(two_tasks: list[Run]) -> None:
 
 def test_best_second_and_not_separated_follow_the_comparison(report_runs: list[Run]) -> None:
     methods = [r for r in report_runs if not is_canary(r)]
-    (table,) = combined_tables(report_runs, Called())
+    (table,) = combined_tables(report_runs, DisplayNames())
     cells = {name: own[0] for name, own in table.rows}
     assert set(cells) == {r.method for r in methods}
     order = sorted(methods, key=lambda r: -r.value("ap"))
@@ -150,16 +150,16 @@ def test_best_second_and_not_separated_follow_the_comparison(report_runs: list[R
 def test_very_many_methods_are_marked_as_few_are(
     report_runs: list[Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (few,) = combined_tables(report_runs, Called())
+    (few,) = combined_tables(report_runs, DisplayNames())
     monkeypatch.setattr("tiepoint.report.compare.methods.MAX_STEP_DOWN_METHODS", 2)
-    assert combined_tables(report_runs, Called()) == [few]
+    assert combined_tables(report_runs, DisplayNames()) == [few]
 
 
 def test_values_that_print_alike_share_their_mark(report_runs: list[Run]) -> None:
     runs = [r for r in report_runs if not is_canary(r)]
     values = (0.50001, 0.50002, 0.4, 0.3)
     made = [changed(r, easy=v, hard=v / 2, tough=0.1) for r, v in zip(runs, values, strict=True)]
-    (table,) = task_tables(made, Called())
+    (table,) = task_tables(made, DisplayNames())
     by = {name: own[0] for name, own in table.rows}
     assert [by[r.method] for r in runs] == [
         Cell("50.00", best=True),
@@ -208,7 +208,7 @@ def test_too_few_scenes_are_said_instead_of_marking_everything(
         return replace(compare_runs(*args, **words), smallest_p=0.25)
 
     monkeypatch.setattr(paper_tables, "compare_runs", few)
-    (table,) = combined_tables(report_runs, Called())
+    (table,) = combined_tables(report_runs, DisplayNames())
     assert not any(c.tied for _, own in table.rows for c in own)
     assert any("so few cannot separate" in note for note in table.notes)
 

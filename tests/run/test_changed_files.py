@@ -53,7 +53,7 @@ def test_a_stored_run_of_unchanged_files_is_not_made_again(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("a stored run was made again")
 
-    monkeypatch.setattr("tiepoint.run.engine.work", never)
+    monkeypatch.setattr("tiepoint.run.engine.compute_missing", never)
     again = tp.evaluate(name, **given)  # type: ignore[arg-type]
     assert (again.id, again.created_at) == (before.id, before.created_at)
 

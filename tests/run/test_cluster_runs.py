@@ -25,10 +25,10 @@ from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.reader import write_image
 from tiepoint.run import cluster_runs
 from tiepoint.run.context import Recipe
-from tiepoint.run.engine import Request, Shared, evaluate, evaluate_prepared
+from tiepoint.run.engine import RunRequest, RunSession, evaluate, evaluate_prepared
 from tiepoint.run.executors import dask_executor as executor
 from tiepoint.run.executors import dask_worker
-from tiepoint.run.executors.dask_cluster import connected
+from tiepoint.run.executors.dask_cluster import connect
 from tiepoint.run.executors.dask_executor import DaskExecutor
 from tiepoint.run.experiment.config import parse_experiment
 from tiepoint.run.experiment.runner import run_experiment
@@ -97,16 +97,16 @@ def workers() -> Iterator[Any]:
 
 def quick() -> None:
     """Measure the costs of methods once only."""
-    from tiepoint.run.costs import repeated
+    from tiepoint.run.costs import time_repeatedly
 
-    repeated.__kwdefaults__.update(budget_s=0.0, least=1)
+    time_repeatedly.__kwdefaults__.update(budget_s=0.0, least=1)
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tiepoint.run.costs import repeated
+    from tiepoint.run.costs import time_repeatedly
 
-    monkeypatch.setattr(repeated, "__kwdefaults__", {"budget_s": 0.0, "least": 1})
+    monkeypatch.setattr(time_repeatedly, "__kwdefaults__", {"budget_s": 0.0, "least": 1})
 
 
 @pytest.fixture
@@ -179,12 +179,12 @@ def test_all_families_leave_the_same_store(
     both = ("exact", "hpatches-python")
     fitted = {"fit_on": patches}
     requests = [
-        Request("mine.py:Mine", "hpatches/matching", patches, both),
-        Request("mine.py:Mine", "hpatches/retrieval", patches, both),
-        Request("pixels+pca", "hpatches/matching", patches, **fitted),  # type: ignore[arg-type]
-        Request("orb", "keypoints/matching", sequences),
-        Request("zero", "tss", dense.relative_to(tmp_path)),
-        Request("orb?matcher=mnn", "evd/homography", pairs),
+        RunRequest("mine.py:Mine", "hpatches/matching", patches, both),
+        RunRequest("mine.py:Mine", "hpatches/retrieval", patches, both),
+        RunRequest("pixels+pca", "hpatches/matching", patches, **fitted),  # type: ignore[arg-type]
+        RunRequest("orb", "keypoints/matching", sequences),
+        RunRequest("zero", "tss", dense.relative_to(tmp_path)),
+        RunRequest("orb?matcher=mnn", "evd/homography", pairs),
     ]
     found, rows, said = [], [], []
     for name, cluster in (("here", None), ("far", client)):
@@ -196,7 +196,7 @@ def test_all_families_leave_the_same_store(
 
         with (
             Store.open(Path(name) / "s") as store,
-            Shared(store.root, cluster, said.append) as shared,
+            RunSession(store.root, cluster, said.append) as shared,
         ):
             prepared = prepare_all(requests, store.root)
             shared.submit(prepared, store, progress)
@@ -237,7 +237,7 @@ def test_an_experiment_file_runs_on_a_cluster(client: Any, sequences: Path, tmp_
 def test_a_worker_that_is_killed_changes_nothing(
     client: Any, patches: Path, mine: Path, tmp_path: Path
 ) -> None:
-    request = Request(f"{mine}:Mine", "hpatches/matching", patches)
+    request = RunRequest(f"{mine}:Mine", "hpatches/matching", patches)
     with Store.open(tmp_path / "a") as store:
         alone = evaluate(request, store)
     fate(mine, patches)
@@ -252,7 +252,7 @@ def test_what_kills_every_worker_is_named_and_the_rest_is_done(
     monkeypatch.setattr(executor, "PIECES", 3)  # pieces of several jobs
     monkeypatch.setattr(executor, "PIECES_A_WORKER", 1)
     fate(mine, patches, "always")
-    request = Request(f"{mine}:Mine", "hpatches/matching", patches)
+    request = RunRequest(f"{mine}:Mine", "hpatches/matching", patches)
     with (
         Store.open(tmp_path / "s") as store,
         pytest.raises(UnitError, match=r"1 of 48 failed: v_bb/e3: its worker died .* tcp://127.0.0.1:\d+"),
@@ -269,7 +269,7 @@ def test_bad_input_is_told_as_it_is_in_one_process(
     told = []
     for cluster in (None, client):
         with Store.open(tmp_path / "s") as store, pytest.raises(InputError) as found:
-            evaluate(Request(f"files:{tables}", "hpatches/matching", patches), store, cluster=cluster)
+            evaluate(RunRequest(f"files:{tables}", "hpatches/matching", patches), store, cluster=cluster)
         told.append(str(found.value))
     assert told[0] == told[1]
 
@@ -280,11 +280,11 @@ def test_runs_that_share_bad_features_are_told_the_same(client: Any, patches: Pa
         "        return np.full((len(patches), 4), np.nan)\n"
     )
     requests = [
-        Request(f"{tmp_path / 'nan.py'}:Nan", f"hpatches/{task}", patches)
+        RunRequest(f"{tmp_path / 'nan.py'}:Nan", f"hpatches/{task}", patches)
         for task in ("matching", "retrieval")
     ]
     told = []
-    with Store.open(tmp_path / "s") as store, Shared(store.root, client, len) as shared:  # type: ignore[arg-type]
+    with Store.open(tmp_path / "s") as store, RunSession(store.root, client, len) as shared:  # type: ignore[arg-type]
         prepared = prepare_all(requests, store.root)
         shared.submit(prepared, store)
         for one in prepared:
@@ -300,7 +300,7 @@ def test_an_error_of_a_method_names_the_worker(client: Any, patches: Path, tmp_p
     (tmp_path / "bad.py").write_text(
         "class Bad:\n    def describe(self, patches):\n        raise RuntimeError('this and that')\n"
     )
-    request = Request(f"{tmp_path / 'bad.py'}:Bad", "hpatches/matching", patches)
+    request = RunRequest(f"{tmp_path / 'bad.py'}:Bad", "hpatches/matching", patches)
     with (
         Store.open(tmp_path / "s") as store,
         pytest.raises(UnitError, match=r"i_aa/.*this and that.*\(worker tcp://127.0.0.1:\d+ on"),
@@ -313,7 +313,7 @@ def test_an_interrupted_command_takes_its_work_back_and_resumes(
 ) -> None:
     images = [f"{p.parent.name}/{p.stem}" for p in patches.glob("*/*.png")]
     fate(mine, patches, "slow", images=tuple(images))
-    request = Request(f"{mine}:Mine", "hpatches/matching", patches)
+    request = RunRequest(f"{mine}:Mine", "hpatches/matching", patches)
 
     def stop(stage: str, done: int, total: int) -> None:
         if done == 5:
@@ -414,7 +414,7 @@ def test_a_worker_that_does_not_fit_is_named(
     monkeypatch.setattr(executor, "SHARED_S", 0.2)
     bad = next(iter(client.scheduler_info()["workers"]))
     client.run(fake, what, "0.0", workers=[bad])
-    request = Request("pixels", "hpatches/matching", patches)
+    request = RunRequest("pixels", "hpatches/matching", patches)
     try:
         with Store.open(tmp_path / "s") as store, pytest.raises(InputError, match=message) as found:
             evaluate(request, store, cluster=client)
@@ -434,7 +434,9 @@ def test_a_worker_that_does_not_fit_is_named(
 
 
 def test_work_for_a_gpu_needs_a_worker_that_offers_one(client: Any, patches: Path, tmp_path: Path) -> None:
-    request = Request("pixels", "hpatches/matching", patches, method_options={"device": "cuda"}, far=True)
+    request = RunRequest(
+        "pixels", "hpatches/matching", patches, method_options={"device": "cuda"}, on_cluster=True
+    )
     with Store.open(tmp_path / "s") as store, pytest.raises(InputError, match=r"no worker .* offers a GPU"):
         evaluate(request, store, cluster=client)
 
@@ -465,7 +467,7 @@ def test_a_lost_scheduler_is_an_error_and_the_store_resumes(
             scheduler.kill()
             killed.set()
 
-    request = Request(f"{mine}:Mine", "hpatches/matching", patches)
+    request = RunRequest(f"{mine}:Mine", "hpatches/matching", patches)
     try:
         deadline = time.monotonic() + 120
         while not where.exists() and time.monotonic() < deadline:
@@ -505,7 +507,7 @@ def test_the_command_runs_on_processes_of_this_machine(
 
 
 def test_schedulers_started_here_bear_with_dying_workers() -> None:
-    with connected({"local": 1, "resources": {"GPU": 1}}) as cluster:
+    with connect({"local": 1, "resources": {"GPU": 1}}) as cluster:
         scheduler = cluster.client.cluster.scheduler
         assert scheduler.allowed_failures == 10
         assert scheduler.WORKER_SATURATION == 1.0

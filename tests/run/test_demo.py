@@ -14,7 +14,7 @@ from tiepoint.run import demo
 MISSING = "this estimator needs PoseLib 2.0: pip install 'tiepoint[pose]'"
 
 
-def pose_requests() -> list[demo.Request]:
+def pose_requests() -> list[demo.RunRequest]:
     return [r for r in demo.requests(Path("x"), "others") if r.task == "pose/relative"]
 
 

@@ -14,9 +14,9 @@ from tiepoint.core.hashing import hash_array
 from tiepoint.core.records import Records
 from tiepoint.core.scores import SceneValues, Score
 from tiepoint.core.units import Features, Item, Unit
-from tiepoint.report.runs.lazy_records import run_of
+from tiepoint.report.runs.lazy_records import lazy_run
 from tiepoint.run import engine, finish, preparation, update
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.merge_parts import merge
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
@@ -98,7 +98,7 @@ def task(monkeypatch: pytest.MonkeyPatch) -> FakeTask:
 
 
 def ask(store: Store, method: Any = Mean, **changes: Any) -> Any:
-    return evaluate(Request(method, "fake/task", Path("data"), **changes), store)
+    return evaluate(RunRequest(method, "fake/task", Path("data"), **changes), store)
 
 
 def test_a_second_run_computes_nothing(task: FakeTask, tmp_path: Path) -> None:
@@ -255,9 +255,9 @@ def test_new_rules_of_comparing_mark_old_runs_and_make_their_records_anew(
     with Store.open(tmp_path / "s") as store:
         before = ask(store, protocols=("exact", "old"))
         assert (before.manifest.rules, FakeOpened.compared) == ({}, 4)
-        assert list(run_of(before.stored, store).warnings) == list(before.warnings)
+        assert list(lazy_run(before.stored, store).warnings) == list(before.warnings)
         monkeypatch.setattr(FakeTask, "rules", {"old": 2})
-        assert any("under old were made by older rules" in w for w in run_of(before.stored, store).warnings)
+        assert any("under old were made by older rules" in w for w in lazy_run(before.stored, store).warnings)
         with pytest.raises(InputError, match="older rules"):
             merge([before])
         ask(store, protocols=("exact",))  # the other protocol is as it was, and the old scores stay
@@ -266,7 +266,7 @@ def test_new_rules_of_comparing_mark_old_runs_and_make_their_records_anew(
         monkeypatch.setattr(update, "SCORING", update.SCORING + 1)
         ask(store, protocols=("exact",))
         (kept,) = load_runs(store)
-        assert (kept.manifest.scoring, kept.manifest.rules, update.outdated(kept)) == (
+        assert (kept.manifest.scoring, kept.manifest.rules, update.outdated_protocols(kept)) == (
             finish.SCORING,
             {},
             ["old"],
@@ -274,7 +274,7 @@ def test_new_rules_of_comparing_mark_old_runs_and_make_their_records_anew(
         after = ask(store, protocols=("old",))
         assert FakeOpened.compared == 6
         (kept,) = load_runs(store)
-        assert (kept.manifest.rules, update.outdated(kept)) == ({"old": 2}, [])
+        assert (kept.manifest.rules, update.outdated_protocols(kept)) == ({"old": 2}, [])
         assert {s["protocol"] for s in kept.scores} == {"exact", "old"}
         units = before.manifest.units["v_s0/ref"], after.manifest.units["v_s0/ref"]
         assert units[0]["exact"] == units[1]["exact"]

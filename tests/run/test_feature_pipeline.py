@@ -21,7 +21,7 @@ from tiepoint.formats.hpatches.patch_strip import read_strip
 from tiepoint.methods.base import Finish, Method
 from tiepoint.methods.resolve import resolve
 from tiepoint.run import feature_pipeline
-from tiepoint.run.context import Context, Recipe
+from tiepoint.run.context import Recipe, RunContext
 from tiepoint.run.executors.process_pool import ProcessPool
 
 Stream = Callable[[Iterator[tuple[Item, Any]]], Iterator[tuple[Item, Finish]]]
@@ -34,16 +34,16 @@ def patches(patches: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def context(patches: Path, tmp_path: Path) -> Context:
+def context(patches: Path, tmp_path: Path) -> RunContext:
     return Recipe("hpatches/matching", str(patches), {}, "meanstd", {}, str(tmp_path / "store"), 1).build()
 
 
-def missing(context: Context) -> dict[str, tuple[str, str]]:
+def missing(context: RunContext) -> dict[str, tuple[str, str]]:
     keys = context.feature_keys.items()
     return {name: (name, key) for name, key in keys if context.features.meta(key) is None}
 
 
-def make(context: Context, patience: int | None = 20) -> list[tuple[int, int]]:
+def make(context: RunContext, patience: int | None = 20) -> list[tuple[int, int]]:
     told: list[tuple[int, int]] = []
     feature_pipeline.make_features(
         context,
@@ -61,7 +61,9 @@ def means(patches: Any) -> Any:
     return np.asarray(patches, np.float64).mean(axis=(1, 2))[:, None] + 1
 
 
-def changed(context: Context, extract: Any, stream: Stream | None = None, safe: bool = False) -> Context:
+def changed(
+    context: RunContext, extract: Any, stream: Stream | None = None, safe: bool = False
+) -> RunContext:
     method: Method = replace(context.method, extract=extract, stream=stream, thread_safe=safe)
     return replace(context, method=method)
 
@@ -102,7 +104,7 @@ def never_starts(payloads: Iterator[tuple[Item, Any]]) -> Iterator[tuple[Item, F
 @pytest.mark.parametrize("stream", [None, in_groups, breaks, ends_early, never_starts])
 @pytest.mark.parametrize("safe", [False, True])
 def test_features_are_those_of_a_plain_loop(
-    context: Context, patches: Path, stream: Stream | None, safe: bool
+    context: RunContext, patches: Path, stream: Stream | None, safe: bool
 ) -> None:
     own = changed(context, described, stream, safe)
     total = len(context.items)
@@ -118,7 +120,7 @@ def test_features_are_those_of_a_plain_loop(
 
 
 def test_what_users_wrote_is_called_from_one_thread(
-    context: Context, monkeypatch: pytest.MonkeyPatch
+    context: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, reads = set(), set()
     read = context.opened.read
@@ -137,7 +139,7 @@ def test_what_users_wrote_is_called_from_one_thread(
     assert threading.get_ident() not in reads
 
 
-def test_a_reader_that_users_wrote_is_called_from_the_same_thread(context: Context) -> None:
+def test_a_reader_that_users_wrote_is_called_from_the_same_thread(context: RunContext) -> None:
     inner, reads = context.opened, set()
 
     class Mine(type(inner)):  # type: ignore[misc]
@@ -153,7 +155,7 @@ def test_a_reader_that_users_wrote_is_called_from_the_same_thread(context: Conte
 
 
 @pytest.mark.parametrize("stream", [None, in_groups])
-def test_input_errors_are_told_in_order_and_stop_the_rest(context: Context, stream: Stream | None) -> None:
+def test_input_errors_are_told_in_order_and_stop_the_rest(context: RunContext, stream: Stream | None) -> None:
     names = list(context.items)
     calls: list[str] = []
 
@@ -178,7 +180,7 @@ def test_input_errors_are_told_in_order_and_stop_the_rest(context: Context, stre
     assert names[1] not in kept
 
 
-def test_the_first_input_errors_in_order_are_told_however_fast_later_ones_fail(context: Context) -> None:
+def test_the_first_input_errors_in_order_are_told_however_fast_later_ones_fail(context: RunContext) -> None:
     names = list(context.items)
     failed = threading.Event()
 
@@ -201,7 +203,7 @@ def test_the_first_input_errors_in_order_are_told_however_fast_later_ones_fail(c
     assert [p.split()[0] for p in caught.value.problems] == [names[1], names[3]]
 
 
-def test_other_failures_are_told_after_all_are_done(context: Context) -> None:
+def test_other_failures_are_told_after_all_are_done(context: RunContext) -> None:
     first, *rest = context.items
 
     def fails(item: Item, payload: Any) -> Arrays:
@@ -219,7 +221,7 @@ def test_other_failures_are_told_after_all_are_done(context: Context) -> None:
 
 
 @pytest.mark.parametrize("stream", [None, in_groups])
-def test_a_damaged_strip_is_named(context: Context, patches: Path, stream: Stream | None) -> None:
+def test_a_damaged_strip_is_named(context: RunContext, patches: Path, stream: Stream | None) -> None:
     name = list(context.items)[4]
     strip = patches / f"{name}.png"
     own = changed(context, described, stream)
@@ -233,7 +235,7 @@ def test_a_damaged_strip_is_named(context: Context, patches: Path, stream: Strea
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_interrupted_run_keeps_what_is_done(context: Context, tmp_path: Path, stream: bool) -> None:
+def test_an_interrupted_run_keeps_what_is_done(context: RunContext, tmp_path: Path, stream: bool) -> None:
     calls: list[str] = []
 
     def stops(item: Item, payload: Any) -> Arrays:
@@ -260,7 +262,7 @@ def test_an_interrupted_run_keeps_what_is_done(context: Context, tmp_path: Path,
     assert set(calls[6:]) == left
 
 
-def test_memory_is_bounded(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded(context: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feature_pipeline, "PAYLOAD_BYTES", 2 * 20 * 9 * 9)
     reads, most, lock = [0], [0], threading.Lock()
     read = context.opened.read
@@ -279,13 +281,13 @@ def test_memory_is_bounded(context: Context, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(context.opened, "read", reading)
     own = changed(context, slow)
-    work = feature_pipeline.Feeding(own)
+    work = feature_pipeline.FeaturePipeline(own)
     work.payloads.see(read(next(iter(own.items))))
     assert work.run(missing(own), lambda: None, None) == []
     assert most[0] <= 3  # two that wait and the one that is described
 
 
-def test_methods_that_threads_serve_start_no_workers(context: Context, patches: Path) -> None:
+def test_methods_that_threads_serve_start_no_workers(context: RunContext, patches: Path) -> None:
     class Pool:
         used = False
 
@@ -302,7 +304,7 @@ def test_methods_that_threads_serve_start_no_workers(context: Context, patches: 
         feature_pipeline.make_features(own, missing(own), recipe, pool, lambda *_: None, None, 0.0)
         if used is not None:
             assert pool.used is used
-        feature_pipeline.Feeding(own).run(missing(own), lambda: None, None)
+        feature_pipeline.FeaturePipeline(own).run(missing(own), lambda: None, None)
         for folder in context.features.root.iterdir():
             shutil.rmtree(folder)
 

@@ -15,9 +15,9 @@ from tiepoint.cli.main import run as command
 from tiepoint.core.errors import UnitError
 from tiepoint.core.scores import SceneValues
 from tiepoint.run import finish, update
-from tiepoint.run.engine import Request, evaluate, keep_failure
+from tiepoint.run.engine import RunRequest, evaluate, store_failure
 from tiepoint.run.preparation import prepare
-from tiepoint.run.update import bring_up_to_date, is_current
+from tiepoint.run.update import is_current, update_run
 from tiepoint.store.run_id import run_id
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
@@ -70,8 +70,8 @@ def test_results_scored_under_two_protocols_are_one_run(
 
 def test_scene_values_of_a_run_are_stored_and_come_along(patches: Path, tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
-        first = evaluate(Request("pixels", MATCHING, patches, PROTOCOLS[:2]), store)
-        again = evaluate(Request("pixels", MATCHING, patches, PROTOCOLS[:2]), store)
+        first = evaluate(RunRequest("pixels", MATCHING, patches, PROTOCOLS[:2]), store)
+        again = evaluate(RunRequest("pixels", MATCHING, patches, PROTOCOLS[:2]), store)
         for run in (first, again):
             assert set(run.values) == set(PROTOCOLS[:2])
             table = run.values["exact"]["map", "all"]
@@ -89,11 +89,11 @@ def older(store: Store, run: StoredRun, **changes: Any) -> StoredRun:
 
 def test_an_older_run_is_brought_up_to_date_from_its_records(patches: Path, tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
-        made = evaluate(Request("pixels", MATCHING, patches, PROTOCOLS), store).stored
-        assert bring_up_to_date(store, only(store)) is None
+        made = evaluate(RunRequest("pixels", MATCHING, patches, PROTOCOLS), store).stored
+        assert update_run(store, only(store)) is None
         old = older(store, made)
         assert not is_current(store, old)
-        new = bring_up_to_date(store, old)
+        new = update_run(store, old)
         assert new is not None
         assert [dict(s) for s in new.scores] == [dict(s) for s in made.scores]
         assert only(store).manifest.values == made.manifest.values
@@ -103,21 +103,21 @@ def test_an_older_run_is_brought_up_to_date_from_its_records(patches: Path, tmp_
 
 def test_missing_scene_values_are_written(patches: Path, tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
-        made = evaluate(Request("pixels", MATCHING, patches), store).stored
+        made = evaluate(RunRequest("pixels", MATCHING, patches), store).stored
         (key,) = made.manifest.values.values()
         store.values.path(key).unlink()
-        assert bring_up_to_date(store, only(store)) is not None
+        assert update_run(store, only(store)) is not None
         assert key in store.values
 
 
 def test_an_older_run_without_its_records_stays_as_it_is(patches: Path, tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
-        made = evaluate(Request("pixels", MATCHING, patches, PROTOCOLS[:2]), store).stored
+        made = evaluate(RunRequest("pixels", MATCHING, patches, PROTOCOLS[:2]), store).stored
         older(store, made)
         by = next(iter(made.manifest.units.values()))
         store.records.path(by[next(iter(by))]).unlink()
         before = only(store)
-        assert bring_up_to_date(store, before) is None
+        assert update_run(store, before) is None
         assert only(store) == before
 
 
@@ -126,7 +126,7 @@ def test_measured_times_survive_new_rules(
 ) -> None:
     pytest.importorskip("cv2")
     with Store.open(tmp_path / "s") as store:
-        request = Request("sift", "keypoints/ranking", sequences, ("workbench",))
+        request = RunRequest("sift", "keypoints/ranking", sequences, ("workbench",))
         with monkeypatch.context() as past:
             past.setattr(finish, "SCORING", -1)
             before = evaluate(request, store)
@@ -138,15 +138,15 @@ def test_measured_times_survive_new_rules(
 
 
 def test_a_failure_never_replaces_scores_and_is_replaced_by_them(patches: Path, tmp_path: Path) -> None:
-    request = Request("pixels", MATCHING, patches, name="cell")
+    request = RunRequest("pixels", MATCHING, patches, name="cell")
     with Store.open(tmp_path / "s") as store:
         prepared = prepare(request, store.root)
-        keep_failure(prepared, UnitError("no memory"), store)
+        store_failure(prepared, UnitError("no memory"), store)
         failed = only(store)
         assert (failed.status, failed.error, failed.scores) == ("failed", "no memory", [])
         done = evaluate(request, store)
         assert (only(store).status, done.id) == ("done", failed.id)
-        keep_failure(prepared, UnitError("no memory"), store)
+        store_failure(prepared, UnitError("no memory"), store)
         assert only(store).status == "done"
         assert only(store).scores
 
@@ -155,7 +155,7 @@ def _evaluate(root: str, data: str, protocol: str, barrier: Any) -> None:
     for i in range(3):
         with Store.open(Path(root) / str(i)) as store:
             barrier.wait(60)
-            evaluate(Request("pixels", MATCHING, Path(data), (protocol,)), store)
+            evaluate(RunRequest("pixels", MATCHING, Path(data), (protocol,)), store)
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ def test_scores_are_printed_where_the_store_cannot_take_them(
     if place == "values":
         monkeypatch.setattr("numpy.savez_compressed", full)
     else:
-        monkeypatch.setattr(run_files, "sealed", full)
+        monkeypatch.setattr(run_files, "add_checksum", full)
     code = tiepoint([*line, "--store", str(tmp_path / "full")])
     said = capsys.readouterr()
     assert code == 2

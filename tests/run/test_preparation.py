@@ -12,7 +12,7 @@ import pytest
 from tiepoint.cli.main import run as tiepoint
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.run import preparation
-from tiepoint.run.preparation import Request, prepare_all
+from tiepoint.run.preparation import RunRequest, prepare_all
 
 V2 = "hpatches/verification,hpatches/matching,hpatches/retrieval"
 
@@ -120,7 +120,7 @@ def test_a_task_is_opened_once_and_a_method_made_once(
 
     monkeypatch.setattr(preparation, "load_task", lambda name: Counting(load(name)))
     tasks = V2.split(",")
-    requests = [Request(m, t, patches) for t in tasks for m in ("pixels", "resize+l2")]
+    requests = [RunRequest(m, t, patches) for t in tasks for m in ("pixels", "resize+l2")]
     made = prepare_all(requests, tmp_path)
     assert opened == tasks
     assert [p.request for p in made] == requests
@@ -130,7 +130,7 @@ def test_a_task_is_opened_once_and_a_method_made_once(
 
 def test_a_fit_waits_until_everything_is_checked(patches: Path, tmp_path: Path) -> None:
     asked = [
-        Request(m, "hpatches/matching", patches, (), {"split": "full"}, {}, 1, patches)
+        RunRequest(m, "hpatches/matching", patches, (), {"split": "full"}, {}, 1, patches)
         for m in ("resize+pca?dims=3", "nosuch+pca")
     ]
     with pytest.raises(UnknownNameError, match="nosuch"):
@@ -144,7 +144,7 @@ def test_a_fit_waits_until_everything_is_checked(patches: Path, tmp_path: Path) 
 
 def test_one_problem_keeps_its_kind(patches: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere") as found:
-        prepare_all([Request("pixels", "hpatches/matching", Path("nowhere"))], tmp_path)
+        prepare_all([RunRequest("pixels", "hpatches/matching", Path("nowhere"))], tmp_path)
     assert "wrong input" not in str(found.value)
 
 
@@ -183,6 +183,6 @@ def test_a_list_of_problems_is_cut(
     for file in files:
         edit(file, 2, "nan,1,1,1")
     with Store.open(tmp_path / "s") as store, pytest.raises(ProblemsError) as found:
-        evaluate(Request(f"files:{tables}", "hpatches/matching", patches), store)
+        evaluate(RunRequest(f"files:{tables}", "hpatches/matching", patches), store)
     assert len(found.value.problems) == len(files) == 48
     assert str(found.value).endswith("… and 28 more")

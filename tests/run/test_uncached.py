@@ -10,7 +10,7 @@ import pytest
 
 from tiepoint.cli.main import run as command
 from tiepoint.run import engine
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 
@@ -81,11 +81,11 @@ def test_a_class_that_was_changed_in_a_session_gets_its_own_scores(mine: Path, p
     fresh = {}
     for power in (1, 9):
         with Store.open(mine / f"fresh{power}") as store:
-            run = evaluate(Request(session_class(power)(), "hpatches/matching", patches), store)
+            run = evaluate(RunRequest(session_class(power)(), "hpatches/matching", patches), store)
             fresh[power] = run.value("map")
     assert fresh[1] != fresh[9]
     with Store.open(mine / "s") as store:
         for power in (1, 9, 1):
-            run = evaluate(Request(session_class(power)(), "hpatches/matching", patches), store)
+            run = evaluate(RunRequest(session_class(power)(), "hpatches/matching", patches), store)
             assert run.value("map") == fresh[power]
         assert len(load_runs(store)) == 2

@@ -12,7 +12,7 @@ from tiepoint.cli.main import run as command
 from tiepoint.core.units import Item
 from tiepoint.methods.resolve import resolve
 from tiepoint.run import engine
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store.store import Store
 
 MINE = """
@@ -108,7 +108,7 @@ def test_short_memory_is_among_the_warnings_of_a_run(mine: Path, patches: Path) 
             return x.flatten(1)[:, :4] + 1  # type: ignore[attr-defined]
 
     with Store.open(mine.parent / "s") as store:
-        run = evaluate(Request(Net(), "hpatches/matching", patches), store)
+        run = evaluate(RunRequest(Net(), "hpatches/matching", patches), store)
     short = [w for w in run.warnings if "memory was short" in w]
     assert len(short) == 1
     assert "batches have 8 patches instead of 256" in short[0]

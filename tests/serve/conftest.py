@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from report_world import make_store
 from visitors import visitor
 
-from tiepoint.serve.run_index import Library
+from tiepoint.serve.run_index import RunIndex
 from tiepoint.store.store import Store
 
 
@@ -27,14 +27,14 @@ def odd_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def library(odd_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+def library(odd_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunIndex]:
     """The store, open to be read."""
     with Store.open(odd_store, mode="read") as store:
-        yield Library(store, cache=tmp_path_factory.mktemp("cache"), wait_s=600)
+        yield RunIndex(store, cache=tmp_path_factory.mktemp("cache"), wait_s=600)
 
 
 @pytest.fixture(scope="session")
-def client(library: Library) -> Iterator[Any]:
+def client(library: RunIndex) -> Iterator[Any]:
     """A visitor of the pages on this machine."""
     from tiepoint.serve.app import application
 

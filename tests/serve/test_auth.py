@@ -14,8 +14,8 @@ from visitors import visitor
 pytest.importorskip("starlette", reason="the extra [serve] is not installed")
 from tiepoint.core.errors import InputError
 from tiepoint.serve.app import application
-from tiepoint.serve.auth import COOKIE, Door
-from tiepoint.serve.run_index import Library
+from tiepoint.serve.auth import COOKIE, AccessPolicy
+from tiepoint.serve.run_index import RunIndex
 
 TOKEN = "correct horse battery"
 PATHS = ("/task/", "/two/", "/run/", "/figure/", "/static/", "/scene/", "/case/", "/picture/")
@@ -61,12 +61,12 @@ def test_the_host_header_is_checked(client: Any, host: str, let: bool) -> None:
     assert (client.get("/", headers={"host": host}).status_code == 200) is let
 
 
-def test_others_need_a_token(library: Library) -> None:
+def test_others_need_a_token(library: RunIndex) -> None:
     with pytest.raises(InputError, match="token"):
-        Door("0.0.0.0")
+        AccessPolicy("0.0.0.0")
     with pytest.raises(InputError, match="8 characters"):
-        Door("0.0.0.0", "short")
-    guest = visitor(application(library, Door("0.0.0.0", TOKEN)), "http://10.1.2.3:8765")
+        AccessPolicy("0.0.0.0", "short")
+    guest = visitor(application(library, AccessPolicy("0.0.0.0", TOKEN)), "http://10.1.2.3:8765")
     for path in ("/", "/runs", TASK, "/events", "/save?view=/", f"/?token={TOKEN}"):
         answer = guest.get(path)
         assert (answer.status_code, answer.headers["location"]) == (303, "/login")
@@ -87,7 +87,7 @@ def test_others_need_a_token(library: Library) -> None:
     assert TOKEN not in cookie
     assert guest.get("/").status_code == 200
     assert guest.get("/save?view=/").status_code == 200
-    other = visitor(application(library, Door("0.0.0.0", TOKEN)), "http://10.1.2.3:8765")
+    other = visitor(application(library, AccessPolicy("0.0.0.0", TOKEN)), "http://10.1.2.3:8765")
     other.cookies.set(COOKIE, guest.cookies[COOKIE])
     assert other.get("/").status_code == 303
 
@@ -99,8 +99,8 @@ def test_pages_can_only_be_read(client: Any) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_nasty_paths_are_no_failures(client: Any, library: Library, path: str) -> None:
-    run = library.shelf().runs[0].id
+def test_nasty_paths_are_no_failures(client: Any, library: RunIndex, path: str) -> None:
+    run = library.snapshot().runs[0].id
     places = [path + quote(n, safe="%/") for n in NASTY]
     places += [f"{path}{run}/{quote(n, safe='%/')}" for n in NASTY[::2]]
     for place in places:
@@ -110,8 +110,8 @@ def test_nasty_paths_are_no_failures(client: Any, library: Library, path: str) -
 
 
 @pytest.mark.parametrize("path", PARAMETERS)
-def test_nasty_parameters_are_no_failures(client: Any, library: Library, path: str) -> None:
-    place = path.replace("RUN", library.shelf().runs[0].id)
+def test_nasty_parameters_are_no_failures(client: Any, library: RunIndex, path: str) -> None:
+    place = path.replace("RUN", library.snapshot().runs[0].id)
     for name in PARAMETERS[path]:
         for value in NASTY:
             assert client.get(place, params={name: value}).status_code in FINE, (path, name, value)

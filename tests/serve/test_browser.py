@@ -19,21 +19,21 @@ import uvicorn
 from tiepoint.report.case_order import orders
 from tiepoint.report.leaderboard import value_text
 from tiepoint.serve.app import application
-from tiepoint.serve.run_index import Library
+from tiepoint.serve.run_index import RunIndex
 from tiepoint.store.store import Store
 
 SHOWN = {"patches": "img.patch", "keypoints": "svg.matches", "pairs": "svg.matches", "dense": ".flicker"}
 
 
 @pytest.fixture(scope="module")
-def shelves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+def shelves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunIndex]:
     root = tmp_path_factory.mktemp("browser")
     with Store.open(make_store(root), mode="read") as store:
-        yield Library(store, cache=root / "cache", wait_s=600)
+        yield RunIndex(store, cache=root / "cache", wait_s=600)
 
 
 @pytest.fixture(scope="module")
-def address(shelves: Library) -> Iterator[str]:
+def address(shelves: RunIndex) -> Iterator[str]:
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(application(shelves), log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
@@ -68,12 +68,12 @@ def walk(page: Any, words: str, start: str) -> None:
     ("family", "width"), [*((f, 1250) for f in FAMILIES), ("pairs", 390)], ids=lambda v: str(v)
 )
 def test_from_the_first_page_to_a_failing_case(
-    family: str, width: int, browser: Any, address: str, shelves: Library
+    family: str, width: int, browser: Any, address: str, shelves: RunIndex
 ) -> None:
     problems: list[str] = []
     page = opened(browser, width, problems)
     page.goto(address)
-    section = next(s for s in shelves.shelf().sections if s.task == FAMILIES[family])
+    section = next(s for s in shelves.snapshot().sections if s.task == FAMILIES[family])
     first, second = section.methods
     walk(page, f"/task/{section.task}", "/task/")
     for run in (first, second):
@@ -130,9 +130,9 @@ def test_from_the_first_page_to_a_failing_case(
 
 
 def test_a_saved_case_shows_its_pictures_without_the_server(
-    browser: Any, address: str, shelves: Library, tmp_path: Path
+    browser: Any, address: str, shelves: RunIndex, tmp_path: Path
 ) -> None:
-    section = next(s for s in shelves.shelf().sections if s.task == FAMILIES["dense"])
+    section = next(s for s in shelves.snapshot().sections if s.task == FAMILIES["dense"])
     problems: list[str] = []
     page = opened(browser, 1250, problems)
     page.goto(f"{address}/case/{section.methods[0].id},{section.methods[1].id}/S/far?key=1to2")
@@ -152,14 +152,14 @@ def test_a_saved_case_shows_its_pictures_without_the_server(
     assert problems == []
 
 
-def test_progress_arrives_while_the_page_is_open(browser: Any, address: str, shelves: Library) -> None:
-    from tiepoint.store.status_files import announced
+def test_progress_arrives_while_the_page_is_open(browser: Any, address: str, shelves: RunIndex) -> None:
+    from tiepoint.store.status_files import track_progress
 
     problems: list[str] = []
     page = opened(browser, 1250, problems)
     page.goto(address)
     assert page.locator("#now").is_hidden()
-    with announced(shelves.store.root, "<b>orb</b> on tss") as progress:
+    with track_progress(shelves.store.root, "<b>orb</b> on tss") as progress:
         progress("compare", 3, 8)
         page.wait_for_selector("#now .work")
         assert page.locator("#now b").first.inner_text().strip() == "<b>orb</b> on tss"

@@ -21,11 +21,11 @@ from visitors import visitor
 pytest.importorskip("starlette", reason="the extra [serve] is not installed")
 from tiepoint.report import case_detail as rooms
 from tiepoint.report.case_order import orders
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.serve.app import application
 from tiepoint.serve.orders import order_of
 from tiepoint.serve.pictures import tidy
-from tiepoint.serve.run_index import Library
+from tiepoint.serve.run_index import RunIndex
 from tiepoint.store.store import Store
 
 HARD = f"v_{SCENE}"
@@ -38,18 +38,18 @@ def place(tmp_path: Path) -> Iterator[Path]:
     options = {"tasks": str(tmp_path / "data")}
     with Store.open(tmp_path / "store") as store:
         for method in ("resize", "meanstd", Odd):
-            evaluate(Request(method, "hpatches-v1/matching", data, ("exact",), options), store)
+            evaluate(RunRequest(method, "hpatches-v1/matching", data, ("exact",), options), store)
     yield tmp_path
     rooms._reopened.cache_clear()
     rooms._shared.cache_clear()
 
 
-def open_library(place: Path, **how: Any) -> Library:
-    return Library(Store.open(place / "store", mode="read"), cache=place / "cache", wait_s=600, **how)
+def open_library(place: Path, **how: Any) -> RunIndex:
+    return RunIndex(Store.open(place / "store", mode="read"), cache=place / "cache", wait_s=600, **how)
 
 
-def two_of(library: Library) -> list[Any]:
-    by = {r.method: r for r in library.shelf().runs}
+def two_of(library: RunIndex) -> list[Any]:
+    by = {r.method: r for r in library.snapshot().runs}
     return [by["resize"], by["meanstd"]]
 
 
@@ -121,7 +121,7 @@ def test_a_moved_dataset_is_found_by_its_content(place: Path) -> None:
 
 def test_an_object_of_a_session_says_so_and_the_others_are_shown(place: Path) -> None:
     library = open_library(place)
-    odd = next(r for r in library.shelf().runs if r.method not in ("resize", "meanstd"))
+    odd = next(r for r in library.snapshot().runs if r.method not in ("resize", "meanstd"))
     client = visitor(application(library))
     answer = client.get(f"/case/{two_of(library)[0].id},{odd.id}/i_a", params={"key": "3"})
     assert answer.status_code == 200

@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tiepoint.store.status_files import FOLDER, announced, running
+from tiepoint.store.status_files import FOLDER, running, track_progress
 
 
 def test_work_is_announced_and_the_file_is_gone_at_the_end(tmp_path: Path) -> None:
     seen: list[tuple[str, int, int]] = []
-    with announced(tmp_path, "sift on <b>", lambda *s: seen.append(s)) as progress:
+    with track_progress(tmp_path, "sift on <b>", lambda *s: seen.append(s)) as progress:
         progress("describe", 3, 10)
         assert seen == [("describe", 3, 10)]
         (now,) = running(tmp_path)
@@ -27,7 +27,7 @@ def test_work_is_announced_and_the_file_is_gone_at_the_end(tmp_path: Path) -> No
 
 def test_dead_processes_and_damaged_files_are_passed_over(tmp_path: Path) -> None:
     code = (
-        "import os, sys; from pathlib import Path; from tiepoint.store.status_files import announced\n"
+        "import os, sys; from pathlib import Path; from tiepoint.store.status_files import track_progress\n"
         "with announced(Path(sys.argv[1]), 'killed') as p:\n"
         "    p('a', 1, 2); os._exit(9)"
     )
@@ -48,13 +48,13 @@ def test_dead_processes_and_damaged_files_are_passed_over(tmp_path: Path) -> Non
 def test_a_folder_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    with announced(blocked, "work") as progress:
+    with track_progress(blocked, "work") as progress:
         progress("a", 1, 2)
 
 
 def test_the_first_page_and_its_events_show_it(client: Any, odd_store: Path) -> None:
     assert "orb on tss" not in client.get("/").text
-    with announced(odd_store, "orb on tss") as progress:
+    with track_progress(odd_store, "orb on tss") as progress:
         progress("compare", 2, 8)
         text = client.get("/").text
         assert "orb on tss" in text
@@ -65,18 +65,18 @@ def test_the_first_page_and_its_events_show_it(client: Any, odd_store: Path) -> 
 
 
 def test_files_of_killed_processes_go_when_the_next_one_starts(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from tiepoint.store.status_files import announced\n"
+    code = "import sys; from pathlib import Path; from tiepoint.store.status_files import track_progress\n"
     code += f"with announced(Path({str(tmp_path)!r}), 'x'): import os; os.kill(os.getpid(), 9)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == -9
     (left,) = (tmp_path / FOLDER).iterdir()
     left.with_suffix(".tmp").touch()
     theirs = tmp_path / FOLDER / f"{'0' * 8}-1-2.json"
     theirs.touch()
-    with announced(tmp_path, "y"):
+    with track_progress(tmp_path, "y"):
         names = {p.name for p in (tmp_path / FOLDER).iterdir()}
         assert left.name not in names
         assert len(names) == 2
     assert list((tmp_path / FOLDER).iterdir()) == [theirs]
     os.utime(theirs, (1, 1))
-    with announced(tmp_path, "z"):
+    with track_progress(tmp_path, "z"):
         assert not theirs.exists()

@@ -17,32 +17,32 @@ pytest.importorskip("starlette", reason="the extra [serve] is not installed")
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.compare.sentences import finding
 from tiepoint.report.compare.text_table import cells
-from tiepoint.serve.cached_results import found
-from tiepoint.serve.run_index import Library
-from tiepoint.serve.views.run import again
+from tiepoint.serve.cached_results import section_comparison
+from tiepoint.serve.run_index import RunIndex
+from tiepoint.serve.views.run import rerun_command
 
 TASK = "/task/hpatches-v1/matching"
 
 
-def two_runs(library: Library) -> tuple[Any, Any]:
-    section = library.shelf().sections[0]
+def two_runs(library: RunIndex) -> tuple[Any, Any]:
+    section = library.snapshot().sections[0]
     return section.methods[0], section.methods[1]
 
 
-def test_home_tells_what_is_there_and_what_was_found(client: Any, library: Library) -> None:
+def test_home_tells_what_is_there_and_what_was_found(client: Any, library: RunIndex) -> None:
     answer = client.get("/")
     text = unescape(answer.text)
     assert answer.status_code == 200
     assert "6 finished runs of 6 methods on 1 task" in text
     first, _ = two_runs(library)
-    section = library.shelf().sections[0]
+    section = library.snapshot().sections[0]
     score = section.score(first)
     assert score is not None
     assert f"{100 * score['value']:.2f} %" in text
 
 
-def test_a_task_prints_the_numbers_of_compare(client: Any, library: Library) -> None:
-    section = library.shelf().sections[0]
+def test_a_task_prints_the_numbers_of_compare(client: Any, library: RunIndex) -> None:
+    section = library.snapshot().sections[0]
     made = compare_runs(section.runs, metric=section.metric, group=section.group, protocol="exact")
     text = unescape(client.get(TASK).text)
     for row in made.rows:
@@ -51,11 +51,11 @@ def test_a_task_prints_the_numbers_of_compare(client: Any, library: Library) -> 
     assert "under each protocol" in text
 
 
-def test_findings_are_those_of_the_report_also_when_they_were_kept(library: Library) -> None:
-    section = library.shelf().sections[0]
+def test_findings_are_those_of_the_report_also_when_they_were_kept(library: RunIndex) -> None:
+    section = library.snapshot().sections[0]
     made = compare_runs(section.runs, metric=section.metric, group=section.group, protocol=section.protocol)
-    fresh = Library(library.store, cache=library.cache, wait_s=600)
-    for told in (found(library, section), found(fresh, section)):
+    fresh = RunIndex(library.store, cache=library.cache, wait_s=600)
+    for told in (section_comparison(library, section), section_comparison(fresh, section)):
         assert told.sentence == finding(made)
         assert told.comparison is not None
         first, second = [r.method for r in told.comparison.rows if r.tested][:2]
@@ -63,11 +63,11 @@ def test_findings_are_those_of_the_report_also_when_they_were_kept(library: Libr
         assert [cells(made, r) for r in told.comparison.rows] == [cells(made, r) for r in made.rows]
 
 
-def test_filters_of_a_task_are_in_its_url(client: Any, library: Library) -> None:
+def test_filters_of_a_task_are_in_its_url(client: Any, library: RunIndex) -> None:
     text = unescape(client.get(f"{TASK}?method=pixels%20oracle&protocol=hbench-2016").text)
     assert text.count("<tr data-run=") == 2
     assert "Protocol <b>hbench-2016</b>" in text
-    section = library.shelf().sections[0]
+    section = library.snapshot().sections[0]
     other = next(c for c in section.columns if c != (section.metric, section.group))
     assert client.get(TASK, params={"score": f"{other[0]} {other[1]}"}).status_code == 200
     assert client.get(f"{TASK}?method=nobody").status_code == 400
@@ -84,9 +84,9 @@ def test_figures_are_pictures_that_cannot_run_anything(client: Any, kind: str) -
     assert (same.status_code, same.content) == (304, b"")
 
 
-def test_two_methods_agree_with_the_stored_scenes(client: Any, library: Library) -> None:
+def test_two_methods_agree_with_the_stored_scenes(client: Any, library: RunIndex) -> None:
     first, second = two_runs(library)
-    section = library.shelf().sections[0]
+    section = library.snapshot().sections[0]
     text = unescape(client.get(f"/two/{first.id}/{second.id}").text)
     mine, other = (section.scene_rows(r) for r in (first, second))
     won = sum(mine[s]["value"] > other[s]["value"] for s in mine)
@@ -96,13 +96,13 @@ def test_two_methods_agree_with_the_stored_scenes(client: Any, library: Library)
     assert text.count("<circle") == len(mine)
 
 
-def test_a_run_says_how_to_repeat_it_and_is_taken_along(client: Any, library: Library) -> None:
+def test_a_run_says_how_to_repeat_it_and_is_taken_along(client: Any, library: RunIndex) -> None:
     run, _ = two_runs(library)
     text = unescape(client.get(f"/run/{run.id}").text)
-    words = shlex.split(again(run, "somewhere"))
+    words = shlex.split(rerun_command(run, "somewhere"))
     assert words[:3] == ["tiepoint", "run", run.manifest.method.spec]
     assert words[words.index("--data") + 1] == run.manifest.dataset.path
-    assert again(run, library.store.where) in text
+    assert rerun_command(run, library.store.where) in text
     table = pd.read_parquet(io.BytesIO(client.get(f"/run/{run.id}/scores.parquet").content))
     plain = pd.read_csv(io.StringIO(client.get(f"/run/{run.id}/scores.csv").text))
     rows = json.loads(client.get(f"/run/{run.id}/scores.json").text)["scores"]
@@ -110,8 +110,8 @@ def test_a_run_says_how_to_repeat_it_and_is_taken_along(client: Any, library: Li
     assert json.loads(client.get(f"/run/{run.id}/manifest.json").text)["task"] == run.task
 
 
-def test_hostile_names_are_text(client: Any, library: Library) -> None:
-    odd = next(r for r in library.shelf().runs if r.method == HOSTILE)
+def test_hostile_names_are_text(client: Any, library: RunIndex) -> None:
+    odd = next(r for r in library.snapshot().runs if r.method == HOSTILE)
     first, _ = two_runs(library)
     for page in ("/", "/runs", TASK, f"/run/{odd.id}", f"/two/{first.id}/{odd.id}", f"/save?view={TASK}"):
         text = client.get(page).text
@@ -129,10 +129,10 @@ def test_a_saved_view_needs_no_server(client: Any) -> None:
     assert 'href="http://127.0.0.1:8765/' in answer.text
 
 
-def test_the_store_is_read_again_when_it_has_changed(odd_store: Any, library: Library) -> None:
-    before = library.shelf()
+def test_the_store_is_read_again_when_it_has_changed(odd_store: Any, library: RunIndex) -> None:
+    before = library.snapshot()
     library._asked = -10.0
-    assert library.shelf() is before
+    assert library.snapshot() is before
     (odd_store / "tiepoint.sqlite").touch()
     library._asked = -10.0
-    assert library.shelf() is not before
+    assert library.snapshot() is not before

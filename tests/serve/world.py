@@ -14,7 +14,7 @@ from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.datasets.image_pairs.write import write_pairs
 from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.image.mask import write_mask
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store.store import Store
 
 FAMILIES = {
@@ -82,5 +82,5 @@ def make_store(root: Path) -> Path:
     with Store.open(root / "store") as store:
         for task, (data, options, methods) in given.items():
             for method in methods:
-                evaluate(Request(method, task, data, ("exact",), options), store)
+                evaluate(RunRequest(method, task, data, ("exact",), options), store)
     return root / "store"

@@ -248,7 +248,7 @@ def test_a_scene_alone_in_its_cell_leaves_no_interval() -> None:
 
 
 def test_differences_of_such_scores_are_tested_but_have_no_interval() -> None:
-    from tiepoint.stats.paired import all_pairs, paired
+    from tiepoint.stats.paired import all_pairs, compare_pairs
     from tiepoint.stats.samples import sample_of_scenes
     from tiepoint.stats.scene_score import scene_score
 
@@ -257,7 +257,7 @@ def test_differences_of_such_scores_are_tested_but_have_no_interval() -> None:
     x = np.linspace(0.3, 0.6, 7)
     cells = [np.array([[y[0]] + 6 * [np.nan], [np.nan, *y[1:]]]) for y in (x, x + 0.1)]
     sample = sample_of_scenes([scene_score(SceneValues(scenes, kinds, c)) for c in cells])
-    found = paired(sample, all_pairs(2))
+    found = compare_pairs(sample, all_pairs(2))
     assert np.isnan(found.low).all()
     assert np.isnan(found.resolvable).all()
     assert 0 < found.family.p[0] <= 2 / 2**6

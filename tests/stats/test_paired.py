@@ -8,7 +8,7 @@ import pytest
 
 from tiepoint.core.scores import SceneValues
 from tiepoint.stats.intervals import scene_interval
-from tiepoint.stats.paired import all_pairs, effect_size, paired, smallest_resolvable, win_tie_loss
+from tiepoint.stats.paired import all_pairs, compare_pairs, effect_size, smallest_resolvable, win_tie_loss
 from tiepoint.stats.samples import sample_of_pooled, sample_of_scenes
 from tiepoint.stats.scene_score import scene_score
 
@@ -36,7 +36,7 @@ def test_differences_have_the_interval_of_their_scene_differences() -> None:
     names = tuple(f"s{k:03d}" for k in range(50))
     a, b = rng.random((1, 50)), rng.random((1, 50))
     sample = sample_of_scenes([scene_score(SceneValues(names, ("v",) * 50, x)) for x in (a, b)])
-    found = paired(sample, all_pairs(2), flips=500)
+    found = compare_pairs(sample, all_pairs(2), flips=500)
     alone = scene_interval(SceneValues(names, ("v",) * 50, a - b))
     low, high = found.single_bounds
     assert (low[0], high[0]) == pytest.approx((alone.low, alone.high), abs=1e-9)
@@ -57,7 +57,7 @@ def test_pooled_differences_are_separated_when_they_are_large(n: int) -> None:
         return PooledBins(tuple(f"s{k:03d}" for k in range(n)), ("v",) * n, pos, rows, "auc")
 
     sample = sample_of_pooled([bins(0), bins(0), bins(4)], resamples=1000)
-    found = paired(sample, all_pairs(3))
+    found = compare_pairs(sample, all_pairs(3))
     assert (found.family.adjusted <= 0.05).tolist() == [False, True, True]
     assert found.wins is None
     assert found.low[0] < 0 < found.high[0]

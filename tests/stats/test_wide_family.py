@@ -10,7 +10,7 @@ import pytest
 
 from tiepoint.stats import sign_flip
 from tiepoint.stats.paired import all_pairs
-from tiepoint.stats.samples import Sample
+from tiepoint.stats.samples import MethodSample
 from tiepoint.stats.sign_flip import sign_blocks, sign_flip_family, wide_family
 
 
@@ -88,7 +88,7 @@ def test_resamples_made_when_wanted_are_those_in_memory(monkeypatch: pytest.Monk
     rng = np.random.default_rng(3)
     names, kinds = tuple(f"s{i:02d}" for i in range(44)), ("i", "v") * 22
     scores = [scene_score(SceneValues(names, kinds, rng.random((2, 44)))) for _ in range(5)]
-    found: list[Sample] = []
+    found: list[MethodSample] = []
     for most in (300, 1):
         monkeypatch.setattr(samples, "MAX_RESAMPLED_METHODS", most)
         found.append(samples.sample_of_scenes(scores, resamples=200))

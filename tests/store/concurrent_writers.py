@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run_part import StoredRun
@@ -55,7 +55,7 @@ def make_data(root: Path) -> Path:
 def save_one(where: str, data: Path, protocol: str) -> None:
     """What one process does: the run under one protocol."""
     with Store.open(where) as store:
-        evaluate(Request(METHOD, TASK, data, (protocol,)), store)
+        evaluate(RunRequest(METHOD, TASK, data, (protocol,)), store)
 
 
 def _serve(pipe: Connection, barrier: Any, data: Path) -> None:

@@ -18,7 +18,7 @@ from tiepoint.formats.flow.flo import write_flo
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.formats.image.mask import write_mask
 from tiepoint.formats.image.reader import write_image
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 
@@ -71,18 +71,18 @@ def make_data(root: Path) -> None:
     pack_dataset(root / "patches")
 
 
-def requests(root: Path) -> list[Request]:
+def requests(root: Path) -> list[RunRequest]:
     """What is run: two methods a family, one with a fitted transform."""
     lists = {"split": "a", "tasks": str(root / "tasks")}
     posed = {"seeds": 1, "estimator": "opencv"}
     return [
-        Request("resize", "hpatches/matching", root / "patches", ("exact", "hpatches-python"), lists),
-        Request("meanstd+zca", "hpatches/verification", root / "patches", (), lists | {"lists": "clean"}),
-        Request("sift?max_features=60", "keypoints/geometry", root / "sequences"),
-        Request("orb?max_features=60", "keypoints/geometry", root / "sequences"),
-        Request("sift?max_features=60", "pose/relative", root / "pose" / "pairs.json", (), posed),
-        Request("zero", "tss", root / "dense"),
-        Request("farneback", "tss", root / "dense"),
+        RunRequest("resize", "hpatches/matching", root / "patches", ("exact", "hpatches-python"), lists),
+        RunRequest("meanstd+zca", "hpatches/verification", root / "patches", (), lists | {"lists": "clean"}),
+        RunRequest("sift?max_features=60", "keypoints/geometry", root / "sequences"),
+        RunRequest("orb?max_features=60", "keypoints/geometry", root / "sequences"),
+        RunRequest("sift?max_features=60", "pose/relative", root / "pose" / "pairs.json", (), posed),
+        RunRequest("zero", "tss", root / "dense"),
+        RunRequest("farneback", "tss", root / "dense"),
     ]
 
 

@@ -19,7 +19,7 @@ from store_world import TASK, make_patches
 
 from tiepoint.core.hashing import hash_json
 from tiepoint.methods.resolve import resolve
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.machine import machine
 from tiepoint.run.preparation import prepare
 from tiepoint.run.result import Run
@@ -39,7 +39,7 @@ class Older:
 
     where: str
     files: Path
-    requests: list[Request]
+    requests: list[RunRequest]
     fresh: list[Run]
     ids: list[str]
 
@@ -49,7 +49,7 @@ def make_older(root: Path, where: str | None = None, *, user_code: bool = False)
     data = make_patches(root)
     where = where or str(root / "older")
     files = split_url(where)[1] if "://" in where else Path(where)
-    requests = [Request(m, TASK, data, PROTOCOLS, {"tasks": str(root)}) for m in METHODS]
+    requests = [RunRequest(m, TASK, data, PROTOCOLS, {"tasks": str(root)}) for m in METHODS]
     with Store.open(root / "fresh") as store:
         fresh = [evaluate(request, store) for request in requests]
     shutil.copytree(root / "fresh" / "records", files / "records")
@@ -101,7 +101,7 @@ def old_key(config: Mapping[str, Any]) -> str:
     return hash_json(dict(config))
 
 
-def _aged(request: Request, run: Run, root: Path, files: Path) -> dict[str, Any]:
+def _aged(request: RunRequest, run: Run, root: Path, files: Path) -> dict[str, Any]:
     """The file of a run as that version wrote it; its features are put where that version kept them."""
     prepared = prepare(request, root / "fresh")
     method = resolve(request.method, family="patches")

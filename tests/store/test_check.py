@@ -29,8 +29,8 @@ from tiepoint.store.keypoint_sets import save_keypoint_set
 from tiepoint.store.maintenance.edit_runs import remove_runs
 from tiepoint.store.maintenance.journal import finish_changes
 from tiepoint.store.maintenance.rename import rename_method
-from tiepoint.store.maintenance.verify import Problem, StoreCheck, check_store
-from tiepoint.store.rebuild import make_anew, rebuild
+from tiepoint.store.maintenance.verify import StoreCheck, StoreProblem, check_store
+from tiepoint.store.rebuild import rebuild, replace_damaged
 from tiepoint.store.record_files import RecordStore
 from tiepoint.store.run_files import read_run
 from tiepoint.store.run_queries import load_runs
@@ -190,12 +190,12 @@ def test_a_damaged_database_is_set_aside_and_made_anew_by_a_check(
 def test_a_database_that_is_whole_newer_or_only_read_is_not_made_anew(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
         save_run(store, a_run("aaa"))
-        assert make_anew(store.root) is None
+        assert replace_damaged(store.root) is None
         with store.begin() as connection:
-            assert make_anew(store.root) is None
+            assert replace_damaged(store.root) is None
             connection.execute(sa.update(schema.versions).values(version=schema.VERSION + 1))
-    assert make_anew(tmp_path / "s") is None
-    assert make_anew(tmp_path / "none") is None
+    assert replace_damaged(tmp_path / "s") is None
+    assert replace_damaged(tmp_path / "none") is None
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
@@ -270,7 +270,9 @@ def test_what_a_check_says_of_a_damaged_run_file_makes_the_store_whole(tmp_path:
 
 
 def test_one_of_something_is_not_told_as_several() -> None:
-    told = str(StoreCheck([Problem("broken")], 1, {"records": 1}, {"records": 10}, leftovers=[Path("x")]))
+    told = str(
+        StoreCheck([StoreProblem("broken")], 1, {"records": 1}, {"records": 10}, leftovers=[Path("x")])
+    )
     assert told.splitlines() == [
         "1 run in the store",
         "records: 1 file, 0.0 MB verified",
@@ -331,7 +333,7 @@ def test_a_check_that_is_killed_while_it_heals_is_ended_by_the_next(
     (where / "tiepoint.sqlite").write_bytes(b"\xa5" * 9000)
     (where / "tiepoint.sqlite-wal").write_bytes(b"of the old one")
     with pytest.raises(Killed):
-        make_anew(where, killed_at(step))
+        replace_damaged(where, killed_at(step))
     told = [p.what for p in check_store(where).problems]
     assert told == (["the database was damaged and is now tiepoint.sqlite.damaged"] * (step != "replaced"))
     assert (where / "tiepoint.sqlite.damaged").read_bytes() == b"\xa5" * 9000

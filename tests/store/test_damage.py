@@ -18,7 +18,7 @@ from damage_world import flip, forget, run_all, scores_of, zero
 
 import tiepoint
 from tiepoint.core import hashing
-from tiepoint.core.checksums import unsealed
+from tiepoint.core.checksums import verify_checksum
 from tiepoint.core.errors import StoreError, TiepointError
 from tiepoint.store.feature_cache import FeatureCache
 from tiepoint.store.maintenance.verify import check_store
@@ -242,7 +242,7 @@ def test_a_check_reads_files_of_datasets_whose_hash_is_remembered(tmp_path: Path
         assert "is not what it was when it was first read" in str(problem)
     memo = tmp_path / "s" / "hashes.json"
     flip(memo, np.random.default_rng(0))
-    assert hashing.claims(memo) == []
+    assert hashing.unchanged_file_hashes(memo) == []
 
 
 def test_files_of_older_versions_are_read_and_counted(store: Path) -> None:
@@ -256,12 +256,12 @@ def test_files_of_older_versions_are_read_and_counted(store: Path) -> None:
         pq.write_table(table.replace_schema_metadata({b"tiepoint": header}), record, compression="zstd")
         assert _bits(vars(opened.records.get(record.stem))) == _bits(vars(before))
         folder = next((store / "features").glob("??/*"))
-        meta, _ = unsealed((folder / "meta.json").read_bytes())
+        meta, _ = verify_checksum((folder / "meta.json").read_bytes())
         values = {name: array.copy() for name, array in opened.features.get(folder.name).items()}
         (folder / "meta.json").write_text(json.dumps({k: v for k, v in meta.items() if k != "sums"}))
         assert _bits(dict(FeatureCache(store / "features").get(folder.name))) == _bits(values)
         run = next((store / "runs").glob("*.json"))
-        run.write_text(json.dumps(unsealed(run.read_bytes())[0]))
+        run.write_text(json.dumps(verify_checksum(run.read_bytes())[0]))
         found = check_store(opened)
         assert found.ok
         assert found.unmarked == {"records": 1, "features": 1, "run files": 1}

@@ -20,7 +20,7 @@ from older_store import PROTOCOLS, Older, make_older
 from store_world import TASK, a_run, look
 
 from tiepoint.cli.main import run as command
-from tiepoint.run.context import Context
+from tiepoint.run.context import RunContext
 from tiepoint.run.engine import evaluate
 from tiepoint.run.migrate import migrate_store
 from tiepoint.run.update import is_current
@@ -72,7 +72,7 @@ def _run_again(older: Older, monkeypatch: pytest.MonkeyPatch) -> None:
     def extract(*_: object) -> float:
         raise AssertionError("features are made again")
 
-    monkeypatch.setattr(Context, "extract", extract)
+    monkeypatch.setattr(RunContext, "extract", extract)
     monkeypatch.setattr("tiepoint.run.costs._measure", extract)
     records = sorted(older.files.rglob("*.parquet"))
     for _ in range(2):

@@ -21,7 +21,7 @@ from store_world import TASK, a_run, look, make_patches, make_schema
 from tiepoint.cli.commands import list_names
 from tiepoint.cli.main import run
 from tiepoint.core.errors import StoreError
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store import schema
 from tiepoint.store.run_heads import load_heads
 from tiepoint.store.run_queries import load_run, load_runs, load_singles
@@ -46,7 +46,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = make_patches(root, scenes=3)
     with Store.open(root / "store") as store:
         for method in ("pixels", "meanstd"):
-            evaluate(Request(method, TASK, data, ("exact", "hbench-2016"), {"tasks": str(root)}), store)
+            evaluate(RunRequest(method, TASK, data, ("exact", "hbench-2016"), {"tasks": str(root)}), store)
     return root / "store"
 
 

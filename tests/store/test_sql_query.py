@@ -11,7 +11,7 @@ from store_world import a_run
 
 from tiepoint.cli.main import run
 from tiepoint.core.errors import InputError
-from tiepoint.store.sql_query import ask, select
+from tiepoint.store.sql_query import run_query, select
 from tiepoint.store.store import Store
 from tiepoint.store.writers import save_run
 
@@ -79,11 +79,11 @@ ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n) selec
 def test_a_query_without_end_is_stopped(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
         with pytest.raises(InputError, match=r"longer than 0\.05 s and was stopped"):
-            ask(store.engine, ENDLESS, timeout_s=0.05)
+            run_query(store.engine, ENDLESS, timeout_s=0.05)
         with pytest.raises(InputError, match="above 0"):
-            ask(store.engine, "select 1", timeout_s=0)
+            run_query(store.engine, "select 1", timeout_s=0)
         with pytest.raises(InputError, match="refuses"):
-            ask(store.engine, "select zeroblob(900000000)")
+            run_query(store.engine, "select zeroblob(900000000)")
 
 
 def test_rows_beyond_the_limit_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,9 +144,9 @@ def test_postgresql_only_reads(url: str, tmp_path: Path) -> None:
         for query in ("select count(*) as n from scores", "(table scores)", "values (1)", "show work_mem"):
             assert len(select(store.engine, query)[1]) == 1
         assert select(store.engine, "explain analyze select * from scores")[1]
-        assert ask(store.engine, "select generate_series(1, 9)", most_rows=3).more
+        assert run_query(store.engine, "select generate_series(1, 9)", most_rows=3).more
         with pytest.raises(InputError, match="was stopped"):
-            ask(store.engine, "select pg_sleep(9)", timeout_s=0.2)
+            run_query(store.engine, "select pg_sleep(9)", timeout_s=0.2)
         save_run(store, a_run("later"))
         assert select(store.engine, "select count(*) from runs") == (["count"], [(2,)])
 

@@ -383,5 +383,5 @@ def test_a_state_that_could_not_be_written_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", full)
-    with status_files.announced(tmp_path, "a run"):
+    with status_files.track_progress(tmp_path, "a run"):
         assert list((tmp_path / status_files.FOLDER).iterdir()) == []

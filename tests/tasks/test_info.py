@@ -50,7 +50,7 @@ def test_every_score_is_declared_by_its_task(tmp_path: Path) -> None:
             for protocol in task.protocols:
                 scores, _ = run_task(task, tmp_path / "s", make_features, protocol, **options)
                 found.setdefault(task.name, set()).update(metric for metric, _ in scores)
-                found[task.name] |= {s.metric for s in task.times(protocol, 1.0, 1.0)}
+                found[task.name] |= {s.metric for s in task.time_scores(protocol, 1.0, 1.0)}
     world = hpatches_v1_world.make_world(tmp_path / "v1")
     features = hpatches_v1_world.features_of(hpatches_v1_world.make_descriptors(world, "noisy"))
     for name in ("classification", "matching", "retrieval"):
@@ -80,17 +80,17 @@ def test_the_columns_of_a_table() -> None:
     assert tss.headline(have) == ("flow_accuracy", "all")
     assert tss.headline(have[:2]) == ("aepe", "all")
     assert tss.headline([]) is None
-    assert tss.full_name("flow_accuracy", "flip=0") == "flow_accuracy T5"
-    assert tss.full_name("flow_accuracy", "threshold=10") == "flow_accuracy"
+    assert tss.metric_label("flow_accuracy", "flip=0") == "flow_accuracy T5"
+    assert tss.metric_label("flow_accuracy", "threshold=10") == "flow_accuracy"
     assert ranking.brief(["mrr", "precision_at_1"]) == ranking.info.brief
     assert TASKS.load("keypoints/retrieval").brief(["ap", "keypoint_retrieval_ap"]) == ("ap",)
 
 
 def test_pck_is_spelled_out_from_the_options_of_a_run() -> None:
     task = TASKS.load("dense/pck")
-    assert task.spelled_out(("pck", "all"), {}) == ("pck", "alpha=0.1,per=pair,scale=keypoints")
-    assert task.spelled_out(("pck", "all"), {"scale": "box"}) == ("pck", "alpha=0.1,per=pair,scale=box")
-    assert task.spelled_out(("pck", "kind=a"), {"scale": "box"}) == ("pck", "kind=a")
+    assert task.expand_column(("pck", "all"), {}) == ("pck", "alpha=0.1,per=pair,scale=keypoints")
+    assert task.expand_column(("pck", "all"), {"scale": "box"}) == ("pck", "alpha=0.1,per=pair,scale=box")
+    assert task.expand_column(("pck", "kind=a"), {"scale": "box"}) == ("pck", "kind=a")
 
 
 def test_a_task_without_facts_has_defaults() -> None:
@@ -104,7 +104,7 @@ def test_a_task_without_facts_has_defaults() -> None:
     assert task.info == TaskInfo()
     assert task.curves([]) is None
     assert task.conventions([]) is None
-    assert [*task.misses([]), *task.rights([]), *task.scene_curves([]), *task.warnings([])] == []
+    assert [*task.misses([]), *task.pair_accuracy([]), *task.scene_curves([]), *task.warnings([])] == []
     assert {task.reads_results, task.writes_results, task.checks_results} == {False}
     with pytest.raises(InputError, match="unknown protocol of my/bare 'exakt'; did you mean 'exact'"):
         task.comparison("exakt")

@@ -17,7 +17,7 @@ import pytest
 import relative_world
 from keypoint_world import make_features, make_scenes
 
-from tiepoint.core.errors import InputError, ProblemsError, Together, UnknownNameError
+from tiepoint.core.errors import ErrorCollector, InputError, ProblemsError, UnknownNameError
 from tiepoint.core.units import Features
 from tiepoint.formats.flow.tss import PairResult, read_pair_result
 from tiepoint.formats.image.reader import write_image
@@ -254,7 +254,7 @@ def test_no_option_is_left_out_above() -> None:
 
 def test_every_option_says_what_it_does() -> None:
     for entry in TASKS:
-        for option, facts in TASKS.imported(entry).options.described().items():
+        for option, facts in TASKS.imported(entry).options.describe().items():
             assert facts["about"].endswith("."), (entry.name, option)
             json.dumps(facts)
 
@@ -282,7 +282,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
 
 
 def test_problems_can_be_left_to_the_caller() -> None:
-    checks = Together()
+    checks = ErrorCollector()
     found = TssOptions.read("tss", {"missing": "none", "use_prec": "true", "subset": "A"}, checks)
     assert (found.missing, found.use_prec) == ("error", True)
     assert len(checks.errors) == 2

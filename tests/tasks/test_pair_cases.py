@@ -54,7 +54,7 @@ def test_first_neighbours_made_again_are_as_right_as_the_records_say(tmp_path: P
     found = 0
     for record in records:
         for number, pair in enumerate(record.meta["pairs"]):
-            name = opened.pair_of_case(record.meta["scene"], pair["image"])
+            name = opened.case_pair(record.meta["scene"], pair["image"])
             made = opened.matched(name, features)
             rows = (record["image"] == number) & np.isfinite(record["distance"])
             assert len(made) == rows.sum()
@@ -64,9 +64,9 @@ def test_first_neighbours_made_again_are_as_right_as_the_records_say(tmp_path: P
             found += int((made.errors_px <= 9).sum())
             assert made.name == name == f"{record.meta['scene']}/1-{pair['image']}"
     assert found > 0
-    assert opened.pair_of_case("i_one", "1") is None
-    assert opened.pair_of_case("i_one", "99") is None
-    assert not opened.matched_pairs()
+    assert opened.case_pair("i_one", "1") is None
+    assert opened.case_pair("i_one", "99") is None
+    assert not opened.drawable_pairs()
 
 
 @pytest.mark.parametrize("name", ["retrieval", "verification"])
@@ -114,7 +114,7 @@ def test_mutual_matches_made_again(name: str, tmp_path: Path) -> None:
     for record in records:
         cases = task.cases(records, record.meta["scene"])
         for i, key in enumerate(cases.keys.tolist()):
-            made = opened.matched(opened.pair_of_case(record.meta["scene"], key), features)
+            made = opened.matched(opened.case_pair(record.meta["scene"], key), features)
             if name == "geometry":
                 assert (made.errors_px <= 3).mean() == pytest.approx(cases.score[i])
             else:
@@ -136,20 +136,20 @@ def test_pairs_of_a_scene(name: str, tmp_path: Path) -> None:
     task, features = TASKS.load(name), Features(PAIR_TASKS[name])
     opened = task.open(write_pairs(tmp_path), {})
     records = [opened.compare(u, features, task.comparison("exact")) for u in opened.units]
-    shares = dict(task.rights(records))
+    shares = dict(task.pair_accuracy(records))
     for pair, share in shares.items():
         scene = f"s{pair[1:]}"
         cases = task.cases(records, scene)
         assert cases.keys.tolist() == [pair]
         assert cases.score.tolist() == [pytest.approx(share)]
-        made = opened.matched(opened.pair_of_case(scene, pair), features)
+        made = opened.matched(opened.case_pair(scene, pair), features)
         if name == "semantic/pck":
             assert (made.errors_px <= 0.1 * 40).mean() == pytest.approx(share)
         assert made.errors_px is not None
         assert made.images[0].shape == (50, 60, 3)
     assert len(shares) >= 3
     assert task.cases(records, "nothing") is None
-    assert opened.pair_of_case("s0", "nothing") is None
+    assert opened.case_pair("s0", "nothing") is None
 
 
 def tss_data(root: Path) -> Path:
@@ -190,13 +190,13 @@ def test_flows_of_tss_at_their_own_and_at_another_size(scale: int, tmp_path: Pat
     for key, score, source, target in zip(
         cases.keys, cases.score, ((24, 32), (30, 26)), ((30, 26), (24, 32)), strict=True
     ):
-        view = dense_view(opened.carried("A/p1", str(key), features))
+        view = dense_view(opened.replay_flow("A/p1", str(key), features))
         assert view.source.shape == view.flow.shape == view.warped.shape == view.error.shape == (*source, 3)
         assert view.target.shape == (*target, 3)
         known = view.errors_px[~np.isnan(view.errors_px)]
         assert (known <= 0.05 * max(target)).mean() == pytest.approx(score)
         assert np.isnan(view.errors_px[source[0] // 2 :]).all()
-    bare = opened.carried("A/p1", "1to2", None)
+    bare = opened.replay_flow("A/p1", "1to2", None)
     assert bare.flow is None
     assert dense_view(bare) is None
     assert task.cases(records, "A/p2") is None
@@ -214,7 +214,7 @@ def test_dense_pairs_with_a_true_flow_or_points(tmp_path: Path) -> None:
         cases = task.cases(records, "A/p1")
         assert len(cases) == len(records)
         for key, score in zip(cases.keys.tolist(), cases.score, strict=True):
-            view = dense_view(opened.carried("A/p1", key, features))
+            view = dense_view(opened.replay_flow("A/p1", key, features))
             assert view.flow.shape[:2] == ((24, 32) if key.endswith("1to2") else (30, 26))
             if name == "dense/flow":
                 known = view.errors_px[~np.isnan(view.errors_px)]
@@ -225,5 +225,5 @@ def test_dense_pairs_with_a_true_flow_or_points(tmp_path: Path) -> None:
                 assert errors == pytest.approx(record["distance_px"])
                 length = record.meta["lengths"][record.meta["scale"]]
                 assert (errors <= 0.1 * length).mean() == pytest.approx(score)
-        assert opened.carried("A/p1", "nothing", features) is None
+        assert opened.replay_flow("A/p1", "nothing", features) is None
         assert task.cases(records, "nothing") is None

@@ -13,7 +13,7 @@ import pytest
 
 from tiepoint.core.units import Features
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.cases import Answered, Cases
+from tiepoint.tasks.cases import Cases, QueryCase
 
 KINDS = {"noisy": "l2", "ties": "l2", "binary": "hamming"}
 
@@ -36,7 +36,7 @@ def look_up(features: Features, picture: str) -> tuple[np.ndarray, bool]:
     return arrays["values"][int(row)], bool(arrays["valid"][int(row)]) if "valid" in arrays else True
 
 
-def check_distances(made: Answered, features: Features) -> None:
+def check_distances(made: QueryCase, features: Features) -> None:
     """Every distance is that of its two pictures, and nothing chosen is nearer than what stands before it."""
     query, good = look_up(features, made.query)
     for answer in (*made.chosen, *made.right):
@@ -50,7 +50,7 @@ def check_distances(made: Answered, features: Features) -> None:
     assert near == sorted(near)
 
 
-def check_ranks(made: Answered, pool: list[str], features: Features) -> None:
+def check_ranks(made: QueryCase, pool: list[str], features: Features) -> None:
     """Ranks by a plain loop over every candidate; ties share the mean rank."""
     query, good = look_up(features, made.query)
     known = {

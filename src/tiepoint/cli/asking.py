@@ -14,7 +14,7 @@ from .shell.streams import can_ask
 STORE = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store.")
 
 
-def sure(question: str, yes: bool) -> None:
+def confirm(question: str, yes: bool) -> None:
     """Ask before something is deleted; where nobody can answer, `yes` must have been given."""
     if yes:
         return

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.amounts import number_of
+from ..core.amounts import count_text
 from ..core.errors import InputError, TiepointError
 from ..core.formatting import shown
 from .shell import level
@@ -22,9 +22,28 @@ if TYPE_CHECKING:
     from ..store.store import Store
 
 __all__ = [
-    "Interrupted", "as_text", "console", "error", "key_values", "listed", "more", "notice",
-    "print_columns", "print_json", "print_plan", "print_tables", "progress_bars", "reading", "resumable",
-    "say_json", "task_options", "tell", "told", "values", "without_effect", "writing",
+    "RunInterrupted",
+    "as_text",
+    "console",
+    "dump_json",
+    "error",
+    "join_words",
+    "key_values",
+    "merge_warnings",
+    "notice",
+    "open_store_for_writing",
+    "print_columns",
+    "print_json",
+    "print_plan",
+    "print_tables",
+    "print_verbose",
+    "progress_bars",
+    "reading",
+    "resumable",
+    "task_options",
+    "tell",
+    "values",
+    "without_effect",
 ]  # fmt: skip
 
 
@@ -45,13 +64,13 @@ def tell(message: str) -> None:
         print(f"tiepoint: {as_flags(message)}", file=sys.stderr)
 
 
-def more(message: str) -> None:
+def print_verbose(message: str) -> None:
     """What is told with ``-v`` only, on standard error, with the seconds since the command began."""
     if level.verbose():
         print(f"tiepoint: {as_flags(message)} ({level.elapsed_s():.2f} s)", file=sys.stderr)
 
 
-def say_json(found: Any, **how: Any) -> None:
+def dump_json(found: Any, **how: Any) -> None:
     """One JSON value on standard output, in ASCII."""
     print(json.dumps(found, indent=1, **how).replace("\x7f", "\\u007f"))
 
@@ -62,14 +81,14 @@ def reading(where: str | None) -> Iterator[Store]:
     from ..store.store import Store
 
     with Store.open(where, mode="read") as opened:
-        more(f"store: {opened.root.absolute()}, opened to be read")
+        print_verbose(f"store: {opened.root.absolute()}, opened to be read")
         for line in opened.notices:
             notice(line)
         yield opened
 
 
 @contextlib.contextmanager
-def writing(where: str | None, *, create: bool = True) -> Iterator[Store]:
+def open_store_for_writing(where: str | None, *, create: bool = True) -> Iterator[Store]:
     """A store opened to be written; it is said where an older one was brought up to date by that.
 
     One that is not there is made when something is asked of it: what is refused before leaves nothing.
@@ -77,13 +96,13 @@ def writing(where: str | None, *, create: bool = True) -> Iterator[Store]:
     from ..store.store import Store
 
     with Store.open(where, create=create, later=create) as opened:
-        more(f"store: {opened.root.absolute()}, opened to be written")
+        print_verbose(f"store: {opened.root.absolute()}, opened to be written")
         for line in opened.notices:
             notice(line)
         yield opened
 
 
-class Interrupted(TiepointError):
+class RunInterrupted(TiepointError):
     """Ctrl-C or a signal stopped a command; the message says what becomes of the work."""
 
     exit_code = 130
@@ -96,7 +115,7 @@ def resumable() -> Iterator[None]:
         yield
     except KeyboardInterrupt as e:
         said = "Interrupted. Finished work is saved; rerun the command to resume."
-        raise Interrupted(" ".join([said, *getattr(e, "__notes__", ())])) from e
+        raise RunInterrupted(" ".join([said, *getattr(e, "__notes__", ())])) from e
 
 
 def without_effect(context: Any, names: Iterable[str], why: str) -> None:
@@ -115,10 +134,10 @@ def without_effect(context: Any, names: Iterable[str], why: str) -> None:
         raise InputError(f"{', '.join(found)} {has} no effect {why}; leave {them} out")
 
 
-def listed(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """Words as a list in a sentence.
 
-    >>> listed(["a", "b", "c"]), listed(["a"])
+    >>> join_words(["a", "b", "c"]), join_words(["a"])
     ('a, b and c', 'a')
     """
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
@@ -180,7 +199,7 @@ def task_options(option: Sequence[str] | None, **flags: Any) -> dict[str, Any]:
     return found
 
 
-def told(runs: Sequence[Any]) -> list[str]:
+def merge_warnings(runs: Sequence[Any]) -> list[str]:
     """Warnings of runs, each once; what does not concern all of them says which methods and tasks it does."""
     methods, tasks = (list(dict.fromkeys(getattr(r, k) for r in runs)) for k in ("method", "task"))
     where: dict[str, list[Any]] = {}
@@ -199,18 +218,18 @@ def told(runs: Sequence[Any]) -> list[str]:
 
 def print_json(scores: Sequence[dict[str, Any]], warnings: Sequence[str]) -> None:
     """The one object of ``--json``."""
-    say_json({"scores": list(scores), "warnings": [as_flags(w) for w in warnings]})
+    dump_json({"scores": list(scores), "warnings": [as_flags(w) for w in warnings]})
 
 
 def print_plan(plan: Sequence[dict[str, Any]], as_json: bool, **also: Any) -> None:
     """What ``--dry-run`` prints: a line a run, or one JSON object."""
     if as_json:
-        say_json({"plan": list(plan), **also})
+        dump_json({"plan": list(plan), **also})
         return
     for one in plan:
         spec = f"{one['spec']}, " if "spec" in one else ""
-        rows = f", {number_of(one['rows'], 'row')}" if one.get("rows") else ""
-        sizes = f"{number_of(one['items'], 'item')}{rows}, {number_of(one['units'], 'unit')}"
+        rows = f", {count_text(one['rows'], 'row')}" if one.get("rows") else ""
+        sizes = f"{count_text(one['items'], 'item')}{rows}, {count_text(one['units'], 'unit')}"
         print(f"{one['method']} on {one['task']}: {spec}{sizes}, protocols {', '.join(one['protocols'])}")
 
 
@@ -258,7 +277,7 @@ def print_tables(runs: Sequence[Any], warnings: Sequence[str]) -> None:
     for warning in warnings:
         notice(warning)
     for run in runs:
-        more(f"run {run.id}: {run.method} on {run.task}, made {run.created_at}")
+        print_verbose(f"run {run.id}: {run.method} on {run.task}, made {run.created_at}")
     out = console()
     for table in score_tables(runs):
         out.print(table)

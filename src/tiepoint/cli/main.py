@@ -14,13 +14,13 @@ from typing import Any
 import typer
 
 from .._version import __version__
-from ..core.errors import TiepointError, refused_by_system
-from .common import error, more
+from ..core.errors import TiepointError, os_error_reason
+from .common import error, print_verbose
 from .shell import level
-from .shell.common_options import dressed, in_order, missing
-from .shell.flag_names import speak_of
-from .shell.streams import OutputError, guarded, hold_standard_places, lose
-from .stopping import end_surely
+from .shell.common_options import add_common_options, in_order, missing
+from .shell.flag_names import set_command_flags
+from .shell.streams import OutputError, discard_pending, reserve_standard_fds, tolerant_streams
+from .stopping import force_exit_after
 
 COMPLETING = "_TIEPOINT_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -54,7 +54,7 @@ def _root(
 
 def command() -> Any:
     """All commands, with the options that every one has."""
-    return dressed(typer.main.get_command(app))
+    return add_common_options(typer.main.get_command(app))
 
 
 def _mount() -> None:
@@ -69,8 +69,8 @@ def main(arguments: list[str] | None = None) -> None:
     The exit code is 0 (done), 1 (some units failed, or the output could not be written), 2 (wrong usage or
     input), 130 (stopped by Ctrl-C) or 128 and the number of another signal that stopped it (143 for SIGTERM).
     """
-    hold_standard_places()
-    end_surely()
+    reserve_standard_fds()
+    force_exit_after()
     raise SystemExit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -91,8 +91,8 @@ def _run(arguments: list[str]) -> int:
     level.begin()
     root = command()
     arguments = in_order(root, arguments)
-    speak_of(root, arguments)
-    with guarded(), _signals() as received:
+    set_command_flags(root, arguments)
+    with tolerant_streams(), _signals() as received:
         code = _code(root, arguments)
     return 128 + received[0] if received and code == STOPPED else code
 
@@ -133,12 +133,12 @@ def _code(root: Any, arguments: list[str]) -> int:
     try:
         code = _called(root, arguments)
         sys.stdout.flush()
-        more("done")
+        print_verbose("done")
         return _stopped() if code == STOPPED else code
     except (typer.Abort, KeyboardInterrupt):
         return _stopped()
     except OutputError as e:
-        lose(sys.stdout)
+        discard_pending(sys.stdout)
         if not e.quiet:
             error(str(e))
         return e.exit_code
@@ -150,7 +150,7 @@ def _code(root: Any, arguments: list[str]) -> int:
     except OSError as e:  # a name too long for any file, a folder that went away
         if debug:
             raise
-        error(str(refused_by_system(e)))
+        error(str(os_error_reason(e)))
         return 2
     except UnicodeEncodeError as e:
         if debug:

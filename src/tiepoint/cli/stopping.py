@@ -15,7 +15,7 @@ GRACE_S = 12.0
 """Seconds that a command has to stop by itself: workers are asked, then killed, and files removed."""
 
 
-def end_surely(names: Collection[str] = ("SIGTERM", "SIGHUP"), after_s: float = GRACE_S) -> None:
+def force_exit_after(names: Collection[str] = ("SIGTERM", "SIGHUP"), after_s: float = GRACE_S) -> None:
     """End this process so many seconds after one of these signals, if it is still there; to be called once.
 
     Python calls the handler of a signal when the main thread is back from what it does, and code may go on

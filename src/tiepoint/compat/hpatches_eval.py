@@ -101,12 +101,12 @@ def evaluate_descriptor(given: argparse.Namespace) -> int:
 
 
 def _run(method: str, task: str, data: Path, options: dict[str, str], scratch: Path) -> Run:
-    from ..run.engine import Request, evaluate
+    from ..run.engine import RunRequest, evaluate
     from ..store.store import Store
 
     with Store.open(scratch / "store") as store:
         # The tool takes a zero row for an ordinary vector.
-        request = Request(method, f"hpatches/{task}", data, (PROTOCOL,), options, {"on_bad": KEEP_ZEROS})
+        request = RunRequest(method, f"hpatches/{task}", data, (PROTOCOL,), options, {"on_bad": KEEP_ZEROS})
         return evaluate(request, store)
 
 

@@ -27,7 +27,7 @@ from ..formats.json_yaml import read_json
 from ..formats.safe_pickle import read_plain_pickle
 from ..store.atomic_files import atomic_file
 from ..tasks.hpatches.matching import score as v2_matching_scores
-from ..tasks.hpatches.protocols import V2Rules, rules_of
+from ..tasks.hpatches.protocols import HPatchesRules, rules_of
 from ..tasks.hpatches.retrieval import score as v2_retrieval_scores
 from ..tasks.hpatches.retrieval.compare import Pool
 from ..tasks.hpatches.verification import score as v2_verification_scores
@@ -196,9 +196,9 @@ def results_of(task: str, records: Sequence[Records]) -> dict[str, Any]:
     return queries
 
 
-def _stopped(task: str, records: Sequence[Records], rules: V2Rules) -> str | None:
+def _stopped(task: str, records: Sequence[Records], rules: HPatchesRules) -> str | None:
     if task == "retrieval":
-        return v2_retrieval_scores.stopped(records[0], rules)
+        return v2_retrieval_scores.retrieval_stop_reason(records[0], rules)
     own = v2_verification_scores if task == "verification" else v2_matching_scores
     return own.stopped(records, rules)
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.errors import InputError
-from ..geometry.nearest_truth import nearest_answers, project_plainly
+from ..geometry.nearest_truth import nearest_answers, project_unchecked
 from ..metrics import half_tie_rank as workbench_rank
 from ..metrics.experiment import ExperimentMetrics, QueryAPResult
 from ..tasks.keypoints.ranking.workbench import MAX_BOUND_PX
@@ -47,7 +47,7 @@ def project_point(h: ArrayLike, point: ArrayLike) -> tuple[float, float]:
     >>> project_point([[1, 0, 10], [0, 1, 5], [0, 0, 1]], (100, 200))
     (110.0, 205.0)
     """
-    x, y = project_plainly(h, np.asarray(point, dtype=np.float64).reshape(1, 2))[0]
+    x, y = project_unchecked(h, np.asarray(point, dtype=np.float64).reshape(1, 2))[0]
     return float(x), float(y)
 
 

@@ -15,10 +15,10 @@ _AGES = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0, "y"
 _AMOUNT = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-z]*)\s*")
 
 
-def number_of(count: int, one: str, several: str | None = None) -> str:
+def count_text(count: int, one: str, several: str | None = None) -> str:
     """How many of something, in words: the plural is the word with an s, or `several`.
 
-    >>> number_of(1, "run"), number_of(0, "run"), number_of(1234, "pair"), number_of(2, "entry", "entries")
+    >>> count_text(1, "run"), count_text(0, "run"), count_text(1234, "pair"), count_text(2, "entry", "entries")
     ('1 run', '0 runs', '1,234 pairs', '2 entries')
     """
     return f"{count:,} {one if count == 1 else several or one + 's'}"
@@ -58,12 +58,12 @@ def age_s(text: str) -> float:
     return float(found[1]) * unit
 
 
-def shown_bytes(size: float, form: str = ".1f") -> str:
+def format_bytes(size: float, form: str = ".1f") -> str:
     """A size for people, in powers of 1000; `form` says with how many digits.
 
-    >>> shown_bytes(0), shown_bytes(999), shown_bytes(1_234_567), shown_bytes(20e9)
+    >>> format_bytes(0), format_bytes(999), format_bytes(1_234_567), format_bytes(20e9)
     ('0 B', '999 B', '1.2 MB', '20.0 GB')
-    >>> shown_bytes(1_279_545_572, ".3g"), shown_bytes(40_000, ".3g")
+    >>> format_bytes(1_279_545_572, ".3g"), format_bytes(40_000, ".3g")
     ('1.28 GB', '40 kB')
     """
     for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
@@ -72,10 +72,10 @@ def shown_bytes(size: float, form: str = ".1f") -> str:
     return f"{size:.0f} B"
 
 
-def shown_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """A duration for people.
 
-    >>> shown_seconds(0.25), shown_seconds(90), shown_seconds(7300), shown_seconds(40 * 86400)
+    >>> format_seconds(0.25), format_seconds(90), format_seconds(7300), format_seconds(40 * 86400)
     ('0.2 s', '1.5 min', '2.0 h', '40.0 d')
     """
     for unit, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):

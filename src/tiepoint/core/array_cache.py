@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .errors import StoreError
 from .hashing import hash_bytes, hash_json
-from .regular_files import content_of
+from .regular_files import read_content
 
 Arrays = Mapping[str, NDArray[Any]]
 Writer = Callable[[Path], contextlib.AbstractContextManager[Path]]
@@ -31,7 +31,7 @@ _waiting: dict[Path, tuple[Arrays, str]] = {}
 """Arrays that were made before the store was, with what they are made from."""
 
 
-def keep_in(folder: Path | None, writer: Writer | None = None) -> None:
+def use_array_cache_folder(folder: Path | None, writer: Writer | None = None) -> None:
     """Keep arrays in a folder from now on, in None: nowhere.
 
     `writer` yields a temporary path and renames it to the one it is given; without it nothing is written. The
@@ -45,17 +45,17 @@ def keep_in(folder: Path | None, writer: Writer | None = None) -> None:
         _keep(path, arrays, stamp)
 
 
-def kept_in() -> Path | None:
+def array_cache_folder() -> Path | None:
     """The folder that arrays are kept in."""
     return _folder
 
 
-def kept(name: str, key: Any, make: Callable[[], Arrays]) -> Arrays:
+def cached_arrays(name: str, key: Any, make: Callable[[], Arrays]) -> Arrays:
     """Arrays of a name that `key`, a plain value, determines: read, or made and written.
 
     Arrays that are read cannot be written to. Where no folder is set, or it cannot be written, they are made.
 
-    >>> kept("squares", [3], lambda: {"x": np.arange(3) ** 2})["x"].tolist()
+    >>> cached_arrays("squares", [3], lambda: {"x": np.arange(3) ** 2})["x"].tolist()
     [0, 1, 4]
     """
     if _folder is None:
@@ -79,10 +79,10 @@ def _keep(path: Path, arrays: Arrays, stamp: str) -> None:
         temporary.write_bytes(_packed(arrays, stamp))
 
 
-def is_whole(path: Path) -> bool:
+def has_valid_checksum(path: Path) -> bool:
     """Whether a file of kept arrays has its hash."""
     try:
-        data = memoryview(content_of(path))
+        data = memoryview(read_content(path))
     except OSError:
         return False
     return hash_bytes(data[_ALIGN:]).encode() == data[:_ALIGN]
@@ -103,7 +103,7 @@ def _packed(arrays: Arrays, stamp: str) -> bytes:
 def _read(path: Path, stamp: str) -> dict[str, NDArray[Any]] | None:
     """The arrays of a file, None where it is missing, damaged or of another key."""
     try:
-        data = memoryview(content_of(path))
+        data = memoryview(read_content(path))
         if hash_bytes(data[_ALIGN:]).encode() != data[:_ALIGN]:
             return None
         end = bytes(data[_ALIGN + 1 : _ALIGN + (1 << 16)]).index(b"\n") + _ALIGN + 1

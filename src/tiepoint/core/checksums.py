@@ -33,19 +33,19 @@ def block_sums(data: Any) -> list[str]:
     return [xxhash.xxh3_64_hexdigest(flat[at : at + BLOCK]) for at in range(0, len(flat), BLOCK)]
 
 
-def sum_of(data: Any) -> str:
+def checksum(data: Any) -> str:
     """One checksum of a whole buffer.
 
-    >>> sum_of(b""), sum_of(b"abc") == sum_of(b"abd")
+    >>> checksum(b""), checksum(b"abc") == checksum(b"abd")
     ('2d06800538d394c2', False)
     """
     return xxhash.xxh3_64_hexdigest(np.frombuffer(data, np.uint8).data)
 
 
-def sealed(plain: dict[str, Any], indent: int | None = None) -> str:
+def add_checksum(plain: dict[str, Any], indent: int | None = None) -> str:
     """JSON of plain values whose last member is a checksum of all text before it.
 
-    >>> sealed({"a": 1})
+    >>> add_checksum({"a": 1})
     '{"a": 1, "seal": "988a6fd20ef48257"}'
     """
     text = json.dumps({**plain, "seal": ""}, indent=indent, default=str)
@@ -53,15 +53,15 @@ def sealed(plain: dict[str, Any], indent: int | None = None) -> str:
     return f'{text}{_SEAL}{_seal(text.encode())}"}}'
 
 
-def unsealed(data: bytes) -> tuple[dict[str, Any], bool]:
+def verify_checksum(data: bytes) -> tuple[dict[str, Any], bool]:
     """The plain values of sealed JSON, and whether it was sealed: what older versions wrote is not.
 
     Raises:
         ValueError: no JSON object, or one whose seal does not fit.
 
-    >>> unsealed(sealed({"a": 1}).encode()), unsealed(b'{"a": 1}')
+    >>> verify_checksum(add_checksum({"a": 1}).encode()), verify_checksum(b'{"a": 1}')
     (({'a': 1}, True), ({'a': 1}, False))
-    >>> unsealed(sealed({"a": 1}).replace("1", "3", 1).encode())
+    >>> verify_checksum(add_checksum({"a": 1}).replace("1", "3", 1).encode())
     Traceback (most recent call last):
     ValueError: its content does not have its checksum
     """

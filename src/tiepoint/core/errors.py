@@ -93,10 +93,10 @@ class FormatError(InputError):
 _MAX_NAME_CHARS = 200
 
 
-def refused_by_system(error: OSError) -> InputError:
+def os_error_reason(error: OSError) -> InputError:
     """What the system said about a file or folder, in a sentence.
 
-    >>> str(refused_by_system(OSError(36, "File name too long", "n" * 5000)))[-30:]
+    >>> str(os_error_reason(OSError(36, "File name too long", "n" * 5000)))[-30:]
     'nnnnnnnnnn: File name too long'
     """
     reason = error.strerror or str(error) or type(error).__name__
@@ -104,12 +104,12 @@ def refused_by_system(error: OSError) -> InputError:
     return InputError(f"{place}{_sentence(reason)}")
 
 
-def near_names(name: str, known: Iterable[str]) -> tuple[list[str], list[str]]:
+def close_names(name: str, known: Iterable[str]) -> tuple[list[str], list[str]]:
     """Known names that are much like a name, the nearest first, and the others in their order.
 
     Capitals make no difference; a name that has all of the other in it is near.
 
-    >>> near_names("MAP", ["ap", "map_query", "map", "success_rate"])
+    >>> close_names("MAP", ["ap", "map_query", "map", "success_rate"])
     (['map', 'ap', 'map_query'], ['success_rate'])
     """
     asked = name.lower()
@@ -142,7 +142,7 @@ class UnknownNameError(InputError):
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         self.what, self.name = what, name
         name = name if len(name) <= _MAX_NAME_CHARS else f"{name[:_MAX_NAME_CHARS]}…"
-        near, others = near_names(name, (_sentence(k, _MAX_NAME_CHARS) for k in known))
+        near, others = close_names(name, (_sentence(k, _MAX_NAME_CHARS) for k in known))
         hint = f"; did you mean {' or '.join(repr(n) for n in near[:2])}?" if near else "."
         names = near + others
         shown = ", ".join(names[:60]) + (", …" if len(names) > 60 else "")
@@ -164,20 +164,20 @@ class ProblemsError(InputError):
         lines = [f"  - {p}" for p in problems[:shown]]
         if len(problems) > shown:
             lines.append(f"  … and {len(problems) - shown} more")
-        from .amounts import number_of
+        from .amounts import count_text
 
-        super().__init__(f"{where}: {number_of(len(problems), 'problem')}\n" + "\n".join(lines))
+        super().__init__(f"{where}: {count_text(len(problems), 'problem')}\n" + "\n".join(lines))
 
     @property
     def brief(self) -> str:
         """The first problem, and how many more there are."""
-        return brief_list(self.where, self.problems)
+        return one_line_list(self.where, self.problems)
 
 
-def brief_list(where: str, problems: Sequence[str]) -> str:
+def one_line_list(where: str, problems: Sequence[str]) -> str:
     """A list of problems in one line.
 
-    >>> brief_list("dataset x", ["a is missing", "b is short"])
+    >>> one_line_list("dataset x", ["a is missing", "b is short"])
     'dataset x: a is missing; and 1 more'
     """
     more = len(problems) - 1
@@ -205,10 +205,10 @@ class DamagedError(StoreError):
         super().__init__(f"{self.problem}; remove it and run again to make it anew")
 
 
-class Together:
+class ErrorCollector:
     """Checks made one after another whose errors are told together.
 
-    >>> checks = Together()
+    >>> checks = ErrorCollector()
     >>> checks.of(int, "3"), checks.of(lambda: 1 / 1)
     (3, 1.0)
     >>> def wrong(): raise InputError("no a")
@@ -224,13 +224,13 @@ class Together:
 
     def of(self, work: Callable[..., T], *given: Any, otherwise: Any = None) -> T:
         """What `work` returns; `otherwise` where it raised an input error, which is kept."""
-        with self.noting():
+        with self.collect():
             return work(*given)
         fallback: T = otherwise
         return fallback
 
     @contextmanager
-    def noting(self) -> Iterator[None]:
+    def collect(self) -> Iterator[None]:
         """Keep an input error raised within, and go on behind it."""
         try:
             yield
@@ -240,20 +240,20 @@ class Together:
     def tell(self) -> None:
         """Raise what was found, if anything."""
         if self.errors:
-            raise joined(self.errors)
+            raise join_errors(self.errors)
 
 
-def joined(errors: Sequence[InputError], where: str = WRONG_INPUT, *, shown: int = 50) -> InputError:
+def join_errors(errors: Sequence[InputError], where: str = WRONG_INPUT, *, shown: int = 50) -> InputError:
     """One error that lists several, each problem once; a single one stays what it is.
 
     Problems of one place keep its name as the heading. Where not all can be shown, places with few
     problems come first, so that a long list hides no other.
 
-    >>> print(joined([ProblemsError("data x", ["a is short"]), InputError("no b"), InputError("no b")]))
+    >>> print(join_errors([ProblemsError("data x", ["a is short"]), InputError("no b"), InputError("no b")]))
     wrong input: 2 problems
       - data x: a is short
       - no b
-    >>> print(joined([ProblemsError("data x", ["a", "b"]), ProblemsError("data x", ["b", "c"])]))
+    >>> print(join_errors([ProblemsError("data x", ["a", "b"]), ProblemsError("data x", ["b", "c"])]))
     data x: 3 problems
       - a
       - b

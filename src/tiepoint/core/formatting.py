@@ -27,10 +27,10 @@ def shown(text: str) -> str:
     return "".join(_spelled(c) if unicodedata.category(c) in _UNSEEN else c for c in text)
 
 
-def storable(text: str) -> str:
+def storable_text(text: str) -> str:
     r"""The text as it can be written anywhere: bytes of a file name that are no UTF-8 are spelled out.
 
-    >>> storable("caf\udce9")
+    >>> storable_text("caf\udce9")
     'caf\\udce9'
     """
     return text.encode("utf-8", "backslashreplace").decode()

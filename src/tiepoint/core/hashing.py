@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from .checksums import sealed, unsealed
+from .checksums import add_checksum, verify_checksum
 from .errors import InputError
-from .regular_files import content_of, plain_file
+from .regular_files import read_content, regular_file_size
 
 _CHUNK = 1 << 22
 SKIPPED = frozenset({"__pycache__", ".git"})
@@ -69,7 +69,7 @@ def hash_file(path: str | Path, *, anew: bool = False) -> str:
     try:
         key = _stamp(p)
         if anew or key not in _memo:
-            plain_file(p)
+            regular_file_size(p)
             digest = hashlib.sha256()
             with open(p, "rb") as f:
                 while chunk := f.read(_CHUNK):
@@ -80,7 +80,7 @@ def hash_file(path: str | Path, *, anew: bool = False) -> str:
         raise InputError(f"cannot read {p}: {e.strerror or e}") from e
 
 
-def remembered(path: str | Path) -> str | None:
+def cached_file_hash(path: str | Path) -> str | None:
     """The hash of a file where it is known, else None."""
     try:
         return _memo.get(_stamp(os.fspath(path)))
@@ -159,7 +159,7 @@ def load_memo(path: Path) -> None:
         _memo.setdefault(stamp, digest)
 
 
-def claims(path: Path) -> list[tuple[Path, str]]:
+def unchanged_file_hashes(path: Path) -> list[tuple[Path, str]]:
     """Files that are as large, old and where they were when they were hashed, with the hash kept of them."""
     found = []
     for stamp, digest in _remembered_in(path):
@@ -171,7 +171,7 @@ def claims(path: Path) -> list[tuple[Path, str]]:
 
 def _remembered_in(path: Path) -> list[tuple[tuple[str, int, int, int], str]]:
     try:
-        plain, whole = unsealed(content_of(path))
+        plain, whole = verify_checksum(read_content(path))
         rows = plain["files"] if whole else ()
         return [((name, size, mtime_ns, inode), digest) for name, size, mtime_ns, inode, digest in rows]
     except (OSError, ValueError, TypeError, KeyError):
@@ -181,21 +181,21 @@ def _remembered_in(path: Path) -> list[tuple[tuple[str, int, int, int], str]]:
 def save_memo(path: Path, atomic_file: Callable[[Path], contextlib.AbstractContextManager[Path]]) -> None:
     """Write the remembered hashes, those of files over 64 KiB only (smaller ones are read as fast)."""
     rows = sorted((*key, digest) for key, digest in _memo.items() if key[1] > 65536)
-    text = sealed({"files": rows})
+    text = add_checksum({"files": rows})
     with contextlib.suppress(OSError, ValueError):
-        if content_of(path) == text.encode():
+        if read_content(path) == text.encode():
             return
     if rows:
         with atomic_file(path) as temporary:
             temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def named_generator(seed: int, *names: str) -> np.random.Generator:
+def seeded_generator(seed: int, *names: str) -> np.random.Generator:
     """A PCG64 generator seeded by the hash of a seed and names, e.g. (0, "cut", "v_wall", "hard", "3").
 
     What is drawn for one name does not depend on which others are drawn, in which order, or how many work.
 
-    >>> named_generator(0, "a").integers(1000) == named_generator(0, "a").integers(1000)
+    >>> seeded_generator(0, "a").integers(1000) == seeded_generator(0, "a").integers(1000)
     np.True_
     """
     return np.random.Generator(np.random.PCG64(int(hash_json([seed, *names]), 16)))

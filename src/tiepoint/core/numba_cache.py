@@ -235,13 +235,13 @@ def matrix(dtype: Any) -> Any:
     return types.Array(dtype, 2, "C", readonly=True)
 
 
-def compiled(signature: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def compiled_for(signature: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: the function becomes `name(dtype, ...)`, which returns it compiled for these formats.
 
     `signature` makes the Numba signature from the Numba types of the formats. Nothing is compiled, and no
     code loaded, before it is wanted; what then comes is compiled for this signature alone.
 
-    >>> @compiled(lambda real: real(real))
+    >>> @compiled_for(lambda real: real(real))
     ... def half(x):
     ...     return x / 2
     >>> half(np.float64)(3.0)

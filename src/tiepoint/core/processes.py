@@ -41,15 +41,15 @@ def _facts(pid: int) -> list[str]:
 
 
 MARK = r"(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<started>\d+)"
-"""Pattern of what `mark` gives, as part of a name."""
+"""Pattern of what `process_mark` gives, as part of a name."""
 
 
-def mark() -> str:
+def process_mark() -> str:
     """What tells this process from all others of all machines, now and later, as part of a name."""
     return f"{this_host()}-{os.getpid()}-{started_at(os.getpid()) or 0}"
 
 
-def is_left(found: re.Match[str]) -> bool:
+def is_orphan(found: re.Match[str]) -> bool:
     """Whether something whose name has a `MARK` was made by a process of this machine that has ended."""
     return found["host"] == this_host() and not is_alive(int(found["pid"]), int(found["started"]))
 

@@ -20,7 +20,7 @@ _KINDS = (
 )
 
 
-def plain_file(path: str | Path, *, most: int | None = None) -> int:
+def regular_file_size(path: str | Path, *, most: int | None = None) -> int:
     """The length of a plain file in bytes.
 
     Links are followed. Pipes, devices and sockets are refused before they are opened: reading one may never
@@ -33,7 +33,7 @@ def plain_file(path: str | Path, *, most: int | None = None) -> int:
     Raises:
         FormatError: if the file is missing, cannot be looked at, is not plain or is longer than `most`.
 
-    >>> plain_file("/dev/zero")
+    >>> regular_file_size("/dev/zero")
     Traceback (most recent call last):
     tiepoint.core.errors.FormatError: /dev/zero: is a device; a plain file is needed
     """
@@ -51,10 +51,10 @@ def plain_file(path: str | Path, *, most: int | None = None) -> int:
     return facts.st_size
 
 
-def is_there(path: str | Path) -> bool:
+def exists(path: str | Path) -> bool:
     r"""Whether a file or folder is there; a name that none can have is not.
 
-    >>> is_there("x" * 5000), is_there("a\0b"), is_there(".")
+    >>> exists("x" * 5000), exists("a\0b"), exists(".")
     (False, False, True)
     """
     return _says(path, Path.exists)
@@ -85,18 +85,18 @@ def _says(path: str | Path, asked: Callable[[Path], bool]) -> bool:
         return False
 
 
-def read_plain(path: str | Path, *, most: int | None = None) -> bytes:
-    """The content of a plain file; what `plain_file` refuses is refused.
+def read_regular_file(path: str | Path, *, most: int | None = None) -> bytes:
+    """The content of a plain file; what `regular_file_size` refuses is refused.
 
     With `most`, a file that grows meanwhile is cut at the length it had (one that claims none, at 1 MiB).
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a"
     >>> _ = path.write_bytes(b"abc")
-    >>> read_plain(path, most=3)
+    >>> read_regular_file(path, most=3)
     b'abc'
     """
-    length = plain_file(path, most=most)
+    length = regular_file_size(path, most=most)
     try:
         with open(path, "rb") as file:
             return file.read() if most is None else file.read(min(most, length or 1 << 20))
@@ -104,12 +104,12 @@ def read_plain(path: str | Path, *, most: int | None = None) -> bytes:
         raise FormatError(path, f"cannot be read: {e.strerror or e}") from e
 
 
-def content_of(path: str | Path) -> bytes:
+def read_content(path: str | Path) -> bytes:
     """The content of a file of our own, as `Path.read_bytes` gives it.
 
     What cannot be read is an OSError; so is a pipe or a device in its place, which is not opened.
 
-    >>> content_of("/dev/zero")
+    >>> read_content("/dev/zero")
     Traceback (most recent call last):
     OSError: [Errno 22] it is a device: '/dev/zero'
     """

@@ -65,10 +65,10 @@ CAUTION = "caution: "
 """What the note of a score begins with that is marked wherever it is printed."""
 
 
-def caution_of(note: str | None) -> str:
+def caution_note(note: str | None) -> str:
     """What a reader must know of a score whose note begins with a caution; empty for other notes.
 
-    >>> caution_of("caution: few pairs; wide interval"), caution_of("few pairs"), caution_of(None)
+    >>> caution_note("caution: few pairs; wide interval"), caution_note("few pairs"), caution_note(None)
     ('few pairs', '', '')
     """
     if note is None or not note.startswith(CAUTION):

@@ -15,15 +15,15 @@ import tempfile
 from multiprocessing import process
 from pathlib import Path
 
-from .processes import MARK, is_left, mark
+from .processes import MARK, is_orphan, process_mark
 
 SHARED_MEMORY = Path("/dev/shm")
 _NAME = re.compile(rf"(?:sem\.)?tiepoint-{MARK}-.*")
 
 
-def mine() -> str:
+def process_prefix() -> str:
     """How names of this process begin."""
-    return f"tiepoint-{mark()}-"
+    return f"tiepoint-{process_mark()}-"
 
 
 def scratch_folder() -> tempfile.TemporaryDirectory[str]:
@@ -37,8 +37,8 @@ def scratch_folder() -> tempfile.TemporaryDirectory[str]:
     >>> os.path.exists(folder)
     False
     """
-    remove_left()
-    return tempfile.TemporaryDirectory(prefix=mine(), ignore_cleanup_errors=True)
+    remove_orphans()
+    return tempfile.TemporaryDirectory(prefix=process_prefix(), ignore_cleanup_errors=True)
 
 
 def name_semaphores() -> None:
@@ -47,17 +47,17 @@ def name_semaphores() -> None:
     Python unlinks them when the process ends, but not where the helper that does so was killed as well.
     """
     if SHARED_MEMORY.is_dir():
-        vars(process.current_process())["_config"]["semprefix"] = f"/{mine()[:-1]}"
+        vars(process.current_process())["_config"]["semprefix"] = f"/{process_prefix()[:-1]}"
 
 
-def remove_left() -> int:
+def remove_orphans() -> int:
     """Remove what dead processes of this machine and user left; returns how many things."""
     removed = 0
     for place in (Path(tempfile.gettempdir()), SHARED_MEMORY):
         with contextlib.suppress(OSError):
             for name in os.listdir(place):
                 found = _NAME.fullmatch(name)
-                if found is not None and is_left(found):
+                if found is not None and is_orphan(found):
                     removed += _remove(place / name)
     return removed
 

@@ -23,16 +23,16 @@ _MARK = "'"
 _CONTROL = re.compile(r"[^\t\n\r\x20-\x7e\xa0-\U0010ffff]")
 
 
-def defused(cell: Any) -> Any:
+def escape_formula(cell: Any) -> Any:
     r"""A cell as it is written: a text that a spreadsheet would run gets an apostrophe before it.
 
-    So does a text that has an apostrophe before such a beginning already: `undefused` takes one away.
+    So does a text that has an apostrophe before such a beginning already: `unescape_formula` takes one away.
     Control characters, which would reach the terminal of whoever looks at the file, are spelled out; tabs and
     ends of lines stay. Numbers, also negative ones, and other values stay.
 
-    >>> defused("=1+1"), defused("-0.5"), defused(-0.5), defused("sift"), defused("'=x")
+    >>> escape_formula("=1+1"), escape_formula("-0.5"), escape_formula(-0.5), escape_formula("sift"), escape_formula("'=x")
     ("'=1+1", '-0.5', -0.5, 'sift', "''=x")
-    >>> defused("a\x1b[2J")
+    >>> escape_formula("a\x1b[2J")
     'a\\x1b[2J'
     """
     if isinstance(cell, str) and not cell.isprintable():
@@ -43,19 +43,19 @@ def defused(cell: Any) -> Any:
 
 
 def frame_csv(frame: pd.DataFrame) -> str:
-    """A data frame as CSV: names of columns and cells with text `defused`, numbers with all their digits."""
-    made = frame.rename(columns=defused)
+    """A data frame as CSV: names of columns and cells with text `escape_formula`, numbers with all their digits."""
+    made = frame.rename(columns=escape_formula)
     quoting: Literal[0, 2] = csv.QUOTE_MINIMAL
     for name in made.columns:
         if made[name].dtype.kind not in "biufc":
-            made[name] = [defused(cell) for cell in made[name]]
+            made[name] = [escape_formula(cell) for cell in made[name]]
             if any(isinstance(cell, str) and "\r" in cell for cell in made[name]):
                 quoting = csv.QUOTE_NONNUMERIC
     return str(made.to_csv(index=False, lineterminator="\n", quoting=quoting))
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    r"""CSV text; numbers with all their digits, text that a spreadsheet would run `defused`.
+    r"""CSV text; numbers with all their digits, text that a spreadsheet would run `escape_formula`.
 
     >>> to_csv(["a", "b"], [[1, 0.5], ["x,y", None]])
     'a,b\n1,0.5\n"x,y",\n'
@@ -64,16 +64,16 @@ def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     plain = csv.writer(buffer, lineterminator="\n")
     quoted = csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     for row in (header, *rows):
-        cells = [defused(cell) for cell in row]
+        cells = [escape_formula(cell) for cell in row]
         # Python up to 3.12 leaves a lone carriage return without quotes, and readers end the row there.
         (quoted if any(isinstance(c, str) and "\r" in c for c in cells) else plain).writerow(cells)
     return buffer.getvalue()
 
 
-def undefused(text: str) -> str:
-    """The text that `defused` was given.
+def unescape_formula(text: str) -> str:
+    """The text that `escape_formula` was given.
 
-    >>> [undefused(defused(t)) for t in ("=1+1", "'=1", "''@", "'a", "-3", "")]
+    >>> [unescape_formula(escape_formula(t)) for t in ("=1+1", "'=1", "''@", "'a", "-3", "")]
     ['=1+1', "'=1", "''@", "'a", '-3', '']
     """
     return text[1:] if text.startswith(_MARK) and text.lstrip(_MARK).startswith(FORMULA) else text

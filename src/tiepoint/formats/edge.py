@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..core.errors import FormatError
 from ..core.formatting import shown
-from .sniff import instead
+from .sniff import explain_wrong_type
 
 DAMAGED: tuple[type[Exception], ...] = (
     OSError,
@@ -35,7 +35,7 @@ UNPACKED_TIMES = 32
 UNPACKED_MOST = 64 << 30
 
 
-def may_unpack(path: str | Path, file_bytes: int, announced: int) -> None:
+def check_unpacked_size(path: str | Path, file_bytes: int, announced: int) -> None:
     """Refuse what would unpack to more than a file of that length may.
 
     That is 256 MiB, and 32 times its length more, at most 64 GiB. Known before anything is unpacked: a few
@@ -44,7 +44,7 @@ def may_unpack(path: str | Path, file_bytes: int, announced: int) -> None:
     Raises:
         FormatError: with both numbers.
 
-    >>> may_unpack("a", 2_000_000, 2_200_000_000)
+    >>> check_unpacked_size("a", 2_000_000, 2_200_000_000)
     Traceback (most recent call last):
     tiepoint.core.errors.FormatError: a: would unpack from 2000000 to 2200000000 bytes, at most 332435456
     """
@@ -53,10 +53,10 @@ def may_unpack(path: str | Path, file_bytes: int, announced: int) -> None:
         raise FormatError(path, f"would unpack from {file_bytes} to {announced} bytes, at most {most}")
 
 
-def reason_of(error: BaseException) -> str:
+def error_reason(error: BaseException) -> str:
     r"""What an error says, in one line that can be shown anywhere.
 
-    >>> reason_of(ValueError("a\nb\x1b")), reason_of(EOFError())
+    >>> error_reason(ValueError("a\nb\x1b")), error_reason(EOFError())
     ('a b\\x1b', 'EOFError')
     """
     text = " ".join(str(error).split())
@@ -64,7 +64,7 @@ def reason_of(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def edge(path: str | Path, words: str) -> Iterator[None]:
+def format_errors(path: str | Path, words: str) -> Iterator[None]:
     """Turn whatever decoders raise about damaged data into a `FormatError` that names the file.
 
     Errors of ours pass as they are, and so do those of programming (`TypeError`, `KeyError`, …).
@@ -73,7 +73,7 @@ def edge(path: str | Path, words: str) -> Iterator[None]:
         path: The file.
         words: What is wrong then, as "is not a readable .npz"; the reason is added in brackets.
 
-    >>> with edge("a.npz", "is not a readable .npz"):
+    >>> with format_errors("a.npz", "is not a readable .npz"):
     ...     raise zipfile.BadZipFile("no end")
     Traceback (most recent call last):
     tiepoint.core.errors.FormatError: a.npz: is not a readable .npz (no end)
@@ -83,4 +83,4 @@ def edge(path: str | Path, words: str) -> Iterator[None]:
     except FileNotFoundError as e:
         raise FormatError(path, "the file does not exist") from e
     except DAMAGED as e:
-        raise FormatError(path, instead(path, f"{words} ({reason_of(e)})")) from e
+        raise FormatError(path, explain_wrong_type(path, f"{words} ({error_reason(e)})")) from e

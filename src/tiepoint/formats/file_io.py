@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import FormatError
-from ..core.regular_files import plain_file, read_plain
-from .whole_file import whole_file
+from ..core.regular_files import read_regular_file, regular_file_size
+from .whole_file import atomic_path
 
 MAX_FILE_BYTES = 1 << 31
 """Bytes of a file that is read as a whole."""
@@ -36,7 +36,7 @@ def reading(path: str | Path) -> Iterator[int]:
     Traceback (most recent call last):
     tiepoint.core.errors.FormatError: nowhere.flo: the file does not exist
     """
-    length = plain_file(path)
+    length = regular_file_size(path)
     try:
         yield length
     except FileNotFoundError as e:
@@ -47,7 +47,7 @@ def reading(path: str | Path) -> Iterator[int]:
 
 def read_bytes(path: str | Path, *, most: int = MAX_FILE_BYTES) -> bytes:
     """The content of a plain file of at most `most` bytes, without its UTF-8 mark; else a `FormatError`."""
-    data = read_plain(path, most=most)
+    data = read_regular_file(path, most=most)
     return data[3:] if data.startswith(_BOM) else data
 
 
@@ -68,7 +68,7 @@ def read_lines(path: str | Path) -> list[str]:
 
 def check_lines(path: str | Path) -> None:
     """Refuse a text file with a line of more than 16 MiB, before its fields are made."""
-    if plain_file(path) <= MAX_LINE_CHARS:
+    if regular_file_size(path) <= MAX_LINE_CHARS:
         return
     with (
         reading(path),
@@ -112,7 +112,7 @@ def lines_of(data: bytes, path: str | Path) -> list[str]:
 
 def write_bytes(path: str | Path, chunks: Iterable[bytes | memoryview]) -> None:
     """Write a file as a whole: to a temporary name beside it, then rename. Makes missing folders."""
-    with whole_file(path) as temporary, temporary.open("wb") as f:
+    with atomic_path(path) as temporary, temporary.open("wb") as f:
         for chunk in chunks:
             f.write(chunk)
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import FormatError, InputError
-from ..core.regular_files import plain_file
-from .edge import may_unpack, reason_of
+from ..core.regular_files import regular_file_size
+from .edge import check_unpacked_size, error_reason
 
 SUFFIXES = (".h5", ".hdf5")
 _DAMAGED = (
@@ -31,13 +31,13 @@ _DAMAGED = (
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Any]:
+def open_hdf5(path: Path) -> Iterator[Any]:
     """An HDF5 file for reading; a truncated or other file is a `FormatError`."""
     try:
         import h5py
     except ImportError as e:
         raise InputError(f"{path} needs the package 'h5py': pip install 'tiepoint[hdf5]'") from e
-    plain_file(path)
+    regular_file_size(path)
     try:
         file = h5py.File(path, "r")
     except OSError as e:
@@ -51,7 +51,7 @@ def opened(path: Path) -> Iterator[Any]:
 
 
 def _reason(error: Exception) -> str:
-    return reason_of(error).strip("'\"")
+    return error_reason(error).strip("'\"")
 
 
 def groups_with(file: Any, names: tuple[str, ...]) -> list[str]:
@@ -87,7 +87,7 @@ def numbers(group: Any, name: str, path: Path) -> NDArray[Any]:
     """A dataset as an array of numbers.
 
     Its announced size and that of its chunks are held against the length of the file before anything is read
-    (see `may_unpack`). What is kept in other files is not read.
+    (see `check_unpacked_size`). What is kept in other files is not read.
     """
     if name not in group:
         raise FormatError(path, f"{group.name} has no {name}; it has {', '.join(group) or 'nothing'}")
@@ -99,8 +99,8 @@ def numbers(group: Any, name: str, path: Path) -> NDArray[Any]:
         if data.external or data.is_virtual:
             raise FormatError(path, f"{group.name}/{name} is kept in other files, which are not read")
         for shape in (data.shape or (), data.chunks or ()):
-            may_unpack(path, plain_file(path), math.prod(shape) * dtype.itemsize)
-        if data.chunks is not None and not _chunks_hold(data, plain_file(path)):
+            check_unpacked_size(path, regular_file_size(path), math.prod(shape) * dtype.itemsize)
+        if data.chunks is not None and not _chunks_hold(data, regular_file_size(path)):
             raise FormatError(
                 path, f"{group.name}/{name} has chunks that are not in the file; write it again"
             )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FormatError
-from ..core.regular_files import read_plain
+from ..core.regular_files import read_regular_file
 
 MAX_JSON_BYTES = 1 << 27
 """Bytes of a file that is read."""
@@ -42,7 +42,7 @@ def read_json(path: str | Path, *, most: int = MAX_JSON_BYTES) -> Any:
     >>> read_json(path)
     {'a': [1, 2.5]}
     """
-    return parse_json(read_plain(path, most=most), path)
+    return parse_json(read_regular_file(path, most=most), path)
 
 
 def parse_json(data: bytes, path: str | Path) -> Any:

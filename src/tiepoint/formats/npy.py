@@ -17,7 +17,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ..core.errors import FormatError
-from .sniff import HEAD_BYTES, named
+from .sniff import HEAD_BYTES, sniff
 
 
 class FileMap(mmap.mmap):
@@ -90,7 +90,7 @@ def array_in(path: str | Path, content: bytes | bytearray | mmap.mmap) -> NDArra
         shape, fortran, dtype = _header(bytes(content[:offset]))
     except ValueError as e:
         words = f"not a readable .npy file: {e}"
-        raise FormatError(path, named(bytes(content[:HEAD_BYTES])) or words) from e
+        raise FormatError(path, sniff(bytes(content[:HEAD_BYTES])) or words) from e
     if dtype.hasobject:
         raise FormatError(path, "holds pickled objects, which could run code and are not read")
     count = math.prod(shape)

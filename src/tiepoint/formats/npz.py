@@ -11,8 +11,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..core.errors import FormatError
-from ..core.regular_files import plain_file
-from .edge import edge, may_unpack
+from ..core.regular_files import regular_file_size
+from .edge import check_unpacked_size, format_errors
 from .npy import array_in
 
 _STEP = 1 << 18
@@ -28,7 +28,7 @@ def read_npz(
     """The arrays of an ``.npz`` by name: those called `names`, the one that `names` chooses of all, or all.
 
     Files in it that are no ``.npy`` are left out. Arrays of Python objects are refused, as are archives that
-    would unpack to more than `may_unpack` allows.
+    would unpack to more than `check_unpacked_size` allows.
 
     Raises:
         FormatError: for anything that is not such a file, a missing one included.
@@ -40,13 +40,13 @@ def read_npz(
     >>> read_npz(name, ["a"])
     {'a': array([0, 1, 2])}
     """
-    size = plain_file(path)
-    with edge(path, _WRONG), _opened(path) as archive:
+    size = regular_file_size(path)
+    with format_errors(path, _WRONG), _opened(path) as archive:
         entries = _entries(archive)
         if names is not None:
             wanted = (names(list(entries)),) if callable(names) else names
             entries = {n: i for n, i in entries.items() if n in wanted}
-        may_unpack(path, size, sum(i.file_size for i in entries.values()))
+        check_unpacked_size(path, size, sum(i.file_size for i in entries.values()))
         return {name: array_in(path, _content(archive, info)) for name, info in entries.items()}
 
 

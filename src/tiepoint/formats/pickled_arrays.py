@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FormatError
-from .edge import reason_of
+from .edge import error_reason
 from .file_io import read_bytes, reading
-from .safe_pickle import Inert, parse_plain_pickle
+from .safe_pickle import OpaqueObject, parse_plain_pickle
 
 _MAGIC = b"\x93NUMPY"
 _ARRAY = {(f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")}
@@ -63,7 +63,7 @@ def read_npy_objects(path: str | Path) -> Any:
     return parse_arrays(data[begin:], path=path)
 
 
-_HOLDS = (Inert, dict, list, tuple, set, frozenset)
+_HOLDS = (OpaqueObject, dict, list, tuple, set, frozenset)
 
 
 class _Arrays:
@@ -87,7 +87,7 @@ class _Arrays:
         return self.done[id(value)]
 
     def _made(self, value: Any) -> Any:
-        if isinstance(value, Inert):
+        if isinstance(value, OpaqueObject):
             return self._array(value)
         if isinstance(value, dict):
             return {self._key(key): self.plain(inner) for key, inner in value.items()}
@@ -97,13 +97,13 @@ class _Arrays:
 
     def _key(self, key: Any) -> Any:
         """A key as it is; a call in it is refused."""
-        if isinstance(key, Inert):
+        if isinstance(key, OpaqueObject):
             raise _refusal(key, self.path)
         return tuple(self._key(part) for part in key) if isinstance(key, tuple) else key
 
-    def _array(self, note: Inert) -> Any:
+    def _array(self, note: OpaqueObject) -> Any:
         """The array of ``_reconstruct`` and its state, or of ``_frombuffer``; objects as a flat list."""
-        callee = note.callee.name if isinstance(note.callee, Inert) else None
+        callee = note.callee.name if isinstance(note.callee, OpaqueObject) else None
         try:
             if callee in _ARRAY and isinstance(note.state, tuple):
                 _, shape, kind, fortran, content = note.state
@@ -113,8 +113,8 @@ class _Arrays:
             else:
                 raise _refusal(note, self.path)
             dtype, count = _dtype(kind, self.path), _count(shape)
-            called = content.callee if isinstance(content, Inert) else None
-            if isinstance(called, Inert) and called.name in _BYTES:
+            called = content.callee if isinstance(content, OpaqueObject) else None
+            if isinstance(called, OpaqueObject) and called.name in _BYTES:
                 content = content.arguments[0] if content.arguments else b""
             if isinstance(content, list) and dtype.hasobject:
                 if len(content) != count:
@@ -131,7 +131,7 @@ class _Arrays:
             found = np.frombuffer(content, dtype).astype(dtype.newbyteorder("="))
             return found.reshape(shape, order="F" if fortran else "C")
         except (TypeError, ValueError, OverflowError) as e:
-            raise FormatError(self.path, f"holds a damaged array ({reason_of(e)})") from e
+            raise FormatError(self.path, f"holds a damaged array ({error_reason(e)})") from e
 
 
 def _count(shape: Any) -> int:
@@ -145,7 +145,9 @@ def _count(shape: Any) -> int:
 
 def _dtype(note: Any, path: str | Path) -> np.dtype[Any]:
     """The type of numbers, text or objects that a note asks for."""
-    callee = note.callee.name if isinstance(note, Inert) and isinstance(note.callee, Inert) else None
+    callee = (
+        note.callee.name if isinstance(note, OpaqueObject) and isinstance(note.callee, OpaqueObject) else None
+    )
     if callee != ("numpy", "dtype"):
         raise _refusal(note, path)
     letters = note.arguments[0] if note.arguments else None
@@ -157,9 +159,9 @@ def _dtype(note: Any, path: str | Path) -> np.dtype[Any]:
 
 
 def _refusal(note: Any, path: str | Path) -> FormatError:
-    while isinstance(note, Inert) and note.name is None and isinstance(note.callee, Inert):
+    while isinstance(note, OpaqueObject) and note.name is None and isinstance(note.callee, OpaqueObject):
         note = note.callee
-    name = note.name if isinstance(note, Inert) else None
+    name = note.name if isinstance(note, OpaqueObject) else None
     asked = ".".join(name) if name else f"something of type {type(note).__name__}"
     reason = f"asks for {asked}, which plain arrays never need; it is not read, because it could run code"
     return FormatError(path, reason)

@@ -3,7 +3,7 @@
 
 A pickle is a program; the usual reader executes it. This one walks over its instructions with
 `pickletools.genops` (which only decodes them) and keeps a stack of its own. Dictionaries, lists, tuples,
-sets, numbers, text and bytes are built. Whatever names a global or asks for a call becomes an `Inert` note of
+sets, numbers, text and bytes are built. Whatever names a global or asks for a call becomes an `OpaqueObject` note of
 what was asked for. A few harmless calls are understood by name, without touching the things named:
 ``collections.defaultdict`` and ``collections.OrderedDict`` give a dict, ``_codecs.encode`` to latin1 gives
 bytes (how old protocols write them), and NumPy's ``scalar`` a number decoded from its bytes.
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FormatError
-from .edge import reason_of
+from .edge import error_reason
 from .file_io import read_bytes
 from .pickle_limits import check_key, check_size
 
@@ -40,7 +40,7 @@ _FIXED: dict[str, Callable[[], Any]] = {
 }
 
 
-class Inert:
+class OpaqueObject:
     """What a pickle asked for and did not get: the name of a global, or a call with its arguments."""
 
     __slots__ = ("arguments", "callee", "name", "state")
@@ -94,7 +94,7 @@ def parse_plain_pickle(data: bytes, *, path: str | Path = "pickle") -> Any:
     except FormatError:
         raise
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, struct.error) as e:
-        raise FormatError(path, f"is not a readable pickle ({type(e).__name__}: {reason_of(e)})") from e
+        raise FormatError(path, f"is not a readable pickle ({type(e).__name__}: {error_reason(e)})") from e
     raise FormatError(path, "is a pickle without an end")
 
 
@@ -173,16 +173,16 @@ class _Machine:
             elif isinstance(target, set):
                 _check_keys(more)
                 target.update(more)
-            elif not isinstance(target, Inert):
+            elif not isinstance(target, OpaqueObject):
                 raise TypeError("something is added to what is not a list")
         elif name == "GLOBAL":
             module, _, attribute = str(argument).partition(" ")
-            stack.append(Inert((module, attribute)))
+            stack.append(OpaqueObject((module, attribute)))
         elif name == "STACK_GLOBAL":
             attribute, module = stack.pop(), stack.pop()
             if not isinstance(module, str) or not isinstance(attribute, str):
                 raise TypeError("a global is not named by text")
-            stack.append(Inert((module, attribute)))
+            stack.append(OpaqueObject((module, attribute)))
         elif name in ("REDUCE", "NEWOBJ"):
             arguments, callee = stack.pop(), stack.pop()
             stack.append(_called(callee, arguments))
@@ -192,15 +192,15 @@ class _Machine:
                     raise ValueError("it makes more bytes than it has")
         elif name == "NEWOBJ_EX":
             keywords, arguments, callee = stack.pop(), stack.pop(), stack.pop()
-            stack.append(Inert(None, callee, (arguments, keywords)))
+            stack.append(OpaqueObject(None, callee, (arguments, keywords)))
         elif name == "OBJ":
             callee, *rest = self.items()
-            stack.append(Inert(None, callee, tuple(rest)))
+            stack.append(OpaqueObject(None, callee, tuple(rest)))
         elif name == "INST":
-            stack.append(Inert(None, str(argument), tuple(self.items())))
+            stack.append(OpaqueObject(None, str(argument), tuple(self.items())))
         elif name == "BUILD":
             state = stack.pop()
-            if isinstance(stack[-1], Inert):
+            if isinstance(stack[-1], OpaqueObject):
                 stack[-1].state = state
         else:
             return False
@@ -218,15 +218,15 @@ def _fill(target: Any, flat: list[Any]) -> None:
         _check_keys(flat[::2])
         for key, value in zip(flat[::2], flat[1::2], strict=True):
             target[key] = value
-    elif not isinstance(target, Inert):
+    elif not isinstance(target, OpaqueObject):
         raise TypeError("keys are set on what is not a dictionary")
 
 
 def _called(callee: Any, arguments: Any) -> Any:
     """What a call stands for: a dict, a number, or a note that it was asked for."""
-    if isinstance(callee, Inert) and callee.name in _DICTS:
+    if isinstance(callee, OpaqueObject) and callee.name in _DICTS:
         return {}
-    if isinstance(callee, Inert) and callee.name == ("_codecs", "encode"):
+    if isinstance(callee, OpaqueObject) and callee.name == ("_codecs", "encode"):
         text, *how = arguments
         if isinstance(text, str) and how == ["latin1"]:
             return text.encode("latin1")
@@ -234,12 +234,12 @@ def _called(callee: Any, arguments: Any) -> Any:
         number = _number(*arguments)
         if number is not None:
             return number
-    return Inert(None, callee, arguments)
+    return OpaqueObject(None, callee, arguments)
 
 
 def _is_scalar(callee: Any) -> bool:
     """NumPy's ``scalar``, named directly or (dill) as an attribute of a module that is asked for."""
-    if not isinstance(callee, Inert):
+    if not isinstance(callee, OpaqueObject):
         return False
     modules = [
         f"numpy.{core}.{name}" for core in ("core", "_core") for name in ("multiarray", "_multiarray_umath")
@@ -247,16 +247,18 @@ def _is_scalar(callee: Any) -> bool:
     if callee.name is not None:
         return callee.name[0] in modules and callee.name[1] == "scalar"
     args = callee.arguments
-    getter = isinstance(callee.callee, Inert) and callee.callee.name == ("dill._dill", "_get_attr")
+    getter = isinstance(callee.callee, OpaqueObject) and callee.callee.name == ("dill._dill", "_get_attr")
     if not (getter and isinstance(args, tuple) and len(args) == 2 and args[1] == "scalar"):
         return False
     module = args[0]
-    return isinstance(module, Inert) and module.arguments in [(m,) for m in modules]
+    return isinstance(module, OpaqueObject) and module.arguments in [(m,) for m in modules]
 
 
 def _number(dtype: Any, raw: Any) -> Any:
     """The number of a NumPy scalar from the name of its type and its bytes; None for other types."""
-    if not (isinstance(dtype, Inert) and isinstance(dtype.arguments, tuple) and isinstance(raw, bytes)):
+    if not (
+        isinstance(dtype, OpaqueObject) and isinstance(dtype.arguments, tuple) and isinstance(raw, bytes)
+    ):
         return None
     named = dtype.arguments[0] if dtype.arguments else None
     letter = _NUMBERS.get(named.lstrip("<>=|")) if isinstance(named, str) else None

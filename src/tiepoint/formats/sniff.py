@@ -19,17 +19,17 @@ _JSON_ERROR = re.compile(rb'^\{\s*"(error|message|errors|detail)"\s*:', re.I)
 _SIZE = re.compile(rb"^size (\d+)$", re.M)
 
 
-def named(head: bytes) -> str | None:
+def sniff(head: bytes) -> str | None:
     r"""What a file is that begins like this, if it is none that any reader wants; None otherwise.
 
     Known are pointers of Git LFS and git-annex, web pages, and what servers answer as XML or JSON instead of
     a file. Blanks and a UTF-8 mark before it do not matter; 40 bytes are enough for most.
 
-    >>> named(b"version https://git-lfs.github.com/spec/v1\noid sha256:0a\nsize 12\n")
+    >>> sniff(b"version https://git-lfs.github.com/spec/v1\noid sha256:0a\nsize 12\n")
     'is a Git-LFS pointer to a file of 12 bytes, not that file; fetch it with "git lfs pull"'
-    >>> named(b"\n<!DOCTYPE html><html>")
+    >>> sniff(b"\n<!DOCTYPE html><html>")
     'is a web page (HTML), perhaps an error or login page saved under this name; download it again'
-    >>> named(b"PK\x03\x04") is None
+    >>> sniff(b"PK\x03\x04") is None
     True
     """
     head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -48,16 +48,16 @@ def named(head: bytes) -> str | None:
     return None
 
 
-def instead(path: str | Path, otherwise: str) -> str:
-    """Why a file cannot be read: what it is in truth, where `named` knows that, or else `otherwise`.
+def explain_wrong_type(path: str | Path, otherwise: str) -> str:
+    """Why a file cannot be read: what it is in truth, where `sniff` knows that, or else `otherwise`.
 
-    >>> instead("nowhere.npz", "is not an .npz file")
+    >>> explain_wrong_type("nowhere.npz", "is not an .npz file")
     'is not an .npz file'
     """
     if not os.path.isfile(path):
         return otherwise
     try:
         with open(path, "rb") as file:
-            return named(file.read(HEAD_BYTES)) or otherwise
+            return sniff(file.read(HEAD_BYTES)) or otherwise
     except (OSError, ValueError):
         return otherwise

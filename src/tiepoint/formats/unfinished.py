@@ -14,7 +14,7 @@ MARK = "UNFINISHED.txt"
 
 
 @contextlib.contextmanager
-def in_the_making(folder: Path, what: str) -> Iterator[None]:
+def mark_incomplete(folder: Path, what: str) -> Iterator[None]:
     """Mark a folder while its files are written; where that fails or the process is killed, the mark stays.
 
     Args:
@@ -30,10 +30,10 @@ def in_the_making(folder: Path, what: str) -> Iterator[None]:
         (folder / MARK).unlink()
 
 
-def refuse_unfinished(folder: Path) -> None:
+def refuse_incomplete(folder: Path) -> None:
     """Raise a `FormatError` for a folder whose writing was cut short.
 
-    >>> refuse_unfinished(Path("nowhere"))
+    >>> refuse_incomplete(Path("nowhere"))
     """
     if (folder / MARK).is_file():
         raise FormatError(

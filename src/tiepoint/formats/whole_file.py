@@ -15,14 +15,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.errors import InputError
-from ..core.processes import MARK, is_left, mark
+from ..core.processes import MARK, is_orphan, process_mark
 
 _count = itertools.count()
 _LEFT = re.compile(rf"\..*\.tmp-{MARK}-\d+.*")
 
 
 @contextlib.contextmanager
-def whole_file(path: str | Path) -> Iterator[Path]:
+def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yields a new name beside `path`, with the same ending; what was written there is then renamed to it.
 
     Missing folders are made. A link is followed, a device or pipe written to directly. Where an exception is
@@ -30,7 +30,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "folder" / "a.txt"
-    >>> with whole_file(path) as temporary:
+    >>> with atomic_path(path) as temporary:
     ...     _ = temporary.write_text("text")
     >>> path.read_text(), [p.name for p in path.parent.iterdir()]
     ('text', ['a.txt'])
@@ -63,14 +63,14 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text as UTF-8 with its line ends as they are; see `whole_file`."""
-    with whole_file(path) as temporary:
+    """Write a text as UTF-8 with its line ends as they are; see `atomic_path`."""
+    with atomic_path(path) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
 
 
 def _beside(target: Path) -> Path:
     name = target.name[: -len(target.suffix)] if target.suffix else target.name
-    return target.with_name(f".{name[:40]}.tmp-{mark()}-{next(_count)}{target.suffix[:40]}")
+    return target.with_name(f".{name[:40]}.tmp-{process_mark()}-{next(_count)}{target.suffix[:40]}")
 
 
 def _remove_left(folder: Path) -> None:
@@ -81,7 +81,7 @@ def _remove_left(folder: Path) -> None:
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             found = _LEFT.fullmatch(name) if name.startswith(".") else None
-            if found is not None and is_left(found):
+            if found is not None and is_orphan(found):
                 with contextlib.suppress(OSError):
                     (folder / name).unlink()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FormatError
-from ..core.regular_files import read_plain
+from ..core.regular_files import read_regular_file
 
 MAX_YAML_BYTES = 1 << 18
 """Bytes of a file that is read."""
@@ -52,7 +52,7 @@ def read_yaml(path: Path) -> Any:
     """What a YAML file says, None where it says nothing; bounds and errors are those of `read_mapping`."""
     import yaml
 
-    data = read_plain(path, most=MAX_YAML_BYTES)
+    data = read_regular_file(path, most=MAX_YAML_BYTES)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as e:

@@ -54,7 +54,7 @@ def locations(xy: ArrayLike) -> Locations:
     return Locations(points[first[order]], new[inverse_of.reshape(-1)])
 
 
-class Near(NamedTuple):
+class NeighbourPairs(NamedTuple):
     """Pairs of points no further apart than a radius, by query, then target."""
 
     query: Ints
@@ -62,7 +62,7 @@ class Near(NamedTuple):
     error_px: Floats
 
 
-def points_within(queries: ArrayLike, targets: ArrayLike, radius_px: float) -> Near:
+def points_within(queries: ArrayLike, targets: ArrayLike, radius_px: float) -> NeighbourPairs:
     """All (query, target) with sqrt(dx^2 + dy^2) <= radius_px, in float64; NaN or infinite queries have none.
 
     >>> points_within([[0, 0]], [[3, 4], [9, 9], [0, 1]], 5).target.tolist()
@@ -74,7 +74,7 @@ def points_within(queries: ArrayLike, targets: ArrayLike, radius_px: float) -> N
     usable = np.flatnonzero(np.isfinite(q).all(axis=1))
     if len(usable) == 0 or len(t) == 0:
         empty = np.empty(0, np.int64)
-        return Near(empty, empty, np.empty(0))
+        return NeighbourPairs(empty, empty, np.empty(0))
     # The trees are asked for a little more than the radius; the rule itself is decided below.
     radius = radius_px * (1 + 1e-9) + 1e-9
     found = cKDTree(q[usable]).sparse_distance_matrix(cKDTree(t), radius, output_type="ndarray")
@@ -82,10 +82,10 @@ def points_within(queries: ArrayLike, targets: ArrayLike, radius_px: float) -> N
     query, target = usable[found["i"][order]], found["j"][order]
     error = np.sqrt(((q[query] - t[target]) ** 2).sum(axis=1))
     keep = error <= radius_px
-    return Near(query[keep].astype(np.int64), target[keep].astype(np.int64), error[keep])
+    return NeighbourPairs(query[keep].astype(np.int64), target[keep].astype(np.int64), error[keep])
 
 
-def nearest_of(near: Near) -> Near:
+def nearest_of(near: NeighbourPairs) -> NeighbourPairs:
     """The nearest target of each query that has one; equal distances: the lowest target index.
 
     >>> nearest_of(points_within([[0, 0]], [[0, 2], [0, 1], [1, 0]], 5)).target.tolist()
@@ -95,7 +95,7 @@ def nearest_of(near: Near) -> Near:
     query = near.query[order]
     first = np.ones(len(query), bool)
     first[1:] = query[1:] != query[:-1]
-    return Near(query[first], near.target[order][first], near.error_px[order][first])
+    return NeighbourPairs(query[first], near.target[order][first], near.error_px[order][first])
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def answers(
     if policy == "mutual":
         back = covisible(inverse(h), as_points(target_xy)[near.target], target_size, source_size).points
         keep = _nearest_index(back, source) == near.query
-        near = Near(*(column[keep] for column in near))
+        near = NeighbourPairs(*(column[keep] for column in near))
     status = np.where(seen.visible, NOT_REDETECTED, OUT_OF_VIEW).astype(np.int8)
     status[near.query] = ANSWERED
     return Answers(status, near.query, near.target, near.error_px, seen.points)

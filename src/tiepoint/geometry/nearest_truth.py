@@ -11,18 +11,18 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .correspondence import Ints, Near, nearest_of, points_within
+from .correspondence import Ints, NeighbourPairs, nearest_of, points_within
 from .homography import Floats, as_points
 
 _ZERO = 1e-12
 
 
-def project_plainly(h: ArrayLike, points: ArrayLike) -> Floats:
+def project_unchecked(h: ArrayLike, points: ArrayLike) -> Floats:
     """Images of points (n, 2): (X/Z, Y/Z), (inf, inf) where |Z| < 1e-12.
 
     Quirk: a negative Z (a point behind) is divided by like any other.
 
-    >>> project_plainly([[1, 0, 10], [0, 1, 5], [0, 0, 1]], [[100, 200]]).tolist()
+    >>> project_unchecked([[1, 0, 10], [0, 1, 5], [0, 0, 1]], [[100, 200]]).tolist()
     [[110.0, 205.0]]
     """
     m, p = np.asarray(h, dtype=np.float64), as_points(points)
@@ -46,7 +46,7 @@ def nearest_answers(
     >>> nearest_answers(np.eye(3), [[0, 0], [9, 9]], [[2, 0], [1, 0]], tau_px=3.0, bound_px=2000.0).tolist()
     [1, -1]
     """
-    found = project_plainly(h, queries)
+    found = project_unchecked(h, queries)
     kept = np.isfinite(found).all(axis=1, keepdims=True) & (np.abs(found) <= bound_px).all(
         axis=1, keepdims=True
     )
@@ -58,7 +58,7 @@ def nearest_answers(
 
 def nearest_pairs(
     h: ArrayLike, queries: ArrayLike, targets: ArrayLike, *, tau_px: float, slack_px: float
-) -> Near:
+) -> NeighbourPairs:
     """Pairs of queries and their nearest targets, as many as share the smallest distance.
 
     The image is rounded to float32; a pair counts if it is at most tau_px apart and no other target is
@@ -78,4 +78,4 @@ def nearest_pairs(
     best = np.full(len(p), math.inf)
     np.minimum.at(best, near.query, near.error_px)
     keep = ~(best[near.query] < near.error_px - slack_px)
-    return Near(near.query[keep], near.target[keep], near.error_px[keep])
+    return NeighbourPairs(near.query[keep], near.target[keep], near.error_px[keep])

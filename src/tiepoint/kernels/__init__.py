@@ -10,7 +10,7 @@ from .nearest import FirstTwo, Nearest, first_two, first_two_aligned, nearest
 from .pair_distances import fit_across, pair_distances, pair_distances_across, pair_distances_sq, value_table
 from .pooled_counts import PooledCounts, rank_counts_across
 from .rank_counts import RankCounts, rank_counts
-from .threads import Team, get_threads, one_blas_thread, set_threads
+from .threads import ThreadTeam, get_threads, one_blas_thread, set_threads
 from .torch_backend.device import bring, get_device, set_device
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "Nearest",
     "PooledCounts",
     "RankCounts",
-    "Team",
+    "ThreadTeam",
     "bring",
     "first_two",
     "first_two_aligned",

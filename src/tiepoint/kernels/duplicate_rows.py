@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.errors import InputError
-from .threads import Team
+from .threads import ThreadTeam
 
 Whole = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ def fingerprint_keys(width: int) -> NDArray[np.uint64]:
 
 
 @dataclass(frozen=True)
-class Distinct:
+class DistinctRows:
     """The distinct rows of a pool, numbered by first appearance.
 
     `row_of[p]` is the distinct row at pool position p; `positions[start[u]:start[u + 1]]` are the pool
@@ -47,7 +47,7 @@ class Distinct:
         return self.positions[self.start[:-1]]
 
 
-def find_distinct(rows: NDArray[Any], team: Team) -> Distinct | None:
+def find_distinct(rows: NDArray[Any], team: ThreadTeam) -> DistinctRows | None:
     """Collapse rows of equal bits; None where too few repeat to be worth it.
 
     Two rows that differ only in the sign of a zero stay two rows: they are equally far from everything, and
@@ -72,7 +72,7 @@ def find_distinct(rows: NDArray[Any], team: Team) -> Distinct | None:
     leaders, row_of = np.unique(candidate, return_inverse=True)
     start = np.zeros(len(leaders) + 1, np.int64)
     np.cumsum(np.bincount(row_of, minlength=len(leaders)), out=start[1:])
-    return Distinct(row_of.astype(np.int64), np.argsort(row_of, kind="stable"), start)
+    return DistinctRows(row_of.astype(np.int64), np.argsort(row_of, kind="stable"), start)
 
 
 class Slots(NamedTuple):
@@ -104,7 +104,7 @@ class Members:
 
     def __init__(
         self,
-        distinct: Distinct | None,
+        distinct: DistinctRows | None,
         rows: int,
         query_group: ArrayLike | None,
         pool_group: ArrayLike | None,
@@ -115,7 +115,7 @@ class Members:
         self._groups = 0
         self._query_group, group = empty, empty
         if query_group is not None or pool_group is not None:
-            self._query_group, group, self._groups = numbered(query_group, pool_group, queries, rows)
+            self._query_group, group, self._groups = number_groups(query_group, pool_group, queries, rows)
         if distinct is None:
             self.lookup = Lookup(empty, empty, empty, empty, group)
             return
@@ -143,7 +143,7 @@ class Members:
         return Slots(position, row, order, start, self._query_group)
 
 
-def numbered(
+def number_groups(
     query_group: ArrayLike | None, pool_group: ArrayLike | None, queries: int, rows: int
 ) -> tuple[Whole, Whole, int]:
     """Groups as numbers 0, 1, ...; -1 for a query whose group is not in the pool."""

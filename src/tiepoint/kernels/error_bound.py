@@ -12,7 +12,7 @@ FLOAT32_UNIT = 2.0**-24
 FLOAT64_UNIT = 2.0**-53
 
 
-def band(
+def ambiguity_band(
     dim: int, unit: float, a_norm: NDArray[np.float64], b_norm: float, *, scale: float = 1.0
 ) -> NDArray[np.float64]:
     """Largest possible |s - (R - |a|^2) / 2| for a query of norm `a_norm` and rows of norm <= `b_norm`.
@@ -44,15 +44,15 @@ def band(
        (D + 8) v (A + B)^2.
     5. Squares that underflow in the reference itself lose up to 2^-1074 each, times 2^2k in these units.
 
-    >>> unit_rows = band(128, FLOAT32_UNIT, np.array([1.0]), 1.0)
+    >>> unit_rows = ambiguity_band(128, FLOAT32_UNIT, np.array([1.0]), 1.0)
     >>> bool(7e-6 < unit_rows[0] < 9e-6)
     True
     """
-    return np.asarray(bound(dim, unit, a_norm, b_norm, scale))
+    return np.asarray(score_bound(dim, unit, a_norm, b_norm, scale))
 
 
-def bound(dim: int, unit: float, a_norm: Any, b_norm: Any, scale: float) -> Any:
-    """The formula of `band`, for numbers, arrays and tensors; also compiled."""
+def score_bound(dim: int, unit: float, a_norm: Any, b_norm: Any, scale: float) -> Any:
+    """The formula of `ambiguity_band`, for numbers, arrays and tensors; also compiled."""
     g = dim * unit / (1.0 - dim * unit)
     product = a_norm * b_norm
     total = a_norm + b_norm

@@ -17,7 +17,7 @@ from .duplicate_rows import find_distinct
 from .error_bound import FLOAT32_UNIT, FLOAT64_UNIT
 from .rank_counts import RankCounts, rank_counts
 from .tiles import Scores, make_team
-from .torch_backend.device import served
+from .torch_backend.device import run_on_device
 
 Ints = NDArray[np.int64]
 _BLOCK = 64
@@ -72,7 +72,7 @@ def group_rank_counts(
     if len(target_query) and len(pool_start) > 1:
         sides = (np.asarray(queries), query_start, np.asarray(pool), pool_start, pool_position)
         targets = (target_query, target_value, distance, limits)
-        lt, eq = served(lambda: _by_rows(*sides, *targets), lambda: _by_tiles(*sides, *targets))
+        lt, eq = run_on_device(lambda: _by_rows(*sides, *targets), lambda: _by_tiles(*sides, *targets))
     return RankCounts(lt, eq, np.zeros_like(lt))
 
 
@@ -211,7 +211,7 @@ def _direct(
     """Add what pairs with a group of several rows contribute."""
     from .numba_backend.group_counts import count_groups
     from .pair_distances import tiler
-    from .threads import Team
+    from .threads import ThreadTeam
 
     a, b, tile_of = tiler(queries, pool, distance)
     count = count_groups()
@@ -242,7 +242,7 @@ def _direct(
                 tile = tile_of(part_a, b)
                 count(tile, start_a, s, place, block, first, value, bounds, lt, eq)
 
-        with Team() as team:
+        with ThreadTeam() as team:
             team.split(len(groups), work, smallest=_BLOCK)
 
 

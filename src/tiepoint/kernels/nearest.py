@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.errors import InputError
 from .pair_distances import finish, pair_distances
-from .threads import Team, one_blas_thread
+from .threads import ThreadTeam, one_blas_thread
 from .tiles import Scores, make_team
-from .torch_backend.device import served
+from .torch_backend.device import run_on_device
 
 
 class Nearest(NamedTuple):
@@ -62,7 +62,7 @@ def nearest(
     rows = len(pool) - int(left_out is not None and bool(np.any(left_out >= 0)))
     if not 1 <= k <= rows:
         raise InputError(f"k is {k}, but the pool offers {rows} rows to a query; k must be 1 to {rows}")
-    row, value = served(
+    row, value = run_on_device(
         lambda: _torch_nearest(queries, pool, k, distance, left_out),
         lambda: _compiled_nearest(queries, pool, k, distance, left_out),
     )
@@ -107,7 +107,7 @@ def first_two(
     queries, pool = np.asarray(queries), np.asarray(pool)
     if len(pool) == 0:
         raise InputError("the pool is empty; a nearest neighbour needs at least one row")
-    i, d1, ties, d2, *_ = served(
+    i, d1, ties, d2, *_ = run_on_device(
         lambda: _on_device(queries, [pool], distance, False)[0],
         lambda: _compiled_first_two(queries, pool, distance),
     )
@@ -139,11 +139,11 @@ def first_two_aligned(
 
     def compiled() -> list[tuple[Any, ...]]:
         # Pool by pool on threads of their own: a kernel alone cannot keep several busy with so little.
-        with Team() as team, one_blas_thread():
+        with ThreadTeam() as team, one_blas_thread():
             return team.each([(i, i + 1) for i in range(len(pools))], one)
 
     if len({p.dtype for p in pools}) == 1:
-        made = served(lambda: _on_device(queries, pools, distance, True), compiled)
+        made = run_on_device(lambda: _on_device(queries, pools, distance, True), compiled)
     else:
         made = compiled()
     out = []

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.errors import InputError
 from .inputs import BLOCK, check_shapes, first_bad_row, prepare
-from .threads import Team
-from .torch_backend.device import served
+from .threads import ThreadTeam
+from .torch_backend.device import run_on_device
 
 Tiler = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.float64]]
 
@@ -49,16 +49,16 @@ def pair_distances(
     direct = _direct(a, b, distance)
 
     def on_device() -> NDArray[Any]:
-        from .torch_backend.counts import listed
+        from .torch_backend.counts import listed_pair_values
 
-        return listed(a, b, left, right, distance)
+        return listed_pair_values(a, b, left, right, distance)
 
     def compiled() -> NDArray[Any]:
         out = np.empty(len(left))
         (_run_direct if direct else _run_gathered)(a, b, left, right, distance, out)
         return out
 
-    found = served(on_device, compiled) if direct else compiled()
+    found = run_on_device(on_device, compiled) if direct else compiled()
     return finish(found, distance, squared=squared)
 
 
@@ -131,7 +131,7 @@ def pair_distances_across(
         torch_across(parts, checked, out, distance, steps)
 
     def compiled() -> None:
-        with Team() as team:
+        with ThreadTeam() as team:
             finite = team.split(
                 len(place),
                 lambda i, j: loop(parts[0], bases, *(x[i:j] for x in checked), out, l2, counted),
@@ -141,7 +141,7 @@ def pair_distances_across(
             _refuse_not_finite(parts, *sides[0], "a", place, out)
             _refuse_not_finite(parts, *sides[1], "b", place, out)
 
-    served(on_device, compiled)
+    run_on_device(on_device, compiled)
 
 
 def _refuse_not_finite(parts: Any, part: Any, row: Any, name: str, place: Any, out: Any) -> None:
@@ -200,7 +200,7 @@ def _run_direct(a: Any, b: Any, left: Any, right: Any, distance: str, out: Any) 
     from .numba_backend.pair_distances import pairs_l1, pairs_l2
 
     loop = (pairs_l2 if distance == "l2" else pairs_l1)(a.dtype)
-    with Team() as team:
+    with ThreadTeam() as team:
         team.split(len(out), lambda i, j: loop(a, b, left[i:j], right[i:j], out[i:j]), smallest=2048)
     if not np.isfinite(out).all():
         pair = int(np.argmin(np.isfinite(out)))
@@ -262,7 +262,7 @@ def value_table(queries: NDArray[Any], pool: NDArray[Any], *, distance: str) -> 
         a, b, tile = tiler(queries, pool, distance)
         return tile(a, b)
 
-    return served(lambda: _on_device(queries, pool, distance), compiled)
+    return run_on_device(lambda: _on_device(queries, pool, distance), compiled)
 
 
 def _on_device(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> NDArray[np.float64]:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.errors import InputError
-from .rank_counts import Given, RankCounts, counts_on_device, given_targets, rank_counts
-from .torch_backend.device import block_bytes, on_torch, served
+from .rank_counts import RankCounts, RankTargets, counts_on_device, given_targets, rank_counts
+from .torch_backend.device import block_bytes, on_torch, run_on_device
 
 _ROWS, _COLUMNS, _BUCKETS = 64, 4096, 1 << 16
 _BLOCK_BYTES = 32 << 20
@@ -57,7 +57,7 @@ def rank_counts_across(
     order = np.argsort(query, kind="stable")
     for rows, group in _blocks(parts, block_bytes() if on_torch() else _BLOCK_BYTES):
         limit = np.full((len(queries), 1), len(group))
-        given = Given(query[order], target[order], nowhere, False, limit, distance, squared)
+        given = RankTargets(query[order], target[order], nowhere, False, limit, distance, squared)
 
         def on_device(rows: Any = rows, group: Any = group, given: Any = given) -> Any:
             column = np.zeros_like(given.limit)
@@ -67,7 +67,7 @@ def rank_counts_across(
             named = {"query_group": groups, "pool_group": group, "distance": distance, "squared": squared}
             return rank_counts(queries, _joined(rows), query, target, nowhere, **named)
 
-        found = served(on_device, compiled) if len(query) else compiled()
+        found = run_on_device(on_device, compiled) if len(query) else compiled()
         lt += found[0]
         eq += found[1]
     return RankCounts(lt, eq, np.zeros_like(lt))
@@ -152,20 +152,20 @@ class PooledCounts:
         if not (len(self._value) and len(queries) and len(pool)):
             return
         at = np.ascontiguousarray(position, np.int64)
-        self._sums += served(
+        self._sums += run_on_device(
             lambda: self._on_device(queries, pool, at, distance, stride),
             lambda: self._compiled(queries, pool, at, distance, stride),
         )
 
     def _on_device(self, queries: Any, pool: Any, at: Any, distance: str, stride: int) -> NDArray[np.int64]:
-        from .torch_backend.counts import pooled
+        from .torch_backend.counts import pooled_step_counts
 
         rows = np.asarray(queries), np.asarray(pool)
-        return pooled(*rows, at, stride, distance, self._value, self._at)
+        return pooled_step_counts(*rows, at, stride, distance, self._value, self._at)
 
     def _compiled(self, queries: Any, pool: Any, at: Any, distance: str, stride: int) -> NDArray[np.int64]:
         from .pair_distances import tiler
-        from .threads import Team
+        from .threads import ThreadTeam
 
         a, b, tile_of = tiler(queries, pool, distance)
 
@@ -178,7 +178,7 @@ class PooledCounts:
                     self._count(tile, at[rows] + stride * j, stride, sums)
             return sums
 
-        with Team() as team:
+        with ThreadTeam() as team:
             return np.sum(team.split(len(a), work, smallest=_ROWS), axis=0)
 
     def result(self) -> RankCounts:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.errors import InputError
-from .duplicate_rows import Members, Slots, numbered
+from .duplicate_rows import Members, Slots, number_groups
 from .tiles import Scores, make_team
-from .torch_backend.device import served
+from .torch_backend.device import run_on_device
 
 
 class RankCounts(NamedTuple):
@@ -62,17 +62,19 @@ def rank_counts(
         raise InputError(f"target_position[{where}] is {position[where]}; the pool has {len(pool)} rows")
     limit, column = _limits(limits, len(queries), len(pool))
     order = np.argsort(query, kind="stable")
-    given = Given(query[order], target[order], position[order], target_in_pool, limit, distance, squared)
+    given = RankTargets(
+        query[order], target[order], position[order], target_in_pool, limit, distance, squared
+    )
     counts = np.zeros((3, len(query), limit.shape[1]), np.int64)
     if len(pool) and len(query):
-        counts = served(
+        counts = run_on_device(
             lambda: counts_on_device(queries, [pool], given, query_group, pool_group, order, column),
             lambda: _compiled(queries, pool, given, order, column, query_group, pool_group),
         )
     return RankCounts(*counts)
 
 
-class Given(NamedTuple):
+class RankTargets(NamedTuple):
     """Targets sorted by query, and what they are counted against."""
 
     query: NDArray[np.int64]
@@ -87,7 +89,7 @@ class Given(NamedTuple):
 def counts_on_device(
     queries: NDArray[Any],
     pool: Sequence[NDArray[Any]],
-    given: Given,
+    given: RankTargets,
     query_group: Any,
     pool_group: Any,
     order: NDArray[np.int64],
@@ -106,9 +108,9 @@ def counts_on_device(
     if query_group is not None or pool_group is not None:
         groups = np.asarray(query_group), np.asarray(pool_group)
         if groups[0].dtype.kind not in "iu" or groups[1].dtype.kind not in "iu":
-            groups = numbered(query_group, pool_group, len(queries), rows)[:2]
+            groups = number_groups(query_group, pool_group, len(queries), rows)[:2]
         elif groups[0].shape != (len(queries),) or groups[1].shape != (rows,):
-            numbered(query_group, pool_group, len(queries), rows)
+            number_groups(query_group, pool_group, len(queries), rows)
         groups = groups[0].astype(np.int64), groups[1].astype(np.int64)
     scores = TorchScores(queries, [pool], given.distance)
     value, root = _values(given.target, given.distance, given.squared, scores.exact)
@@ -118,7 +120,7 @@ def counts_on_device(
 
 
 def _compiled(
-    queries: Any, pool: Any, given: Given, order: Any, column: Any, query_group: Any, pool_group: Any
+    queries: Any, pool: Any, given: RankTargets, order: Any, column: Any, query_group: Any, pool_group: Any
 ) -> NDArray[np.int64]:
     # The farthest target of a query first: where it has nothing before it, no other has; see `_ranks`.
     again = np.lexsort((-given.target, given.query))

@@ -74,13 +74,13 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     return memory[:needed].view(kind).reshape(shape)
 
 
-class Team:
+class ThreadTeam:
     """The threads of one kernel call; one of them that makes a team of its own has its share of them."""
 
     def __init__(self, size: int | None = None) -> None:
         self.size = get_threads() if size is None else min(size, get_threads())
 
-    def __enter__(self) -> Team:
+    def __enter__(self) -> ThreadTeam:
         """Return itself."""
         return self
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .duplicate_rows import WORTH, Distinct, find_distinct, fingerprint_keys
-from .error_bound import FLOAT32_UNIT, FLOAT64_UNIT, band
+from .duplicate_rows import WORTH, DistinctRows, find_distinct, fingerprint_keys
+from .error_bound import FLOAT32_UNIT, FLOAT64_UNIT, ambiguity_band
 from .inputs import as_float, check_shapes, prepare
-from .threads import Team, equal_parts, get_threads, one_blas_thread, scratch
+from .threads import ThreadTeam, equal_parts, get_threads, one_blas_thread, scratch
 
 # Speed depends on these, results never do.
 TILE_COLUMNS = 4096
@@ -54,7 +54,7 @@ class Frame:
     dtype: Any
     exact: bool
 
-    def project(self, rows: NDArray[Any], team: Team) -> tuple[Any, Any, Any]:
+    def project(self, rows: NDArray[Any], team: ThreadTeam) -> tuple[Any, Any, Any]:
         """Filter rows (n, d), their halved squared norms, and the squared norms in float64."""
         from .numba_backend.row_statistics import project
 
@@ -68,7 +68,7 @@ class Frame:
         return out, half, square
 
 
-def make_team(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Team:
+def make_team(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> ThreadTeam:
     """Threads for the work at hand.
 
     A large product is shared out by queries, one BLAS thread each: no thread waits for another, which
@@ -77,10 +77,10 @@ def make_team(queries: NDArray[Any], pool: NDArray[Any], distance: str) -> Team:
     """
     size = len(queries) * len(pool) * (pool.shape[1] if pool.ndim == 2 else 1)
     small = SMALL_PRODUCT if distance in ("l2", "cosine") else SMALL_SUMS
-    return Team(1 if size < small else None)
+    return ThreadTeam(1 if size < small else None)
 
 
-def make_frame(a: NDArray[Any], b: NDArray[Any], team: Team) -> Frame:
+def make_frame(a: NDArray[Any], b: NDArray[Any], team: ThreadTeam) -> Frame:
     """Centre on the mean of a sample of the pool, and scale so that the largest norm is about one."""
     sample = b[:: max(1, len(b) // 256)]
     centre: NDArray[np.float64] = np.mean(sample, axis=0, dtype=np.float64).reshape(1, -1)
@@ -91,12 +91,12 @@ def make_frame(a: NDArray[Any], b: NDArray[Any], team: Team) -> Frame:
         # Scores are multiples of 1/2 up to 1.5 x largest; below 2^23 float32 holds each of them.
         if 1.5 * largest <= 2.0**23:
             return Frame(centre, 1.0, np.float32, exact=True)
-    # Within these limits the squared scale stays finite; see step 5 of `band`.
+    # Within these limits the squared scale stays finite; see step 5 of `ambiguity_band`.
     exponent = int(np.clip(np.frexp(np.sqrt(largest))[1], -500, 510))
     return Frame(centre, float(np.ldexp(1.0, -exponent)), np.float32, exact=False)
 
 
-def _largest(a: Any, b: Any, centre: Any, team: Team) -> tuple[float, bool]:
+def _largest(a: Any, b: Any, centre: Any, team: ThreadTeam) -> tuple[float, bool]:
     from .numba_backend.row_statistics import centred_squares
 
     largest, whole = 0.0, True
@@ -115,11 +115,17 @@ class Scores:
     """Scores of `queries` against the distinct rows of `pool`; `run` shows them tile by tile."""
 
     def __init__(
-        self, queries: NDArray[Any], pool: NDArray[Any], distance: str, team: Team, *, collapse: bool = True
+        self,
+        queries: NDArray[Any],
+        pool: NDArray[Any],
+        distance: str,
+        team: ThreadTeam,
+        *,
+        collapse: bool = True,
     ) -> None:
         check_shapes(queries, pool, distance, names=("queries", "pool rows"))
         self.team, self.kind = team, {"l2": "l2", "cosine": "l2", "hamming": "hamming"}.get(distance, "l1")
-        self.distinct: Distinct | None = None
+        self.distinct: DistinctRows | None = None
         self.largest = 0.0
         self._part: tuple[Any, Any, float] | None = None
         small = collapse and distance == "l2" and team.size == 1 and len(pool) <= TILE_COLUMNS
@@ -254,5 +260,5 @@ class Scores:
             error = np.zeros(stop - q)
         else:
             unit = FLOAT32_UNIT if self.dtype == np.float32 else FLOAT64_UNIT
-            error = band(rows.shape[1], unit, self.norm[q:stop], norm, scale=self.frame.scale)
+            error = ambiguity_band(rows.shape[1], unit, self.norm[q:stop], norm, scale=self.frame.scale)
         return visit(Tile(tile, half, alpha, beta, error, self.exact, self.a, self.b, q, u))

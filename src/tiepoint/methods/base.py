@@ -12,7 +12,7 @@ from ..core.hashing import hash_json
 from ..core.units import Arrays, Item
 
 
-class Hooks(Protocol):
+class MethodHooks(Protocol):
     """What an object under test may have besides its edge (`model.edges`); each is looked for by name.
 
     A user's class may have the first three, `config`, and `item_key` beside its ``lookup``; the rest is for
@@ -74,7 +74,7 @@ class Hooks(Protocol):
         """As ``describe``, knowing which image it is; likewise ``detect_item`` and ``extract_item``."""
 
 
-def nothing_of(item: Item) -> Sequence[Any]:
+def no_item_key(item: Item) -> Sequence[Any]:
     """The part of a key that a method has from an item which it knows by its content alone."""
     return ()
 
@@ -118,7 +118,7 @@ class Method:
     distance: str
     config: Mapping[str, Any]
     extract: Callable[[Item, Any], Arrays]
-    of_item: Callable[[Item], Sequence[Any]] = nothing_of
+    of_item: Callable[[Item], Sequence[Any]] = no_item_key
     spec: str | None = None
     reads_payload: bool = True
     meta: Mapping[str, Any] = field(default_factory=dict)

@@ -24,7 +24,7 @@ ZERO_IS_DEFINED = ("hpatches-python", "hpatches-matlab")
 """The older tools set undefined rows to zero and compared them; that is part of these two methods."""
 
 
-def transformed(
+def apply_transform(
     method: Method, stage: Stage, *, on_bad: str = "error", fit: Callable[..., Any] | None = None
 ) -> Method:
     """`method` followed by the transform of `stage`, e.g. ``sift`` then ``rootsift``.

@@ -18,12 +18,12 @@ import numpy as np
 from ..core.edges import distance_of
 from ..core.hashing import hash_array, hash_json
 from ..core.units import Item
-from .base import nothing_of
-from .object_state import Content, Unkeyed
+from .base import no_item_key
+from .object_state import NotHashable, ObjectState
 from .registry import METHODS
 from .source_files import library_versions, sources_of
 from .spec import parameters_of
-from .user_code import UserObject, is_ours
+from .user_code import UserObject, is_builtin_class
 
 MAX_INLINE_CHARS = 500
 """Characters of a setting that are kept as they are."""
@@ -47,7 +47,7 @@ def revision_of(thing: Any) -> int:
 def config_of(thing: Any, *, distance: str, device: str, on_bad: str) -> tuple[dict[str, Any], str | None]:
     """The config of an object under test, and why it does not suffice to keep features (None if it does)."""
     own = thing.user_thing if isinstance(thing, UserObject) else thing
-    if is_ours(type(own)):
+    if is_builtin_class(type(own)):
         return _builtin(own, distance, device, on_bad)
     made: dict[str, Any] = {"class": type(own).__qualname__, "distance": distance, "on_bad": on_bad}
     if not isinstance(thing, UserObject) and "device" in parameters_of(type(own)):
@@ -55,7 +55,7 @@ def config_of(thing: Any, *, distance: str, device: str, on_bad: str) -> tuple[d
     reason = None
     try:
         made |= _user(thing)
-    except Unkeyed as e:
+    except NotHashable as e:
         reason = f"of its attribute `{e.what}`: {e.why}; {_TO_DO}" if e.what else e.why
     if reason is None and hasattr(own, "lookup") and not hasattr(own, "item_key"):
         reason = "it looks features up by itself; give it item_key(item), which changes with them"
@@ -95,16 +95,16 @@ def _plain(value: Any) -> Any:
 
 
 def _user(thing: Any) -> dict[str, Any]:
-    """What is in the config of a user's object besides its class; `Unkeyed` where that is not all."""
+    """What is in the config of a user's object besides its class; `NotHashable` where that is not all."""
     is_spec = isinstance(thing, UserObject)
     own = thing.user_thing if is_spec else thing
-    content = Content(thing.user_modules.modules, thing.user_file.parent) if is_spec else Content()
+    content = ObjectState(thing.user_modules.modules, thing.user_file.parent) if is_spec else ObjectState()
     made: dict[str, Any] = {}
     if is_spec:
         content.files |= {thing.user_file, *_loaded(thing.user_modules.modules)}
         made["given"] = {k: _brief(content.of(v, k)) for k, v in thing.user_given.items()}
     content.files |= content.written_in(type(own))
-    made["revisions"] = {c.__qualname__: revision_of(c) for c in type(own).__mro__ if is_ours(c)}
+    made["revisions"] = {c.__qualname__: revision_of(c) for c in type(own).__mro__ if is_builtin_class(c)}
     made["params"] = {key: _brief(value) for key, value in content.whole(own).items()}
     if isinstance(stated := getattr(own, "config", None), Mapping):
         made["config"] = _brief(content.of(dict(stated), "config"))
@@ -130,4 +130,4 @@ def item_part(thing: Any) -> Callable[[Item], Sequence[Any]]:
     """What tells, of an item, all that decides besides its content what an object gives for it."""
     if hasattr(thing, "item_key"):
         return lambda item: [thing.item_key(item)]
-    return (lambda item: [item.key, item.count]) if hasattr(thing, "lookup_item") else nothing_of
+    return (lambda item: [item.key, item.count]) if hasattr(thing, "lookup_item") else no_item_key

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError
 from ..core.hashing import hash_array, hash_json
-from ..core.regular_files import plain_file
+from ..core.regular_files import regular_file_size
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -192,7 +192,7 @@ PLAIN = ("name", "exponent", "single", "keep_double")
 def load_transform(path: Path) -> FittedTransform | None:
     """Read a fitted transform; None where the file is damaged, so that it is made anew."""
     try:
-        plain_file(path)
+        regular_file_size(path)
         with np.load(path, allow_pickle=False) as found:
             about: Mapping[str, Any] = json.loads(str(found["about"]))
             mean = found["mean"] if "mean" in found.files else None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What an object is set to, by content: values, arrays, files they name, networks, functions.
 
-Two objects with equal content compute the same. What cannot be told by content raises `Unkeyed`.
+Two objects with equal content compute the same. What cannot be told by content raises `NotHashable`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BY_WORDS = (complex, slice, range, np.dtype, re.Pattern, type(...))
 """Types whose ``repr`` says all."""
 
 
-class Unkeyed(Exception):
+class NotHashable(Exception):
     """Something that could change unseen: an attribute, or the class itself where `what` is empty."""
 
     def __init__(self, what: str, why: str) -> None:
@@ -40,7 +40,7 @@ class Unkeyed(Exception):
         self.what, self.why = what, why
 
 
-class Content:
+class ObjectState:
     """Content of values as plain JSON; source files and libraries they rest on are collected on the way.
 
     Args:
@@ -64,7 +64,7 @@ class Content:
             self.libraries.add("torch")
             return set(self.files)
         if cls.__module__ == "__main__" or (file := self._file(cls)) is None:
-            raise Unkeyed(
+            raise NotHashable(
                 "",
                 "its class was defined in a session or in the main script, where a change would not be "
                 "noticed; put it into a file of its own and name it as FILE.py:CLASS",
@@ -92,7 +92,7 @@ class Content:
         if id(value) in self._open:
             return {"again": self._open.index(id(value))}
         if len(self._open) > _DEEPEST:
-            raise Unkeyed(what, "it is nested too deeply")
+            raise NotHashable(what, "it is nested too deeply")
         self._open.append(id(value))
         try:
             return self._other(value, what)
@@ -121,7 +121,7 @@ class Content:
         except (OSError, ValueError, RuntimeError):  # no name of a file: too long, a NUL in it, no home
             return found
         except InputError as e:
-            raise Unkeyed(str(value), str(e)) from e
+            raise NotHashable(str(value), str(e)) from e
         return found
 
     def _other(self, value: Any, what: str) -> Any:
@@ -177,7 +177,7 @@ class Content:
         cls = type(value)
         classes = [c for c in cls.__mro__ if c is not object and c.__module__ not in ("typing", "abc")]
         if not classes or any(self._is_foreign(c) for c in classes):
-            raise Unkeyed(what, f"a {cls.__name__} cannot be identified by its content")
+            raise NotHashable(what, f"a {cls.__name__} cannot be identified by its content")
         return {"class": self.code(cls, what), "attributes": self.attributes(value, what)}
 
     def _is_foreign(self, cls: type) -> bool:
@@ -203,7 +203,7 @@ class Content:
         module = str(getattr(thing, "__module__", None) or "builtins")
         name = f"{module}.{getattr(thing, '__qualname__', thing.__name__)}"
         if module == "__main__":
-            raise Unkeyed(what, "it was defined in a session or in the main script")
+            raise NotHashable(what, "it was defined in a session or in the main script")
         file = self._file(thing)
         if file is None or is_installed(file):
             self.libraries.add(module.partition(".")[0])
@@ -221,7 +221,7 @@ class Content:
 
     def _module(self, module: types.ModuleType, what: str) -> str:
         if module.__name__ == "__main__":
-            raise Unkeyed(what, "it is the main script")
+            raise NotHashable(what, "it is the main script")
         file = getattr(module, "__file__", None)
         if file is not None and not is_installed(file):
             self.files.add(Path(file))
@@ -260,9 +260,11 @@ class Content:
         for name, part in net.named_modules():
             here = ".".join(n for n in (what, name) if n)
             if part._forward_hooks or part._forward_pre_hooks:
-                raise Unkeyed(here, "it has hooks")
+                raise NotHashable(here, "it has hooks")
             if isinstance(part, torch.jit.ScriptModule):
-                raise Unkeyed(here, "a TorchScript module inside another cannot be identified by its content")
+                raise NotHashable(
+                    here, "a TorchScript module inside another cannot be identified by its content"
+                )
             parts.append([name, self.code(type(part), here), self.attributes(part, here, but=usual)])
         tensors = [*net.named_parameters(), *net.named_buffers()]
         return {"parts": parts, "tensors": {name: _tensor(t, f"{what}.{name}") for name, t in tensors}}
@@ -299,7 +301,7 @@ def _is_filled(cell: types.CellType) -> bool:
 def _tensor(value: Any, what: str) -> Any:
     torch: Any = sys.modules["torch"]
     if value.layout is not torch.strided or value.is_quantized or value.is_meta:
-        raise Unkeyed(what, f"a tensor of the kind {value.layout} cannot be identified by its content")
+        raise NotHashable(what, f"a tensor of the kind {value.layout} cannot be identified by its content")
     flat = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
     return {"tensor": [str(value.dtype), list(value.shape), hash_array(flat)]}
 

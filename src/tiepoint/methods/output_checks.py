@@ -114,7 +114,7 @@ class MaskedError(TypeError):
         return "it is a masked array, whose mask would be lost; leave out what it hides, or say it otherwise"
 
 
-def array_of(given: Any, where: str, ragged: str) -> Array:
+def output_array(given: Any, where: str, ragged: str) -> Array:
     """What a method gave as an array; what cannot become one is an error, `ragged` where rows differ."""
     try:
         return np.asarray(from_tensor(given))
@@ -127,7 +127,7 @@ def array_of(given: Any, where: str, ragged: str) -> Array:
 def _two_dimensional(given: Any, rows: int, where: str) -> Array:
     if given is None:
         raise InputError(f"{where}: the method returned nothing; return an array with one row a patch")
-    values = array_of(given, where, "descriptors differ in length; all rows need the same dimension")
+    values = output_array(given, where, "descriptors differ in length; all rows need the same dimension")
     if values.dtype == object or values.dtype.kind not in "biuf":
         raise InputError(f"{where}: descriptors must be numbers, found dtype {values.dtype}")
     if values.ndim != 2:
@@ -170,7 +170,7 @@ def _real(values: Array, where: str) -> Array:
 def _claimed_mask(claimed: Any, rows: int, where: str) -> NDArray[np.bool_]:
     if claimed is None:
         return np.ones(rows, bool)
-    mask = array_of(claimed, f"{where}: the validity mask", "rows differ in length")
+    mask = output_array(claimed, f"{where}: the validity mask", "rows differ in length")
     if mask.shape != (rows,) or mask.dtype != bool:
         raise InputError(
             f"{where}: the validity mask must be bool of shape ({rows},), found {mask.dtype} {mask.shape}"

@@ -119,11 +119,11 @@ class MethodRegistry(Registry):
             )
         raise unknown_method(self.what, name, family, self.names(family))
 
-    def spelled(self, name: str, family: str) -> str:
+    def canonical_case(self, name: str, family: str) -> str:
         """The name as it is registered in a family, whatever case it is given in; as given where it is not.
 
         >>> from tiepoint.methods.registry import METHODS
-        >>> METHODS.spelled("SIFT", "patches"), METHODS.spelled("Mine", "patches")
+        >>> METHODS.spelled("SIFT", "patches"), METHODS.canonical_case("Mine", "patches")
         ('sift', 'Mine')
         """
         known = self.names(family)
@@ -207,7 +207,7 @@ _register(
     ("mser", "opencv_detectors:Mser", _CV, "maximally stable regions"),
     ("surf", "surf:Detector", None, "fast Hessian on an integral image"),
     ("harris", "harris:Harris", None, "Harris corners, scale by the Laplacian"),
-    ("grid", "plain:Grid", None, "a regular grid"),
+    ("grid", "plain:GridKeypoints", None, "a regular grid"),
     ("random", "plain:Random", None, "random points, seeded by the image"),
     ("keynet", "keynet:KeyNet", _TORCH, "keynet?weights=FILE, Key.Net through kornia"),
     ("files", "files_part:KeypointFiles", None, "files:DIR, keypoint CSVs"),
@@ -260,11 +260,11 @@ _register(
 _register(
     "dense",
     "methods.dense",
-    ("zero", "adapter:Zero", None, "canary: nothing moves"),
+    ("zero", "adapter:ZeroFlow", None, "canary: nothing moves"),
     ("files", "files:DenseFiles", None, "files:DIR, flows and masks in the TSS layout"),
     ("dense-sift", "sift:DenseSift", None, "coarse-to-fine dense SIFT, masks by consistency"),
     ("homography", "opencv:Homography", _CV, "SIFT + MAGSAC"),
-    ("sparse", "sparse_to_dense:Sparse", _CV, "matched keypoints, interpolated"),
+    ("sparse", "sparse_to_dense:KeypointFlow", _CV, "matched keypoints, interpolated"),
     ("dis", "opencv:Dis", _CV, "dense inverse search flow"),
     ("farneback", "opencv:Farneback", _CV, "polynomial expansion flow"),
     ("tvl1", "opencv:TVL1", _CV, "dual TV-L1 flow"),

@@ -18,8 +18,8 @@ from .base import Method
 from .identity import config_of, item_part
 from .output_checks import check_on_bad
 from .registry import FAMILIES, METHODS
-from .spec import FilesSpec, Spec, Stage, built, name_of, parameters_of, parse_spec
-from .user_code import as_network, is_ours, load_from_file
+from .spec import FilesSpec, Spec, Stage, display_name, instantiate, parameters_of, parse_spec
+from .user_code import as_network, is_builtin_class, load_from_file
 
 BINDERS: dict[str, str] = {
     "patches": "tiepoint.methods.patches.adapter:bind_patches",
@@ -96,23 +96,23 @@ def resolve(
         method = _resolve_pairs(spec, parsed, device=device, on_bad=on_bad, fit=fit)
         return method if name is None else replace(method, name=name)
     if family == "keypoints" and (parsed is not None or isinstance(spec, tuple)):
-        from .keypoints.factory import make_keypoint_thing, make_pair
+        from .keypoints.factory import make_keypoint_method, make_pair
 
         thing, own = (
-            make_pair(spec, device) if parsed is None else make_keypoint_thing(str(parsed.base), device)
+            make_pair(spec, device) if parsed is None else make_keypoint_method(str(parsed.base), device)
         )
     else:
         thing, own = _made(spec, family, device) if parsed is None else _made_from(parsed, family, device)
     text = None if parsed is None else spec if isinstance(spec, FilesSpec) else str(parsed.base)
     if family == "keypoints" and text is not None and not isinstance(text, FilesSpec):
-        from .keypoints.spelling import canonical
+        from .keypoints.spelling import canonical_name
 
-        text = canonical(text)
+        text = canonical_name(text)
     method = _bound(thing, own, family, device, on_bad, text)
     for stage in () if parsed is None else parsed.transforms:
-        from .chain import transformed
+        from .chain import apply_transform
 
-        method = transformed(method, stage, on_bad=on_bad, fit=fit)
+        method = apply_transform(method, stage, on_bad=on_bad, fit=fit)
     return method if name is None else replace(method, name=name)
 
 
@@ -144,8 +144,8 @@ def _resolve_pairs(spec: Any, parsed: Spec | None, **options: Any) -> Method:
 
 def _made(thing: Any, family: str, device: str) -> tuple[Any, str]:
     """The object given in Python, or one of the class given, and its name."""
-    made = as_network(built(thing, Stage(getattr(thing, "__name__", "")), device), family, device)
-    return made, name_of(made, type(made).__name__)
+    made = as_network(instantiate(thing, Stage(getattr(thing, "__name__", "")), device), family, device)
+    return made, display_name(made, type(made).__name__)
 
 
 def _made_from(parsed: Spec, family: str, device: str) -> tuple[Any, str]:
@@ -153,34 +153,34 @@ def _made_from(parsed: Spec, family: str, device: str) -> tuple[Any, str]:
     base = parsed.base
     if parsed.is_python_file:
         factory: Any = load_from_file(base.name, str(base.argument))
-        made = built(factory, Stage(str(base.argument), base.params), device)
+        made = instantiate(factory, Stage(str(base.argument), base.params), device)
     else:
-        base = replace(base, name=METHODS.spelled(base.name, family))
+        base = replace(base, name=METHODS.canonical_case(base.name, family))
         factory = METHODS.load(base.name, family=family)
         if family == "patches" and "distance" in base.params and _is_plain(factory):
             return _with_distance(factory, base, device)
-        made = built(factory, base, device)
-    return made, name_of(made, base, factory)
+        made = instantiate(factory, base, device)
+    return made, display_name(made, base, factory)
 
 
 def _is_plain(factory: Any) -> bool:
     """Whether this is a class of ours that does not take a distance itself."""
-    return inspect.isclass(factory) and is_ours(factory) and "distance" not in parameters_of(factory)
+    return inspect.isclass(factory) and is_builtin_class(factory) and "distance" not in parameters_of(factory)
 
 
 def _with_distance(factory: Any, base: Stage, device: str) -> tuple[Any, str]:
     """The object of a built-in patch descriptor, compared by the distance that ``?distance=`` says."""
     rest = {k: v for k, v in base.params.items() if k != "distance"}
-    made = built(factory, Stage(base.name, rest, base.argument), device)
+    made = instantiate(factory, Stage(base.name, rest, base.argument), device)
     own, wanted = distance_of(made), str(base.params["distance"])
     if wanted == own:
-        return made, name_of(made, Stage(base.name, rest, base.argument), factory)
+        return made, display_name(made, Stage(base.name, rest, base.argument), factory)
     if own not in REAL_VALUED:
         raise InputError(f"{base.name} makes bits, which are compared by {own}; leave out ?distance={wanted}")
     if wanted not in CHOICES:
         raise UnknownNameError(f"distance of {base.name}", wanted, CHOICES)
     made.distance = wanted
-    return made, name_of(made, base, factory)
+    return made, display_name(made, base, factory)
 
 
 def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: str | None) -> Method:
@@ -213,9 +213,9 @@ def _bound(thing: Any, name: str, family: str, device: str, on_bad: str, spec: s
         has=getattr(thing, "has_item", None),
         meta=_meta(thing, family),
         uncached_reason=reason,
-        told=thing.warnings if is_ours(type(thing)) and hasattr(thing, "warnings") else (),
+        told=thing.warnings if is_builtin_class(type(thing)) and hasattr(thing, "warnings") else (),
         stream=getattr(extract, "stream", None),
-        thread_safe=is_ours(type(thing)) and bool(getattr(thing, "thread_safe", False)),
+        thread_safe=is_builtin_class(type(thing)) and bool(getattr(thing, "thread_safe", False)),
     )
 
 

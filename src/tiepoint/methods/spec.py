@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import InputError, UnknownNameError
-from ..core.regular_files import is_there
+from ..core.regular_files import exists
 from .transforms import TRANSFORMS
-from .user_code import UserFactory, UserObject, is_ours
+from .user_code import UserFactory, UserObject, is_builtin_class
 
 _PYTHON_FILE = re.compile(r"^(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)$")
 TORCH = "torch:"
@@ -125,7 +125,7 @@ def parse_spec(text: str) -> Spec:
 
 def _base(text: str) -> tuple[Stage, bool]:
     head, query = text, ""
-    if "?" in text and not is_there(text):
+    if "?" in text and not exists(text):
         head, _, query = text.rpartition("?")
     params = _params(f"?{query}") if query else {}
     file = None if head.startswith(TORCH) else _PYTHON_FILE.match(head)
@@ -156,7 +156,7 @@ def _is_path(text: str) -> bool:
 def _path_exists(text: str) -> bool:
     head = text.partition("?")[0]
     match = _PYTHON_FILE.match(head) or _SCHEME.match(head)
-    return match is not None and is_there(match[1] if match.re is _PYTHON_FILE else match[2])
+    return match is not None and exists(match[1] if match.re is _PYTHON_FILE else match[2])
 
 
 def _params(text: str) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _value(text: str) -> Any:
     return value if isinstance(value, int | float) else text
 
 
-def built(factory: Any, stage: Stage, device: str) -> Any:
+def instantiate(factory: Any, stage: Stage, device: str) -> Any:
     """The object of a class or function, made with the parameters of a stage; an object is taken as it is.
 
     `device` is handed over where there is a parameter of that name.
@@ -196,7 +196,7 @@ def built(factory: Any, stage: Stage, device: str) -> Any:
     return factory(*positional, **keywords)
 
 
-def name_of(thing: Any, stage: Stage | str, *factories: Callable[..., Any]) -> str:
+def display_name(thing: Any, stage: Stage | str, *factories: Callable[..., Any]) -> str:
     """What tables call an object: its own name, or that of its class; and what differs from the defaults.
 
     `stage` is how it was written, `factories` what its parameters went to. A name of its own that already
@@ -219,7 +219,12 @@ def own_name(thing: Any) -> str | None:
     cls = own if inspect.isclass(own) else type(own)
     owner = next((c for c in cls.__mro__ if "name" in vars(c)), None)
     found = getattr(own, "name", None)
-    inherited = owner is not None and not is_ours(cls) and is_ours(owner) and "name" not in vars(own)
+    inherited = (
+        owner is not None
+        and not is_builtin_class(cls)
+        and is_builtin_class(owner)
+        and "name" not in vars(own)
+    )
     return found if isinstance(found, str) and found and not inherited else None
 
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def l2_normalised(values: Array) -> NDArray[np.float32]:
+def l2_normalise(values: Array) -> NDArray[np.float32]:
     """Each row over its Euclidean length; a zero row stays zero.
 
-    >>> l2_normalised(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    >>> l2_normalise(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
     return _divided(values, lambda v: np.sqrt(np.square(v).sum(axis=1)))
@@ -42,7 +42,7 @@ def power(values: Array) -> NDArray[np.float32]:
     >>> power(np.array([[-9.0, 16.0]])).round(2).tolist()
     [[-0.6000000238418579, 0.800000011920929]]
     """
-    return l2_normalised(_signed_root(np.asarray(values, np.float64), np.float64))
+    return l2_normalise(_signed_root(np.asarray(values, np.float64), np.float64))
 
 
 def _divided(values: Array, size: Callable[[Array], Array], dtype: Any = np.float32) -> Array:
@@ -72,7 +72,7 @@ TRANSFORMS: Mapping[str, Transform] = {
     t.name: t
     for t in (
         Transform("rootsift", "l1 normalisation, then signed square root", rootsift),
-        Transform("l2", "l2 normalisation", l2_normalised),
+        Transform("l2", "l2 normalisation", l2_normalise),
         Transform("power", "signed square root, then l2 normalisation", power),
         Transform("pca", "fitted: rotation to the strongest directions", None),
         Transform("zca", "fitted: whitening with raised small eigenvalues", None),

@@ -77,7 +77,7 @@ def user_failure(
     words = f"{type(error).__name__}: {error}"
     if type(error).__module__.partition(".")[0] == "cv2":
         words = f"OpenCV: {getattr(error, 'err', None) or error}"
-    if thing is not None and not is_users(thing) and not _of_a_user(error):
+    if thing is not None and not is_user_code(thing) and not _of_a_user(error):
         given = [images] if hasattr(images, "shape") else images if isinstance(images, tuple | list) else ()
         small = [i.shape[:2] for i in given if hasattr(i, "shape") and min(i.shape[:2], default=0) < SMALL_PX]
         if small:
@@ -111,12 +111,12 @@ def as_network(thing: Any, family: str, device: str) -> Any:
     return getattr(importlib.import_module(f"{OWN}.methods.{module}"), name)(thing, device=device)
 
 
-def is_users(thing: Any) -> bool:
+def is_user_code(thing: Any) -> bool:
     """Whether an object's methods are a user's code."""
-    return isinstance(thing, UserObject) or not is_ours(type(thing))
+    return isinstance(thing, UserObject) or not is_builtin_class(type(thing))
 
 
-def to_hand_over(thing: Any, array: Any, *, used_again: bool = False) -> Any:
+def copy_for_user(thing: Any, array: Any, *, used_again: bool = False) -> Any:
     """An array as a method is given it: a user's code may write into it.
 
     It is copied where it is read-only, or where others see it later (`used_again`). Methods of this package
@@ -125,15 +125,15 @@ def to_hand_over(thing: Any, array: Any, *, used_again: bool = False) -> Any:
     >>> import numpy as np
     >>> image = np.zeros((2, 2), np.uint8)
     >>> image.flags.writeable = False
-    >>> to_hand_over(object(), image).flags.writeable, to_hand_over(Surroundings, image) is image
+    >>> copy_for_user(object(), image).flags.writeable, copy_for_user(UserModules, image) is image
     (True, False)
     """
-    if not is_users(thing) or (array.flags.writeable and not used_again):
+    if not is_user_code(thing) or (array.flags.writeable and not used_again):
         return array
     return array.copy()
 
 
-def is_ours(cls: type) -> bool:
+def is_builtin_class(cls: type) -> bool:
     """Whether a class is one of this package."""
     return cls.__module__.partition(".")[0] == OWN
 
@@ -147,7 +147,7 @@ class _FromSource(SourceFileLoader):
         return self.source_to_code(self.get_data(path), path)
 
 
-class Surroundings:
+class UserModules:
     """The modules that a user's file imports from its own folder.
 
     They are set apart: two files in different folders may each have a ``helpers.py``, and a file that is
@@ -157,7 +157,7 @@ class Surroundings:
     """
 
     _turn = threading.Condition()
-    _now: Surroundings | None = None
+    _now: UserModules | None = None
     _inside = 0
     _here = threading.local()
 
@@ -175,20 +175,20 @@ class Surroundings:
             yield
             return
         with self._turn:
-            self._turn.wait_for(lambda: Surroundings._now in (None, self))
-            if Surroundings._now is None:
+            self._turn.wait_for(lambda: UserModules._now in (None, self))
+            if UserModules._now is None:
                 self._enter()
-            Surroundings._now, Surroundings._inside = self, Surroundings._inside + 1
+            UserModules._now, UserModules._inside = self, UserModules._inside + 1
         self._here.is_inside = True
         try:
             yield
         finally:
             self._here.is_inside = False
             with self._turn:
-                Surroundings._inside -= 1
-                if not Surroundings._inside:
+                UserModules._inside -= 1
+                if not UserModules._inside:
                     self._leave()
-                    Surroundings._now = None
+                    UserModules._now = None
                     self._turn.notify_all()
 
     def _enter(self) -> None:
@@ -257,7 +257,7 @@ class UserObject:
     It has all attributes of the object; methods run among the modules beside the file.
     """
 
-    def __init__(self, thing: Any, file: Path, made_of: str, given: Mapping[str, Any], around: Surroundings):
+    def __init__(self, thing: Any, file: Path, made_of: str, given: Mapping[str, Any], around: UserModules):
         self.user_thing, self.user_file, self.user_name = thing, file, made_of
         self.user_given, self.user_modules = dict(given), around
 
@@ -272,7 +272,7 @@ class UserObject:
 class UserFactory:
     """A class, function or object of a user's file, and how to make a `UserObject` of it."""
 
-    def __init__(self, made_of: Any, file: Path, name: str, around: Surroundings) -> None:
+    def __init__(self, made_of: Any, file: Path, name: str, around: UserModules) -> None:
         self.made_of, self.file, self.name, self.around = made_of, file, name, around
         if self.is_callable:
             with suppress(TypeError, ValueError):
@@ -310,7 +310,7 @@ def load_from_file(file: str, name: str) -> UserFactory:
     if not is_file(path):
         raise InputError(f"{file}: no such Python file")
     path = path.resolve()
-    around = Surroundings(path)
+    around = UserModules(path)
     package = ".".join(path.parent.relative_to(package_root(path)).parts)
     unique = f"tiepoint_user_{path.stem}_{hash_bytes(str(path).encode())[:8]}"
     module_name = f"{package}.{path.stem}" if package else unique

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..geometry.flow.rules import SOUND, FlowRule, known, loop_ready
+from ..geometry.flow.rules import SOUND, FlowRule, is_known_flow, loop_ready
 
 Flow = NDArray[Any]
 Size = tuple[int, int]
@@ -18,7 +18,7 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class FlowCounts:
-    """Pixels of known truth (`valid`), those right at each threshold, error sum of the `known` estimates."""
+    """Pixels of known truth (`valid`), those right at each threshold, error sum of the `is_known_flow` estimates."""
 
     correct: NDArray[np.int64]
     valid: int
@@ -105,8 +105,8 @@ def endpoint_error(flow: Flow, truth: Flow) -> NDArray[np.float64]:
     """
     a, b = np.asarray(flow, np.float64), np.asarray(truth, np.float64)
     error = np.hypot(a[..., 0] - b[..., 0], a[..., 1] - b[..., 1])
-    error[~known(a)] = np.inf
-    error[~known(b)] = np.nan
+    error[~is_known_flow(a)] = np.inf
+    error[~is_known_flow(b)] = np.nan
     return error
 
 

@@ -2,7 +2,7 @@
 """Recall against an error threshold, and the areas and shares that are printed under the name AUC.
 
 Errors are >= 0 in any unit; an estimate that failed is inf or NaN. Both are never recalled and always count
-in n; no errors at all give NaN. Only `auc_sorted_as_given` treats NaN differently.
+in n; no errors at all give NaN. Only `auc_python_sorted` treats NaN differently.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ def auc_rounded(errors: ArrayLike, t: float, decimals: int = 4) -> float:
     return float(np.round(auc_trapezoid(errors, t), decimals))
 
 
-def auc_sorted_as_given(errors: ArrayLike, t: float) -> float:
+def auc_python_sorted(errors: ArrayLike, t: float) -> float:
     """`auc_trapezoid` after Python's `sorted`, whose result depends on where a NaN stands.
 
     A comparison with NaN is false, so `sorted` leaves errors on both sides of a NaN unordered, and the area
     may come out NaN or far too small. Without NaN it equals `auc_trapezoid`.
 
-    >>> auc_sorted_as_given([1, 3, 8, float("nan")], 5), auc_sorted_as_given([8, float("nan"), 1, 3], 10)
+    >>> auc_python_sorted([1, 3, 8, float("nan")], 5), auc_python_sorted([8, float("nan"), 1, 3], 10)
     (0.375, 0.15)
     """
     return _joined(np.array(sorted(_errors(errors, t).ravel().tolist())), t)

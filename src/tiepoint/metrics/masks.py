@@ -55,10 +55,10 @@ def mask_counts(mask: Mask, truth: Mask, *, bitwise: bool = False) -> MaskCounts
     return MaskCounts(int(both), int(either), int(differing), a.size)
 
 
-def between(mask: NDArray[np.uint8]) -> int:
+def ambiguous_pixels(mask: NDArray[np.uint8]) -> int:
     """Pixels of a mask that are neither 0 nor 255, as a mask from a file should be.
 
-    >>> between(np.array([[0, 1, 255]], np.uint8))
+    >>> ambiguous_pixels(np.array([[0, 1, 255]], np.uint8))
     1
     """
     from ._dense_loops import count_between

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from ..core.hashing import hash_json
 from ..run.result import Run
 from ..tasks.base import OpenTask
-from .runs.lazy_records import opened_again
+from .runs.lazy_records import reopen_task
 
 SIDE = 65
 
 
-class Album:
+class EmbeddedImages:
     """Pictures from the datasets of runs; each dataset is opened once, each image read once."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Album:
         """The task of a run bound to its own dataset, None where that is gone or has changed."""
         key = self._key(run)
         if key not in self._opened:
-            self._opened[key] = opened_again(run)
+            self._opened[key] = reopen_task(run)
         return self._opened[key]
 
     def cutout(self, run: Run, reference: str) -> str:

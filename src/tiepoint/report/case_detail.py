@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ..core.errors import InputError, TiepointError
 from ..core.hashing import hash_json
 from ..kernels import first_two, pair_distances, value_table
-from ..run.recompare import Reopened, reopened
+from ..run.recompare import ReopenedRun, reopen
 from ..run.result import Run
 from ..tasks.base import OpenTask
-from ..tasks.cases import Answered, Cases, DenseCase
+from ..tasks.cases import Cases, DenseCase, QueryCase
 from ..tasks.matched import MatchedPair
 from .album import crop
 from .case_order import cases_of
@@ -38,7 +38,7 @@ class MethodView:
     run: Run
     score: float | None
     confidence: float | None
-    answered: Answered | None = None
+    answered: QueryCase | None = None
     matched: MatchedPair | None = None
     dense: DenseView | None = None
     missing: str = ""
@@ -129,7 +129,7 @@ def picture(case: CaseDetail, reference: str, *, side: int = 65) -> Image | None
         return None
 
 
-def opened_run(run: Run, data: Path | None = None) -> Reopened:
+def opened_run(run: Run, data: Path | None = None) -> ReopenedRun:
     """A run with its dataset and method at hand; the last ones stay open.
 
     Raises:
@@ -167,12 +167,12 @@ class _Kept(Generic[Made]):
 
 
 @lru_cache(maxsize=OPEN)
-def _reopened(root: Path, run_id: str, data: Path | None, kept: _Kept[Run]) -> Reopened:
+def _reopened(root: Path, run_id: str, data: Path | None, kept: _Kept[Run]) -> ReopenedRun:
     stored = kept.value.stored
     if data is not None:
         dataset = stored.manifest.dataset.model_copy(update={"path": str(data)})
         stored = replace(stored, manifest=stored.manifest.model_copy(update={"dataset": dataset}))
-    again = reopened(stored, root)
+    again = reopen(stored, root)
     facts, opened = stored.manifest, again.context.opened
     key = hash_json(
         [facts.task, facts.dataset.hash, facts.dataset.path, facts.options, type(opened).__name__]
@@ -207,15 +207,15 @@ def _first_opened(runs: Sequence[Run], data: Path | None) -> tuple[OpenTask | No
 
 def _asked(
     opened: OpenTask, scene: str, key: str
-) -> tuple[Kind, Answered | None, tuple[Image, Image] | None, str]:
+) -> tuple[Kind, QueryCase | None, tuple[Image, Image] | None, str]:
     """What a case is, its pictures, and why these are missing."""
     asked, why = _tried(lambda: opened.answered(scene, key, None))
     if asked is not None or why:
         return "query", asked, None, why
-    dense, why = _tried(lambda: opened.carried(scene, key, None))
+    dense, why = _tried(lambda: opened.replay_flow(scene, key, None))
     if dense is not None or why:
         return "dense", None, None if dense is None else (dense.source, dense.target), why
-    return "unknown" if opened.pair_of_case(scene, key) is None else "pair", None, None, ""
+    return "unknown" if opened.case_pair(scene, key) is None else "pair", None, None, ""
 
 
 def _view(
@@ -234,15 +234,15 @@ def _view(
     return replace(view, missing=why) if made is None else made
 
 
-def _made(view: MethodView, again: Reopened, scene: str, key: str, kind: Kind) -> MethodView:
+def _made(view: MethodView, again: ReopenedRun, scene: str, key: str, kind: Kind) -> MethodView:
     opened, features = again.context.opened, again.features
     if kind == "query":
         return replace(view, answered=opened.answered(scene, key, features))
     if kind == "dense":
-        found = opened.carried(scene, key, features)
+        found = opened.replay_flow(scene, key, features)
         dense = None if found is None else dense_view(found)
         return replace(view, dense=dense, missing="" if dense else "the method gave no flow for this pair")
-    pair = opened.pair_of_case(scene, key)
+    pair = opened.case_pair(scene, key)
     if pair is None:  # a query that only the features of a method can name
         return replace(view, answered=opened.answered(scene, key, features))
     return replace(view, matched=opened.matched(pair, features))

@@ -44,7 +44,7 @@ class CaseRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ordered:
+class OrderedCases:
     """Cases that all methods have, in an order: `order` (n,) are rows of `keys`, `scores`, `confidence`.
 
     `scores` and `confidence` are (methods, n), NaN where a case has none. The first `meant` of the order are
@@ -124,7 +124,7 @@ def cases_of(run: Run, scene: str) -> Cases | None:
     return task.cases(records, scene) if records else None
 
 
-def orders(run_a: Run, run_b: Run | None, scene: str, by: By = "disagreement") -> Ordered | None:
+def orders(run_a: Run, run_b: Run | None, scene: str, by: By = "disagreement") -> OrderedCases | None:
     """The cases of a scene that both runs have, in an order; None where one of them has no cases.
 
     `disagreement` is |A - B|, with one run how far it is from right. `wrong` is by the better score of the
@@ -144,21 +144,21 @@ def orders(run_a: Run, run_b: Run | None, scene: str, by: By = "disagreement") -
         )
     found = [cases_of(run, scene) for run in runs]
     known = [c for c in found if c is not None]
-    return ordered(known, by) if len(known) == len(runs) else None
+    return order_cases(known, by) if len(known) == len(runs) else None
 
 
-def ordered(found: list[Cases], by: By) -> Ordered:
+def order_cases(found: list[Cases], by: By) -> OrderedCases:
     """The cases that all of these have, in an order; see `orders`.
 
     >>> name = "patch {}".format
     >>> a = Cases(np.array([1, 2, 3]), np.array([1.0, 0.0, 1.0]), np.array([0.5, 0.9, 0.2]), name)
     >>> b = Cases(np.array([3, 2, 1]), np.array([0.0, 0.0, 1.0]), np.array([0.3, 0.4, 0.1]), name)
-    >>> [(r.key, r.scores) for r in ordered([a, b], "disagreement").page(0, 1)]
+    >>> [(r.key, r.scores) for r in order_cases([a, b], "disagreement").page(0, 1)]
     [('3', (1.0, 0.0))]
-    >>> [r.key for r in ordered([a, b], "confident").page()]
+    >>> [r.key for r in order_cases([a, b], "confident").page()]
     ['3', '2', '1']
     """
-    keys, rows = shared(found)
+    keys, rows = shared_keys(found)
     scores = np.array([c.score[r] for c, r in zip(found, rows, strict=True)], np.float64)
     sure: Floats | None = None
     if all(c.confidence is not None for c in found):
@@ -178,14 +178,14 @@ def ordered(found: list[Cases], by: By) -> Ordered:
         least = np.where(scored < WRONG_BELOW, ratio, np.inf).min(axis=0, initial=np.inf)
         meant, ranks = known & np.isfinite(least), (least,)
     order = np.lexsort((np.arange(len(keys)), *ranks[::-1], ~meant, ~known))
-    return Ordered(by, found[0], keys, scores, sure, order, int(meant.sum()))
+    return OrderedCases(by, found[0], keys, scores, sure, order, int(meant.sum()))
 
 
-def shared(found: list[Cases]) -> tuple[Keys, list[Ints]]:
+def shared_keys(found: list[Cases]) -> tuple[Keys, list[Ints]]:
     """Keys that all have, ascending, and in which row each has them; numbers and names share none.
 
     >>> a, b = (Cases(np.array(k), np.zeros(2), None, str) for k in ([2, 1], [3, 2]))
-    >>> keys, rows = shared([a, b]); keys.tolist(), [r.tolist() for r in rows]
+    >>> keys, rows = shared_keys([a, b]); keys.tolist(), [r.tolist() for r in rows]
     ([2], [[0], [1]])
     """
     first = found[0].keys

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import InputError, UnknownNameError
 from ..formats.csv_table import frame_csv, to_csv
-from ..formats.whole_file import whole_file
+from ..formats.whole_file import atomic_path
 from ..run.result import Run
 from . import paper_tables
 from .compare.latex import latex_text
-from .compare.text_table import markdown_text, tellable
+from .compare.text_table import distinct_short_names, markdown_text
 from .figures.figure import anchor
 from .leaderboard import Cell, leaderboard
-from .runs.names import Called, distinct_names
+from .runs.names import DisplayNames, distinct_names
 from .runs.sections import Section, sections
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def write(
     title: str = TITLE,
     progress: Progress | None = None,
     table: str | None = None,
-    called: Called | None = None,
+    called: DisplayNames | None = None,
 ) -> None:
     """Write the scores of runs to a file in one of `FORMATS`; a refusal of the system is one sentence.
 
@@ -53,13 +53,13 @@ def write(
     the tables of a paper: `combined` where there are several tasks, and `tasks`. `called` are its names.
     """
     check_table(form, table, called)
-    with whole_file(path) as temporary:
+    with atomic_path(path) as temporary:
         if form == "parquet":
             frame(runs).to_parquet(temporary, index=False)
         elif form == "html":
-            from .html_page import rendered
+            from .html_page import iter_page
 
-            pieces = rendered(runs, title=title, progress=progress)
+            pieces = iter_page(runs, title=title, progress=progress)
             with temporary.open("w", encoding="utf-8", newline="\n") as f:
                 f.writelines(pieces)
         else:
@@ -67,7 +67,7 @@ def write(
             temporary.write_text(made, encoding="utf-8", newline="\n")
 
 
-def check_table(form: str, table: str | None, called: Called | None) -> None:
+def check_table(form: str, table: str | None, called: DisplayNames | None) -> None:
     """Refuse a format or table that is not there, and settings that a format has no use for."""
     if form not in FORMATS:
         raise UnknownNameError("format", form, FORMATS)
@@ -86,7 +86,7 @@ def text(
     title: str = TITLE,
     progress: Progress | None = None,
     table: str | None = None,
-    called: Called | None = None,
+    called: DisplayNames | None = None,
 ) -> str:
     """The scores as text in one of the text formats; the page has a `title`. See `write` for tables."""
     if form == "csv" and table in (None, "scores"):
@@ -102,10 +102,10 @@ def text(
     if table == "scores":
         make = _markdown if form == "md" else _latex
         return "\n".join(make(s) for s in sections(runs))
-    return _paper(runs, form, table, (called or Called()).checked(runs))
+    return _paper(runs, form, table, (called or DisplayNames()).checked(runs))
 
 
-def _paper(runs: Sequence[Run], form: str, table: str | None, called: Called) -> str:
+def _paper(runs: Sequence[Run], form: str, table: str | None, called: DisplayNames) -> str:
     """The tables of a paper in one of the three forms."""
     made: list[paper_tables.PaperTable] = []
     if not runs:
@@ -168,7 +168,7 @@ def _paper_latex(table: paper_tables.PaperTable) -> str:
     lines = [rf"\begin{{{place}}}", r"\centering", rf"\caption{{{latex_text(table.caption)}}}"]
     lines += [rf"\label{{tab:{anchor(table.name)}}}", rf"\begin{{tabular}}{{l{'r' * len(table.heads)}}}"]
     lines += [r"\toprule", *_latex_heads(table.heads), r"\midrule"]
-    names = tellable([name for name, _ in table.rows], NAME_MOST)
+    names = distinct_short_names([name for name, _ in table.rows], NAME_MOST)
     for name, (_, cells) in zip(names, table.rows, strict=True):
         shown = [_paper_cell(c) for c in cells]
         lines.append(" & ".join([latex_text(name), *shown]) + r" \\")
@@ -179,7 +179,7 @@ def _paper_latex(table: paper_tables.PaperTable) -> str:
     return "\n".join([*lines, rf"\end{{{place}}}", ""])
 
 
-def _latex_heads(heads: Sequence[paper_tables.Head]) -> list[str]:
+def _latex_heads(heads: Sequence[paper_tables.ColumnHeading]) -> list[str]:
     """Up to three lines: what neighbours share with a rule below, names, units."""
     spans: list[tuple[str, int, int]] = []
     for i, head in enumerate(heads, start=2):
@@ -252,7 +252,7 @@ def _latex(section: Section) -> str:
     where = f", on {section.dataset}" if section.dataset else ""
     caption = f"{section.task}, protocol {section.protocol}{where}; 95 % confidence intervals over scenes."
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_text(caption)}}}"]
-    names = tellable([row.name for row in table.rows], NAME_MOST)
+    names = distinct_short_names([row.name for row in table.rows], NAME_MOST)
     for piece in pieces:
         heads = ["method", "", *(table.headings[i] for i in piece)]
         lines += [

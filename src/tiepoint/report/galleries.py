@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.amounts import number_of
+from ..core.amounts import count_text
 from ..core.errors import TiepointError
 from ..geometry.flow.color import flow_color
 from ..tasks import stored_task
@@ -17,12 +17,12 @@ from ..tasks.base import OpenTask
 from .album import data_uri
 from .figures.figure import only_best
 from .gallery import EASY, PAIRS_SHOWN, PHOTO_SIDE
-from .runs.lazy_records import opened_again, records_of
+from .runs.lazy_records import records_of, reopen_task
 from .runs.sections import Section
 
 
 @dataclass(frozen=True)
-class Worst:
+class WorstPair:
     """The pairs that the methods of a section get right least, worst first.
 
     `shares` have the share right of every method by its name, for all pairs that every method has.
@@ -39,16 +39,16 @@ class Worst:
         return words + (", …" if len(order) > 8 else "")
 
 
-def worst_pairs(section: Section, most: int) -> Worst | None:
+def worst_pairs(section: Section, most: int) -> WorstPair | None:
     """At most `most` of them, by the mean over methods; None for tasks without pairs.
 
     A task names its pairs through ``rights(records)``: tuples (item, share right) under the headline rule,
     an item once or in both directions.
     """
-    task, runs = stored_task(section.task), section.looked_into
+    task, runs = stored_task(section.task), section.inspected
     found: dict[str, dict[str, list[float]]] = {}
     for run in runs:
-        for item, share in task.rights(records_of(run, task, "exact")):
+        for item, share in task.pair_accuracy(records_of(run, task, "exact")):
             found.setdefault(item, {}).setdefault(section.names[run.id], []).append(share)
     means = {item: {m: float(np.mean(v)) for m, v in by.items()} for item, by in found.items()}
     # A pair that one method lacks would stand above or below others for that alone.
@@ -59,11 +59,11 @@ def worst_pairs(section: Section, most: int) -> Worst | None:
     worst = sorted(missed, key=lambda item: (np.mean(list(full[item].values())), item))[:most]
     mean = f", averaged over {len(runs)} methods" if len(runs) > 1 else ""
     note = (
-        f"The {len(worst)} of {number_of(len(full), 'pair')} with the lowest headline score{mean}, lowest "
+        f"The {len(worst)} of {count_text(len(full), 'pair')} with the lowest headline score{mean}, lowest "
         f"first; pairs above {100 * EASY:.0f} % are left out."
         + only_best(len(runs), len(section.methods), data=False)
     )
-    return Worst(tuple(worst), full, note)
+    return WorstPair(tuple(worst), full, note)
 
 
 def pair_gallery(section: Section) -> dict[str, Any] | None:
@@ -72,7 +72,7 @@ def pair_gallery(section: Section) -> dict[str, Any] | None:
     None for tasks without pairs, and where no dataset is there any more.
     """
     worst = worst_pairs(section, PAIRS_SHOWN)
-    opened = next((there for run in section.looked_into if (there := opened_again(run)) is not None), None)
+    opened = next((there for run in section.inspected if (there := reopen_task(run)) is not None), None)
     if worst is None or opened is None:
         return None
     shown = []

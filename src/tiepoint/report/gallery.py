@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.amounts import number_of
+from ..core.amounts import count_text
 from ..core.hashing import hash_json
 from ..run.result import Run
 from ..tasks import stored_task
-from .album import Album
+from .album import EmbeddedImages
 from .figures.figure import only_best
 from .runs.lazy_records import records_of
 from .runs.sections import Section
@@ -26,7 +26,7 @@ def gallery(section: Section) -> dict[str, Any] | None:
     ``SEQUENCE/IMAGE#INDEX`` for patches and ``SCENE/IMAGE@x,y`` for keypoints.
     """
     task = stored_task(section.task)
-    runs = section.looked_into
+    runs = section.inspected
     if not runs:
         return None
     missed: Counter[tuple[str, str]] = Counter()
@@ -39,7 +39,7 @@ def gallery(section: Section) -> dict[str, Any] | None:
             missed[key] += 1
             owner.setdefault(key, run)
             wrong.setdefault(key, Counter())[answer] += 1
-    album = Album()
+    album = EmbeddedImages()
     missed = Counter({key: n for key, n in missed.items() if album.opened(owner[key]) is not None})
     if not missed:
         return None
@@ -54,10 +54,10 @@ def gallery(section: Section) -> dict[str, Any] | None:
             {"label": label, "what": reference, "source": album.cutout(owner[query, right], reference)}
             for label, reference in trio
         ]
-        caption = f"missed by {missed[(query, right)]} of {number_of(len(runs), 'method')}"
+        caption = f"missed by {missed[(query, right)]} of {count_text(len(runs), 'method')}"
         found.append({"pictures": pictures, "caption": caption})
-    queries = number_of(len(missed), "query is", "queries are")
-    some = f"{queries} missed by at least one of {number_of(len(runs), 'method')}"
+    queries = count_text(len(missed), "query is", "queries are")
+    some = f"{queries} missed by at least one of {count_text(len(runs), 'method')}"
     note = f"{some}; the ones that most of them miss are shown."
     note += only_best(len(runs), len(section.methods), data=False)
     return {"task": section.title, "note": note, "misses": found}

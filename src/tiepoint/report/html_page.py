@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from .._version import __version__
-from ..core.amounts import number_of
+from ..core.amounts import count_text
 from ..core.errors import InputError
 from ..run.result import Run
 from ..tasks.titles import FAMILIES
@@ -59,10 +59,10 @@ class Made(Sequence[Any]):
 
 def render(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> str:
     """The page. Names are escaped wherever they come from; figures are SVG in the page."""
-    return "".join(rendered(runs, title=title, progress=progress))
+    return "".join(iter_page(runs, title=title, progress=progress))
 
 
-def rendered(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> Iterator[str]:
+def iter_page(runs: Sequence[Run], *, title: str, progress: Progress | None = None) -> Iterator[str]:
     """The page piece by piece."""
     if not runs:
         raise InputError("there are no finished runs to report; run a method on a task first")
@@ -128,8 +128,8 @@ def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
         misses = gallery(section) or match_gallery(section) or pair_gallery(section)
     metric, group = table.columns[0]
     every = _every(section)
-    inside = [f"table of {number_of(len(table.rows), 'run')}"]
-    inside += [number_of(len(drawn), "figure")] if drawn else []
+    inside = [f"table of {count_text(len(table.rows), 'run')}"]
+    inside += [count_text(len(drawn), "figure")] if drawn else []
     inside += ["protocols"] if explained else []
     inside += ["what most methods miss"] if misses else []
     return {
@@ -148,7 +148,7 @@ def _section(section: Section, table: Leaderboard) -> dict[str, Any]:
         "notes": [n for n in table.notes if not n.startswith(SMALL) or not table.wording],
         "small_notes": [n for n in table.notes if n.startswith(SMALL)],
         "every": every,
-        "inside": ", ".join([*inside, number_of(len(every["rows"]), "score")]),
+        "inside": ", ".join([*inside, count_text(len(every["rows"]), "score")]),
         "summary": intervals_figure(section, most=MAX_SUMMARY_METHODS),
         "figures": drawn[:MAX_SHOWN_FIGURES],
         "more": drawn[MAX_SHOWN_FIGURES:],
@@ -185,7 +185,7 @@ def _run(run: Run, name: str, *, whole: bool = True) -> dict[str, Any]:
     manifest = run.manifest.plain()
     if not whole:
         manifest["units"] = (
-            f"{number_of(len(manifest['units']), 'unit')}; keys are left out of a page of so many runs"
+            f"{count_text(len(manifest['units']), 'unit')}; keys are left out of a page of so many runs"
         )
     return {
         "id": run.id,

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core.scores import caution_of
+from ..core.scores import caution_note
 from ..run.result import Run
 from ..stats.groups import join_letters
 from ..tasks.base import Column, MetricInfo, Task
 from .compare.comparison import Comparison
-from .compare.findings import Finding, compared, found_in
+from .compare.findings import ComparisonFinding, compare_section, finding_for
 from .compare.sentences import these_scenes
 from .compare.text_table import rank_range
 from .runs.sections import Section, is_canary
@@ -57,7 +57,7 @@ class Leaderboard:
     wording: str
     notes: tuple[str, ...]
     titles: tuple[str, ...] = ()
-    finding: Finding | None = None
+    finding: ComparisonFinding | None = None
 
     @property
     def grouped(self) -> bool:
@@ -92,7 +92,7 @@ def heading(task: Task, metric: str, group: str, *, between: str = " ") -> str:
     ('iou', 'aepe (px) subset=JODS', 'flow_accuracy T5')
     """
     unit = task.metric(metric).scale[1]
-    full = task.full_name(metric, group)
+    full = task.metric_label(metric, group)
     name = full if unit in ("%", "") else f"{full.removesuffix('_' + unit)} ({unit})"
     return name if group == "all" else f"{name}{between}{group}"
 
@@ -105,9 +105,9 @@ def leaderboard(
     task = section.definition
     asked = [head, *(c for c in task.table_columns(section.columns) if c != head)]
     own = [s for r in section.runs for s in r.stored.scores if s["protocol"] == section.protocol]
-    columns = with_better(task, spelled_out(task, asked, section.runs), own)
+    columns = with_better(task, expand_columns(task, asked, section.runs), own)
     best = [best_value(section, *c) for c in columns]
-    comparison, reasons = found_before or compared(section)
+    comparison, reasons = found_before or compare_section(section)
     notes = list(reasons)
     found = {}
     if comparison is not None and _grouped(comparison):
@@ -138,7 +138,7 @@ def leaderboard(
         "" if (v := chance_of(section, *c)) is None else value_text(task.metric(c[0]), v) for c in columns
     )
     titles = tuple(column_title(task, *c) for c in columns)
-    finding = found_in(section, (comparison, reasons))
+    finding = finding_for(section, (comparison, reasons))
     return Leaderboard(
         tuple(columns), headings, tuple(rows), chance, _wording(comparison), tuple(notes), titles, finding
     )
@@ -155,24 +155,24 @@ def column_title(task: Task, metric: str, group: str) -> str:
     return task.score_title(metric, group) + ("" if unit in ("%", "") else f" ({unit})")
 
 
-def spelled_out(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> list[Column]:
+def expand_columns(task: Task, columns: Sequence[Column], runs: Sequence[Run]) -> list[Column]:
     """Columns as the options of the runs make them; runs may differ in these, so one may become several."""
-    return list(dict.fromkeys(task.spelled_out(c, run.manifest.options) for c in columns for run in runs))
+    return list(dict.fromkeys(task.expand_column(c, run.manifest.options) for c in columns for run in runs))
 
 
 def with_better(task: Task, columns: Sequence[Column], scores: Iterable[Mapping[str, Any]]) -> list[Column]:
     """Columns with the score that should be read instead before each one of which a score has a caution."""
-    marked = {(s["metric"], s["group"]) for s in scores if caution_of(s.get("note"))}
+    marked = {(s["metric"], s["group"]) for s in scores if caution_note(s.get("note"))}
     found: list[Column] = []
     for column in columns:
-        better = task.instead(column) if column in marked else None
+        better = task.replacement_column(column) if column in marked else None
         found += [column] if better is None or better in marked else [better, column]
     return list(dict.fromkeys(found))
 
 
 def cautions_of(scores: Iterable[Mapping[str, Any] | None]) -> list[str]:
     """What is to be said below a table of the scores that are marked in it, each once."""
-    found = dict.fromkeys(caution_of(s.get("note")) for s in scores if s is not None)
+    found = dict.fromkeys(caution_note(s.get("note")) for s in scores if s is not None)
     return [text for text in found if text]
 
 
@@ -203,7 +203,7 @@ def cell(info: MetricInfo, score: Any, best: float | None = None) -> Cell:
     if score["low"] is not None and score["high"] is not None:
         interval = f"{value_text(info, score['low'])} – {value_text(info, score['high'])}"
     value = float(score["value"])
-    mark = " *" if caution_of(score.get("note")) else ""
+    mark = " *" if caution_note(score.get("note")) else ""
     return Cell(value_text(info, value) + mark, interval, value, value == best)
 
 

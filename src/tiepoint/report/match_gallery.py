@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.amounts import number_of
+from ..core.amounts import count_text
 from ..core.errors import TiepointError
 from ..tasks import stored_task
 from .album import data_uri
 from .galleries import worst_pairs
-from .pictures.error_colours import GRADES, counted
+from .pictures.error_colours import GRADES, count_grades
 from .pictures.matches import pair_panels
 from .pictures.stored import RunPairs
 from .runs.lazy_records import records_of
@@ -27,7 +27,7 @@ def match_gallery(section: Section) -> dict[str, Any] | None:
     of datasets or features that are gone.
     """
     opened: list[RunPairs] = []
-    for run in section.looked_into:
+    for run in section.inspected:
         if len(opened) == METHODS_SHOWN:
             break
         try:
@@ -62,10 +62,10 @@ def _picture(section: Section, pairs: RunPairs, name: str) -> dict[str, str] | N
     except (TiepointError, OSError):
         return None
     task = stored_task(section.task)
-    found = counted(matched)
+    found = count_grades(matched)
     near = sum(n for grade, n in found if grade.high_px <= GRADES[1].high_px)
-    known = f"{near:,} of {number_of(len(matched), 'match', 'matches')} within {GRADES[1].high_px:g} px"
-    about = task.about_pair(records_of(run, task, "exact"), name)
+    known = f"{near:,} of {count_text(len(matched), 'match', 'matches')} within {GRADES[1].high_px:g} px"
+    about = task.pair_caption(records_of(run, task, "exact"), name)
     words = "; ".join(w for w in (known if matched.errors_px is not None else "", about) if w)
     panels = pair_panels(matched, most=MATCHES, side_px=SIDE_PX)
     source = data_uri(panels, photo_side=max(panels.shape))

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core.amounts import number_of
+from ..core.amounts import count_text
 from ..core.errors import InputError
-from ..core.scores import caution_of
+from ..core.scores import caution_note
 from ..run.result import Run
 from ..tasks.base import Column
 from ..tasks.titles import FAMILIES
 from .compare.runs import compare_runs
-from .leaderboard import cautions_of, chance_of, spelled_out, value_text, with_better
-from .runs.names import Called, distinct_names
+from .leaderboard import cautions_of, chance_of, expand_columns, value_text, with_better
+from .runs.names import DisplayNames, distinct_names
 from .runs.sections import Section, sections
 
 BY = (
@@ -37,7 +37,7 @@ TIED = "\N{DAGGER}"
 
 
 @dataclass(frozen=True)
-class Head:
+class ColumnHeading:
     """Head of a column: what several columns share, its own name, its unit; `lower` is better or not."""
 
     over: str
@@ -78,14 +78,14 @@ class PaperTable:
 
     name: str
     caption: str
-    heads: tuple[Head, ...]
+    heads: tuple[ColumnHeading, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     chance: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
 
 def combined_tables(
-    runs: Sequence[Run], called: Called, *, one: bool = False, least: int = 1
+    runs: Sequence[Run], called: DisplayNames, *, one: bool = False, least: int = 1
 ) -> list[PaperTable]:
     """Headline score of every method on every task: a table a family of tasks, or `one` of all.
 
@@ -100,12 +100,12 @@ def combined_tables(
     return [t for p in parts if (t := _combined(p, called, alone=len(parts) == 1)) is not None]
 
 
-def task_tables(runs: Sequence[Run], called: Called) -> list[PaperTable]:
+def task_tables(runs: Sequence[Run], called: DisplayNames) -> list[PaperTable]:
     """One table a section: the headline score by noise, subset, kind …, or else the task's own columns."""
     return [_of_task(s, called) for s in sections(runs) if s.methods]
 
 
-def _combined(found: Sequence[Section], called: Called, *, alone: bool) -> PaperTable | None:
+def _combined(found: Sequence[Section], called: DisplayNames, *, alone: bool) -> PaperTable | None:
     found = [s for s in found if s.methods]
     if not found:
         return None
@@ -147,10 +147,12 @@ def _names(found: Sequence[Section]) -> dict[str, str]:
 
 def _head(section: Section) -> list[Column]:
     """The headline score as the options of the runs spell it out; runs may differ in these."""
-    return spelled_out(section.definition, [(section.metric, section.group)], section.runs)
+    return expand_columns(section.definition, [(section.metric, section.group)], section.runs)
 
 
-def _task_heads(found: Sequence[Section], columns: Sequence[Column], called: Called) -> Iterator[Head]:
+def _task_heads(
+    found: Sequence[Section], columns: Sequence[Column], called: DisplayNames
+) -> Iterator[ColumnHeading]:
     """Names of tasks; the words that neighbours begin with stand above both, and protocols that differ.
 
     Of a task on several datasets the task stands above, and ``on DATASET`` below.
@@ -164,10 +166,10 @@ def _task_heads(found: Sequence[Section], columns: Sequence[Column], called: Cal
         shared = starts[i] if starts[i] and starts[i] in near else ""
         unit = _score(section, column, called)
         own = title.removeprefix(shared).strip()
-        yield Head(shared, _bare(own) if shared else own, unit, section.info.lower)
+        yield ColumnHeading(shared, _bare(own) if shared else own, unit, section.info.lower)
 
 
-def _start(section: Section, title: str, called: Called) -> str:
+def _start(section: Section, title: str, called: DisplayNames) -> str:
     """What the title of a section may share with that of its neighbour."""
     if section.dataset and section.title not in called.tasks:
         return called.tasks.get(section.task, section.definition.title)
@@ -184,7 +186,7 @@ def _bare(words: str) -> str:
     return inside if words == f"({inside})" and not set("()") & set(inside) else words
 
 
-def _title(section: Section, called: Called) -> str:
+def _title(section: Section, called: DisplayNames) -> str:
     """A section by its display name, or by the name of its task in words with what tells it apart."""
     rest = section.title.removeprefix(section.task)
     if section.title in called.tasks:
@@ -192,7 +194,7 @@ def _title(section: Section, called: Called) -> str:
     return called.tasks.get(section.task, section.definition.title) + rest
 
 
-def _metric(section: Section, column: Column, called: Called) -> str:
+def _metric(section: Section, column: Column, called: DisplayNames) -> str:
     """Display name and unit of a metric."""
     metric, group = column
     info = section.definition.metric(metric)
@@ -202,13 +204,13 @@ def _metric(section: Section, column: Column, called: Called) -> str:
     return f"{name} ({unit})" if unit else name
 
 
-def _score(section: Section, column: Column, called: Called) -> str:
+def _score(section: Section, column: Column, called: DisplayNames) -> str:
     """Display name and unit of a metric, and its group where that is not all there is."""
     name = _metric(section, column, called)
     return name if column[1] == "all" else f"{name} {called.group(column[1])}"
 
 
-def _of_task(section: Section, called: Called) -> PaperTable:
+def _of_task(section: Section, called: DisplayNames) -> PaperTable:
     columns = task_columns(section)
     made = [_column(section, c) for c in columns]
     names = {
@@ -230,7 +232,9 @@ def _of_task(section: Section, called: Called) -> PaperTable:
     )
 
 
-def _group_heads(section: Section, columns: Sequence[Column], called: Called) -> Iterator[Head]:
+def _group_heads(
+    section: Section, columns: Sequence[Column], called: DisplayNames
+) -> Iterator[ColumnHeading]:
     """Names of groups below their metric; of two keys the second stands above the first: easy, inter."""
     same = len({m for m, _ in columns}) == 1 and len(columns) > 1
     said = any(key in group for _, group in columns for key in ("threshold", "alpha"))
@@ -241,11 +245,11 @@ def _group_heads(section: Section, columns: Sequence[Column], called: Called) ->
         own = _metric(section, (metric, over), called)
         first, _, second = group.partition(",")
         if nested:
-            yield Head(called.group(second) if second else "", called.group(first), own, lower)
+            yield ColumnHeading(called.group(second) if second else "", called.group(first), own, lower)
         elif same:
-            yield Head(own, called.group(group), lower=lower)
+            yield ColumnHeading(own, called.group(group), lower=lower)
         else:
-            yield Head("", _score(section, (metric, group), called), lower=lower)
+            yield ColumnHeading("", _score(section, (metric, group), called), lower=lower)
 
 
 def task_columns(section: Section) -> list[Column]:
@@ -260,7 +264,7 @@ def task_columns(section: Section) -> list[Column]:
     task, runs = section.definition, section.runs
     asked = [head, *(c for c in task.table_columns(section.columns) if c != head)]
     scores = [s for r in runs for s in r.stored.scores if s["protocol"] == section.protocol]
-    return with_better(task, spelled_out(task, asked, runs), scores)[:MAX_PAPER_COLUMNS]
+    return with_better(task, expand_columns(task, asked, runs), scores)[:MAX_PAPER_COLUMNS]
 
 
 def _column(section: Section, column: Column) -> tuple[dict[str, Cell], list[str]]:
@@ -282,7 +286,7 @@ def _column(section: Section, column: Column) -> tuple[dict[str, Cell], list[str
             best, second = texts[i] == places[0], texts[i] in places[1:2]
             cells[i] = Cell(texts[i], best, second, i in tied and not best)
     for i, s in scores.items():
-        if s is not None and caution_of(s.get("note")):
+        if s is not None and caution_note(s.get("note")):
             cells[i] = replace(cells[i], text=f"{cells[i].text} *")
     return cells, notes
 
@@ -307,7 +311,7 @@ def _not_separated(section: Section, column: Column, best: str) -> tuple[set[str
     if best not in rows or len(rows) < 2:
         return set(), []
     if found.smallest_p > 1 - found.level:
-        scenes = number_of(found.n_scenes, "scene")
+        scenes = count_text(found.n_scenes, "scene")
         return set(), [f"Columns of {scenes} have no {TIED}: so few cannot separate any two methods."]
     if not found.wide:
         letters = set(rows[best].letters)

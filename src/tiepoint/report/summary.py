@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.amounts import number_of
+from ..core.amounts import count_text
 from ..run.result import Run
 from ..tasks.titles import FAMILIES
 from .figures.figure import anchor, short
 from .leaderboard import Leaderboard, value_text
-from .runs.card import agrees, duration, told_apart
+from .runs.card import agrees, duration, times_differ
 from .runs.sections import Section
 
 NAME_MOST = 40
@@ -81,11 +81,11 @@ def costs(first: Run | None, second: Run | None, other: str) -> tuple[str, str]:
     if mine.get("time_s") is not None:
         parts.append(f"{_time(mine)} per {mine['per']}")
     if mine.get("bytes_per_descriptor") is not None:
-        parts.append(number_of(mine["bytes_per_descriptor"], "byte"))
+        parts.append(count_text(mine["bytes_per_descriptor"], "byte"))
     if second is None or not parts:
         return ", ".join(parts), ""
     theirs = second.manifest.efficiency
-    apart = told_apart(mine, theirs)
+    apart = times_differ(mine, theirs)
     if apart is None:
         return ", ".join(parts), ""
     if not apart:
@@ -118,7 +118,7 @@ def headline(answers: Sequence[Answer]) -> str:
     names = [name for name in led if led[name] == most]
     if most == 1 or len(names) > 2:
         sure = sum(a.sure is True for a in answers)
-        lead = number_of(len(led), "method leads", "methods lead")
+        lead = count_text(len(led), "method leads", "methods lead")
         return f"{lead} {len(answers)} tasks, in {sure} of them separated from the next."
     said = []
     for name in names:

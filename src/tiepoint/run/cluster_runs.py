@@ -16,13 +16,13 @@ from ..core.errors import ClusterError, UnitError
 from ..methods.base import Method
 from ..store.older import take_over_features
 from ..store.store import Store
-from .context import MAX_LISTED_PROBLEMS, Context, Recipe
+from .context import MAX_LISTED_PROBLEMS, Recipe, RunContext
 from .costs import costs
-from .executors import Done, Failure, names_of
-from .executors.dask_executor import DaskExecutor, Piece, Say
-from .executors.dask_worker import ALWAYS, Remote, seen
-from .feature_pipeline import Feeding, raise_input
-from .preparation import Prepared, Progress, Request
+from .executors import Done, JobFailure, names_of
+from .executors.dask_executor import DaskExecutor, JobBatch, Say
+from .executors.dask_worker import ALWAYS, RemoteRecipe, seen
+from .feature_pipeline import FeaturePipeline, raise_input
+from .preparation import PreparedRun, Progress, RunRequest
 
 COSTS = "costs of the method"
 
@@ -32,11 +32,11 @@ class Cell:
     """One run under way: what was sent out for it."""
 
     label: str
-    context: Context
+    context: RunContext
     comparisons: tuple[str, ...]
-    features: tuple[Piece, ...]
-    units: tuple[Piece, ...]
-    costs: tuple[Piece, ...]
+    features: tuple[JobBatch, ...]
+    units: tuple[JobBatch, ...]
+    costs: tuple[JobBatch, ...]
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class Matrix:
         self.executor = executor
         self.store = store
         self._cells: dict[int, Cell] = {}
-        self._features: dict[str, Piece] = {}
+        self._features: dict[str, JobBatch] = {}
 
     def submit(
         self,
-        wanted: Mapping[int, Prepared],
-        context_of: Callable[[Prepared], Context | None],
+        wanted: Mapping[int, PreparedRun],
+        context_of: Callable[[PreparedRun], RunContext | None],
         progress: Progress,
     ) -> None:
         """Send out everything that is missing, in the order of the runs.
@@ -88,12 +88,17 @@ class Matrix:
             if context is not None:
                 self._cells[i] = self._sent(order[i], wanted[i], context, remotes[i], progress)
 
-    def _remote(self, prepared: Prepared) -> Remote:
+    def _remote(self, prepared: PreparedRun) -> RemoteRecipe:
         recipe = remote_recipe(prepared.request, prepared.method, self.store.root)
         return self.executor.remote(recipe, prepared.method.family, prepared.opened.data_hash)
 
     def _sent(
-        self, priority: int, prepared: Prepared, context: Context, remote: Remote, progress: Progress
+        self,
+        priority: int,
+        prepared: PreparedRun,
+        context: RunContext,
+        remote: RemoteRecipe,
+        progress: Progress,
     ) -> Cell:
         name, task, keys = context.method.name, prepared.task, context.feature_keys
         take_over_features(context.features, context.method, {keys[n]: i for n, i in context.items.items()})
@@ -108,7 +113,7 @@ class Matrix:
         for piece in send(arguments=missing, label=f"{name} features", done=step, **how):
             self._features.update({key: piece for _, key in piece.arguments.values()})
 
-        def after(argument: tuple[str, str, Mapping[str, str]]) -> Iterator[Piece]:
+        def after(argument: tuple[str, str, Mapping[str, str]]) -> Iterator[JobBatch]:
             return (self._features[key] for key in argument[2].values() if key in self._features)
 
         comparisons = tuple(dict.fromkeys(task.comparison(p) for p in prepared.protocols))
@@ -178,7 +183,7 @@ def libraries_of(config: Any) -> set[str]:
     return found | {name for part in config.values() for name in libraries_of(part)}
 
 
-def remote_recipe(request: Request, method: Method, root: Path) -> Recipe:
+def remote_recipe(request: RunRequest, method: Method, root: Path) -> Recipe:
     """The recipe of a request with paths that do not depend on where a worker was started."""
     return Recipe(
         request.task,
@@ -192,24 +197,24 @@ def remote_recipe(request: Request, method: Method, root: Path) -> Recipe:
     )
 
 
-def ready(context: Context, _argument: None) -> None:
+def ready(context: RunContext, _argument: None) -> None:
     """A job that only needs the context: a transform is fitted and kept by making it."""
 
 
-def make_feature(context: Context, argument: tuple[str, str]) -> float:
+def make_feature(context: RunContext, argument: tuple[str, str]) -> float:
     """Features of an item, unless they are there; the seconds that the method took."""
     item, key = argument
     return 0.0 if context.features.meta(key) is not None else context.extract(item, key)
 
 
-def stream(context: Context, arguments: Mapping[str, tuple[str, str]], done: Done) -> dict[str, Any]:
+def stream(context: RunContext, arguments: Mapping[str, tuple[str, str]], done: Done) -> dict[str, Any]:
     """Features of items in one stream, as far as they are not there."""
     missing = {n: a for n, a in arguments.items() if context.features.meta(a[1]) is None}
-    failures = Feeding(context).run(missing, done, None)
+    failures = FeaturePipeline(context).run(missing, done, None)
     return dict.fromkeys(arguments, 0.0) | {failure.name: failure for failure in failures}
 
 
-def compare_unit(context: Context, argument: tuple[str, str, Mapping[str, str]]) -> tuple[str, float]:
+def compare_unit(context: RunContext, argument: tuple[str, str, Mapping[str, str]]) -> tuple[str, float]:
     """Records of a unit, unless they are there: their key, and the seconds it took."""
     unit, comparison, keys = argument
     for key in keys.values():
@@ -219,7 +224,7 @@ def compare_unit(context: Context, argument: tuple[str, str, Mapping[str, str]])
     return made, time.perf_counter() - started
 
 
-def costs_of(context: Context, root: str) -> dict[str, Any]:
+def costs_of(context: RunContext, root: str) -> dict[str, Any]:
     """What the method costs, measured where it runs."""
     return costs(context, Path(root))
 
@@ -231,7 +236,7 @@ def _stepper(label: str, total: int, progress: Progress) -> Done:
     return lambda: progress(label, next(done), total)
 
 
-def _refuse(context: Context, label: str, failures: Sequence[Failure], total: int) -> None:
+def _refuse(context: RunContext, label: str, failures: Sequence[JobFailure], total: int) -> None:
     """Raise what failed as a run in one process would."""
     raise_input(context, failures)
     if failures:

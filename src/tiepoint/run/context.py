@@ -51,7 +51,7 @@ class FeatureSummary:
     failed: int
 
 
-class Writers:
+class RecordWriters:
     """Threads that write records behind the comparison; at the end of the `with` block all are written.
 
     At most `MAX_PENDING_BYTES` wait to be written, so that memory stays bounded. An error in writing is raised by a
@@ -75,7 +75,7 @@ class Writers:
             ):
                 self._pending.popleft()[1].result()
 
-    def __enter__(self) -> Writers:
+    def __enter__(self) -> RecordWriters:
         """Return itself."""
         return self
 
@@ -88,7 +88,7 @@ class Writers:
 
 
 @dataclass(frozen=True)
-class Context:
+class RunContext:
     """One method on one task, ready to work on items and units.
 
     `unkept` stands for the method in the keys of features that are not kept between commands. With `writers`
@@ -101,7 +101,7 @@ class Context:
     features: FeatureCache
     records: RecordStore
     unkept: str | None = None
-    writers: Writers | None = None
+    writers: RecordWriters | None = None
 
     @cached_property
     def items(self) -> Mapping[str, Item]:
@@ -177,7 +177,7 @@ class Context:
         """Feature keys of the items of a unit."""
         return {item: self.feature_keys[item] for item in unit.items}
 
-    def gave(self, units: Mapping[str, Mapping[str, str]]) -> bool:
+    def matches_stored(self, units: Mapping[str, Mapping[str, str]]) -> bool:
         """Whether the records of a stored run, by unit and comparison, are those of what is there now.
 
         Only methods that take something from files for an item can have changed without a change of their
@@ -212,7 +212,7 @@ class Context:
         try:
             return self.features.get(key)
         except DamagedError as e:
-            self.make_anew(item, key, e)
+            self.recompute(item, key, e)
             return self.features.get(key)
 
     def _heal(self, feature_keys: Mapping[str, str]) -> None:
@@ -220,9 +220,9 @@ class Context:
         damaged = self.features.damaged(list(feature_keys.values()))
         for item, key in feature_keys.items():
             if key in damaged:
-                self.make_anew(item, key, damaged[key])
+                self.recompute(item, key, damaged[key])
 
-    def make_anew(self, item: str, key: str, error: DamagedError) -> None:
+    def recompute(self, item: str, key: str, error: DamagedError) -> None:
         """Make features again whose file is damaged; their header says so."""
         before = self.features.content(key) if self.features.damaged_headers([key]) == {} else None
         self.features.discard(key)
@@ -245,14 +245,14 @@ class Context:
                 )
             contents.append(content)
         parts = [RECORD_FORMAT, self.task.name, unit.definition, comparison, self.method.distance, contents]
-        rule = self.task.rule_of_comparison(comparison)
+        rule = self.task.comparison_version(comparison)
         facts = dict(self.opened.facts_of(self.method.meta, comparison))
         return hash_json(["records", *parts, *([rule] if rule > 1 else []), *([facts] if facts else [])])
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to make a `Context` again in another process: plain values only.
+    """How to make a `RunContext` again in another process: plain values only.
 
     `root` is the folder of the store, where features and records lie; workers need no database.
     """
@@ -273,31 +273,33 @@ class Recipe:
 
     def opened(self) -> OpenTask:
         """The task opened, as methods of its own family see it."""
-        from ..core.array_cache import FOLDER, keep_in
+        from ..core.array_cache import FOLDER, use_array_cache_folder
         from ..core.hashing import load_memo
         from ..store.atomic_files import atomic_file
         from ..tasks import TASKS
 
         load_memo(Path(self.root) / "hashes.json")
-        keep_in(Path(self.root) / FOLDER, atomic_file)
+        use_array_cache_folder(Path(self.root) / FOLDER, atomic_file)
         task: Task = TASKS.load(self.task)
         return task.open(Path(self.data), self.options)
 
-    def build(self) -> Context:
+    def build(self) -> RunContext:
         """The context, with the number of threads its share of the cores allows."""
         from ..methods.resolve import resolve
         from ..tasks import TASKS
-        from .fit_transforms import Fitting
+        from .fit_transforms import TransformFitter
 
         limit_threads(self.threads)
-        use_device(self.method_options)
+        set_kernel_device(self.method_options)
         root = Path(self.root)
         task: Task = TASKS.load(self.task)
         opened = self.opened()
-        fit = Fitting(opened, root, fit_on=None if self.fit_on is None else Path(self.fit_on))
+        fit = TransformFitter(opened, root, fit_on=None if self.fit_on is None else Path(self.fit_on))
         method = resolve(self.method, family=task.family_for(self.method), fit=fit, **self.method_options)
         opened = opened.for_family(method.family)
-        return Context(task, opened, method, FeatureCache(root / "features"), RecordStore(root / "records"))
+        return RunContext(
+            task, opened, method, FeatureCache(root / "features"), RecordStore(root / "records")
+        )
 
 
 def limit_threads(threads: int) -> None:
@@ -307,7 +309,7 @@ def limit_threads(threads: int) -> None:
     set_threads(max(1, threads))
 
 
-def use_device(method_options: Mapping[str, Any]) -> None:
+def set_kernel_device(method_options: Mapping[str, Any]) -> None:
     """Let the kernels of this process run on the `device` of a request; results do not depend on it."""
     from ..kernels import set_device
 

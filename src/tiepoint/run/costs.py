@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checksums import sealed, unsealed
+from ..core.checksums import add_checksum, verify_checksum
 from ..core.errors import StoreError
 from ..core.hashing import hash_json
-from ..core.regular_files import content_of
+from ..core.regular_files import read_content
 from ..core.units import Item
 from ..methods.legacy_keys import old_keys
 from ..methods.pairs.from_keypoints import MEMO
 from ..store.atomic_files import atomic_file
 from . import machine as about
-from .context import Context
+from .context import RunContext
 
 UNIT = {"patches": "patch", "keypoints": "image", "dense": "pair", "pairs": "pair"}
 SAMPLE, STREAM_SAMPLE = 256, 4096
@@ -34,7 +34,9 @@ TURNS_S = 0.6
 """Seconds for the repeats of a method, and for those in turns with each of at most three others."""
 
 
-def repeated(call: Callable[[], Any], *, budget_s: float = BUDGET_S, least: int = LEAST) -> list[float]:
+def time_repeatedly(
+    call: Callable[[], Any], *, budget_s: float = BUDGET_S, least: int = LEAST
+) -> list[float]:
     """Seconds of repeated calls after one warm-up: until the budget is spent, at least `least`.
 
     Where the quartiles of the repeats are more than a quarter apart, as much again is spent on more of them.
@@ -47,12 +49,12 @@ def repeated(call: Callable[[], Any], *, budget_s: float = BUDGET_S, least: int 
     seconds: list[float] = []
     spent = 0.0
     while len(seconds) < least or spent < budget_s or (spent < 2 * budget_s and not _agree(seconds)):
-        seconds.append(timed(call))
+        seconds.append(time_call(call))
         spent += seconds[-1]
     return seconds
 
 
-def timed(call: Callable[[], Any]) -> float:
+def time_call(call: Callable[[], Any]) -> float:
     """Seconds of one call."""
     started = time.perf_counter()
     call()
@@ -64,17 +66,17 @@ def _agree(seconds: list[float]) -> bool:
     return bool(high <= 1.25 * low)
 
 
-def meet(first: Sequence[float], second: Sequence[float]) -> bool:
+def ranges_overlap(first: Sequence[float], second: Sequence[float]) -> bool:
     """Whether the quartiles of two lists of seconds meet: then nothing says which is faster.
 
-    >>> meet([1.0, 1.1, 1.4], [1.1, 1.2, 1.4]), meet([1.0, 1.1, 1.2], [2.0, 2.1, 2.2])
+    >>> ranges_overlap([1.0, 1.1, 1.4], [1.1, 1.2, 1.4]), ranges_overlap([1.0, 1.1, 1.2], [2.0, 2.1, 2.2])
     (True, False)
     """
     one, two = (np.percentile(s, [25, 75]) for s in (first, second))
     return bool(one[0] <= two[1] and two[0] <= one[1])
 
 
-def in_turns(
+def time_alternating(
     first: Callable[[], Any], second: Callable[[], Any], *, budget_s: float
 ) -> tuple[list[float], list[float]]:
     """Seconds of two calls, one after the other in turns, so that what disturbs one disturbs both.
@@ -84,9 +86,9 @@ def in_turns(
     one: list[float] = []
     two: list[float] = []
     while not one or sum(one) + sum(two) < budget_s:
-        one.append(timed(first))
-        two.append(timed(second))
-        if len(one) % 5 == 0 and not meet(one, two):
+        one.append(time_call(first))
+        two.append(time_call(second))
+        if len(one) % 5 == 0 and not ranges_overlap(one, two):
             break
     return one, two
 
@@ -124,17 +126,17 @@ def _status(name: str) -> int:
     raise OSError(f"no {name} in /proc/self/status")
 
 
-def efficiency(context: Context, root: Path) -> dict[str, Any]:
+def efficiency(context: RunContext, root: Path) -> dict[str, Any]:
     """Sizes of descriptors and costs of the method."""
     return sizes(context) | costs(context, root)
 
 
-def costs(context: Context, root: Path) -> dict[str, Any]:
+def costs(context: RunContext, root: Path) -> dict[str, Any]:
     """Median and quartiles of the time per patch, image or pair, measured once a method and machine.
 
     One thread of the caller's process, a warm-up, repeats until 0.6 s, or 1.2 s where they do not agree. A
     method whose quartiles meet those of one measured before in this process is measured again in turns with
-    it (`in_turns`), until they separate or 0.6 s are spent. Methods that only look features up have no times.
+    it (`time_alternating`), until they separate or 0.6 s are spent. Methods that only look features up have no times.
     """
     if not context.opened.items or not context.method.reads_payload:
         return {}
@@ -144,14 +146,14 @@ def costs(context: Context, root: Path) -> dict[str, Any]:
     paths = [root / "efficiency" / f"{hash_json([k, about.machine()])[:24]}.json" for k in (own, *older)]
     for path in paths:
         with contextlib.suppress(OSError, ValueError):  # a damaged file is measured anew
-            return unsealed(content_of(path))[0]
+            return verify_checksum(read_content(path))[0]
     measured = _measure(context, item, None if context.unkept else hash_json(own)[:24])
     with contextlib.suppress(StoreError), atomic_file(paths[0]) as temporary:  # it is measured again then
-        temporary.write_text(sealed(measured), encoding="utf-8", newline="\n")
+        temporary.write_text(add_checksum(measured), encoding="utf-8", newline="\n")
     return measured
 
 
-def sizes(context: Context) -> dict[str, Any]:
+def sizes(context: RunContext) -> dict[str, Any]:
     """Bytes and numbers of a descriptor."""
     if not context.opened.items:
         return {}
@@ -162,7 +164,7 @@ def sizes(context: Context) -> dict[str, Any]:
     return {"bytes_per_descriptor": int(values.nbytes // len(values)), "dimension": int(values.shape[1])}
 
 
-def _measure(context: Context, item: Item, key: str | None) -> dict[str, Any]:
+def _measure(context: RunContext, item: Item, key: str | None) -> dict[str, Any]:
     method, payload = context.method, context.opened.read(item.key)
     count = 1
     if method.family == "patches":
@@ -177,8 +179,8 @@ def _measure(context: Context, item: Item, key: str | None) -> dict[str, Any]:
     def call() -> object:
         return method.extract(item, payload)
 
-    with MEMO.paused():
-        seconds = [s / count for s in repeated(call)]
+    with MEMO.bypassed():
+        seconds = [s / count for s in time_repeatedly(call)]
         turns: list[dict[str, Any]] = []
         if key is not None and method.stream is None and len(seconds) >= LEAST:
             mine = _Timed(key, f"{method.family} {item.content} {count}", call, count, tuple(seconds))
@@ -202,14 +204,14 @@ def _beside(mine: _Timed, seconds: list[float]) -> list[dict[str, Any]]:
     """Measure again in turns with methods whose quartiles meet; `seconds` grow by what that took."""
     found = []
     for other in [e for e in _EARLIER if e.on == mine.on and e.key != mine.key]:
-        if not meet(other.seconds, mine.seconds):
+        if not ranges_overlap(other.seconds, mine.seconds):
             continue
         try:
             other.call()
         except Exception:  # what it needs is gone, a file say: it is no measure any more, and its run is done
             _EARLIER.remove(other)
             continue
-        theirs, own = in_turns(other.call, mine.call, budget_s=TURNS_S)
+        theirs, own = time_alternating(other.call, mine.call, budget_s=TURNS_S)
         if len(own) < LEAST:
             continue
         seconds += [s / mine.count for s in own]

@@ -18,9 +18,9 @@ from ..geometry.two_view.libraries import library
 from ..store.store import Store
 from .context import limit_threads
 from .engine import evaluate
-from .executors.process_pool import end_workers, follow_parent, interrupts_are_ours, safe_path
+from .executors.process_pool import block_interrupts_in_workers, end_workers, exit_with_parent, safe_path
 from .machine import cores
-from .preparation import Progress, Request, load_task, silent
+from .preparation import Progress, RunRequest, load_task, no_progress
 from .result import Run
 
 PATCH_METHODS = (
@@ -37,7 +37,7 @@ MAX_PATCHES = 160
 STREAMS = ("patches", "others")
 
 
-def run_demo(out: Path, *, jobs: int = 1, progress: Progress = silent) -> tuple[list[Run], Path]:
+def run_demo(out: Path, *, jobs: int = 1, progress: Progress = no_progress) -> tuple[list[Run], Path]:
     """Make the data below `out` (kept if they are there), run, and return the runs and the store's folder.
 
     With more than one job, patches run in one process and the other families in a second one.
@@ -50,18 +50,18 @@ def run_demo(out: Path, *, jobs: int = 1, progress: Progress = silent) -> tuple[
         runs = []
         for i, request in enumerate(asked):
             progress("demo", i, len(asked))
-            runs.append(evaluate(request, store, silent if jobs > 1 else progress))
+            runs.append(evaluate(request, store, no_progress if jobs > 1 else progress))
         progress("demo", len(asked), len(asked))
     return runs, out / "store"
 
 
-def requests(out: Path, stream: str) -> list[Request]:
+def requests(out: Path, stream: str) -> list[RunRequest]:
     """What the demo runs: `patches`, or keypoints, dense pairs and poses (`others`)."""
     if stream == "others":
         sequences, dense = out / "sequences", out / "dense"
         keypoints = [(m, t) for t in KEYPOINT_TASKS for m in KEYPOINT_METHODS]
-        found = [Request(m, t, sequences, _protocols(t)) for m, t in keypoints]
-        found += [Request(m, "tss", dense, ("exact", "tss-cpp")) for m in DENSE_METHODS]
+        found = [RunRequest(m, t, sequences, _protocols(t)) for m, t in keypoints]
+        found += [RunRequest(m, "tss", dense, ("exact", "tss-cpp")) for m in DENSE_METHODS]
         return found + _pose_requests(out / "pose" / "pairs.json")
     miss = {"on_bad": "miss"}
     patches, v1 = out / "patches", {"tasks": str(out / "benchmarks")}
@@ -69,15 +69,15 @@ def requests(out: Path, stream: str) -> list[Request]:
     v2 = {t: {"lists": "clean"} if t.endswith("verification") else {} for t in V2_TASKS}
     old, new = ("exact", "hbench-2016"), ("exact", "hpatches-python", "hpatches-matlab")
     return [
-        *(Request(m, t, patches, old, v1, miss) for t in V1_TASKS for m in PATCH_METHODS),
-        *(Request(m, t, patches, new, v2[t], miss) for t in V2_TASKS for m in PATCH_METHODS),
+        *(RunRequest(m, t, patches, old, v1, miss) for t in V1_TASKS for m in PATCH_METHODS),
+        *(RunRequest(m, t, patches, new, v2[t], miss) for t in V2_TASKS for m in PATCH_METHODS),
     ]
 
 
-def _pose_requests(pairs: Path) -> list[Request]:
+def _pose_requests(pairs: Path) -> list[RunRequest]:
     """Relative poses; without PoseLib, OpenCV estimates them under `exact`."""
     options = {} if lacking() is None else {"estimator": "opencv"}
-    return [Request(m, "pose/relative", pairs, ("exact", "superglue"), options) for m in PAIR_METHODS]
+    return [RunRequest(m, "pose/relative", pairs, ("exact", "superglue"), options) for m in PAIR_METHODS]
 
 
 def lacking() -> str | None:
@@ -97,7 +97,7 @@ def _run_streams(out: Path, progress: Progress) -> None:
     me = os.getpid()
     workers = [context.Process(target=_run_stream, args=(str(out), stream, me)) for stream in STREAMS]
     try:
-        with safe_path(), interrupts_are_ours():
+        with safe_path(), block_interrupts_in_workers():
             for worker in workers:
                 worker.start()
         while any(worker.is_alive() for worker in workers):
@@ -111,7 +111,7 @@ def _run_streams(out: Path, progress: Progress) -> None:
 
 
 def _run_stream(out: str, stream: str, parent: int) -> None:
-    follow_parent(parent)
+    exit_with_parent(parent)
     limit_threads(cores() // len(STREAMS))
     with Store.open(Path(out) / "store") as store:
         for request in requests(Path(out), stream):

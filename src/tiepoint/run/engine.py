@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import StoreError, TiepointError, UnitError
 from ..core.hashing import hash_json
 from ..core.scores import Score
-from ..core.scratch import remove_left
+from ..core.scratch import remove_orphans
 from ..core.units import Unit
 from ..kernels import bring, get_device
 from ..methods.base import Method
@@ -27,33 +27,33 @@ from ..store.maintenance.usage import note_uses
 from ..store.older import take_over_features
 from ..store.run_id import run_id
 from ..store.run_queries import load_runs
-from ..store.status_files import announced
+from ..store.status_files import track_progress
 from ..store.store import Store
 from ..store.stored_run import Manifest, MethodFacts
 from ..store.stored_run_part import StoredRun
 from . import machine
-from .context import MAX_LISTED_PROBLEMS, Context, FeatureSummary, Recipe, Writers, use_device
+from .context import MAX_LISTED_PROBLEMS, FeatureSummary, Recipe, RecordWriters, RunContext, set_kernel_device
 from .costs import efficiency, sizes
 from .executors import Executor, InProcess, Job, names_of
 from .executors.process_pool import ProcessPool
 from .feature_pipeline import make_features, raise_input
-from .finish import finished, of_data
-from .fit_transforms import Fitting
-from .healing import discard_damaged, told_anew, whole_records
-from .preparation import Prepared, Progress, Request, load_task, method_key, prepare, silent
+from .finish import dataset_facts, finish_run
+from .fit_transforms import TransformFitter
+from .healing import discard_damaged, read_intact_records, recompute_notices
+from .preparation import PreparedRun, Progress, RunRequest, load_task, method_key, no_progress, prepare
 from .result import Run, StoredRecords
-from .scoring import numberless, scores_under
-from .update import bring_up_to_date, outdated, protocols_of
+from .scoring import missing_value_notes, scores_under
+from .update import outdated_protocols, protocols_of, update_run
 
 if TYPE_CHECKING:
     from .cluster_runs import Made, Matrix
 
-__all__ = ["Request", "Shared", "evaluate", "evaluate_prepared", "load_task"]
+__all__ = ["RunRequest", "RunSession", "evaluate", "evaluate_prepared", "load_task"]
 
-ON_A_CARD = 4
+UNITS_IN_FLIGHT_ON_GPU = 4
 """Units compared at once where a card does the work: one prepares its steps while another waits for it."""
 
-PARALLEL_WORTH_S = 8.0
+MIN_PARALLEL_WORK_S = 8.0
 """Starting a worker process costs two or three seconds; below this estimate work stays in the process."""
 
 
@@ -64,10 +64,10 @@ _tidied: set[Path] = set()
 """Stores from which this process has removed what killed processes left half-written."""
 
 
-class Shared(ExitStack):
+class RunSession(ExitStack):
     """What the runs of one command share: worker processes, and features that are not kept after it.
 
-    `cluster` is what `executors.clusters.connected` takes; `say` is told what the user should know of it.
+    `cluster` is what `executors.clusters.connected` takes; `report` is told what the user should know of it.
     """
 
     def __init__(self, root: Path, cluster: Any = None, say: Callable[[str], None] = print) -> None:
@@ -80,7 +80,7 @@ class Shared(ExitStack):
         if root not in _tidied:
             _tidied.add(root)
             remove_temporaries(root)
-            remove_left()
+            remove_orphans()
 
     def pool(self, jobs: int) -> Executor:
         """The worker processes; how many there are is said first."""
@@ -89,13 +89,13 @@ class Shared(ExitStack):
             self.callback(self._pool.close)
         return self._pool
 
-    def submit(self, wanted: Sequence[Prepared], store: Store, progress: Progress = silent) -> None:
+    def submit(self, wanted: Sequence[PreparedRun], store: Store, progress: Progress = no_progress) -> None:
         """Hand all runs of the command to the cluster, where there is one, but those made before."""
         if self.cluster is None:
             return
-        travel: dict[int, Prepared] = {}
+        travel: dict[int, PreparedRun] = {}
         for one in wanted:
-            if not is_kept(one) or one.method.spec is None:
+            if not is_cacheable(one) or one.method.spec is None:
                 self._say(f"{one.method.name} cannot travel to the cluster and runs in this process")
             elif one.fit.log or _unfinished(one, store) is not None:
                 travel[id(one)] = one
@@ -107,17 +107,17 @@ class Shared(ExitStack):
             self._matrix = open_matrix(self, self.cluster, store, methods, device, self._say)
             self._matrix.submit(travel, partial(self._sound, store=store), progress)
 
-    def _sound(self, prepared: Prepared, store: Store) -> Context | None:
+    def _sound(self, prepared: PreparedRun, store: Store) -> RunContext | None:
         """The context of a run for the cluster, whose cached features are whole."""
         context = _unfinished(prepared, store)
         if context is not None:
             since_ns = time.time_ns()
             discard_damaged(context)
-            for told in told_anew(context, since_ns):
+            for told in recompute_notices(context, since_ns):
                 self._say(told)
         return context
 
-    def collect(self, prepared: Prepared) -> Made | None:
+    def collect(self, prepared: PreparedRun) -> Made | None:
         """What the cluster made for a run; None where it is not among those handed to it."""
         return None if self._matrix is None else self._matrix.collect(id(prepared))
 
@@ -128,35 +128,40 @@ class Shared(ExitStack):
 
 
 def evaluate(
-    request: Request,
+    request: RunRequest,
     store: Store,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     *,
     cluster: Any = None,
     say: Callable[[str], None] = print,
 ) -> Run:
     """Run, score and store; returns the run. Units that fail leave the rest stored and raise `UnitError`.
 
-    `cluster` is what `executors.clusters.connected` takes; `say` is told what the user should know of it.
+    `cluster` is what `executors.clusters.connected` takes; `report` is told what the user should know of it.
     """
     named = request.method if isinstance(request.method, str) else type(request.method).__name__
     what = f"{request.name or named} on {request.task}"
-    with announced(store.root, what, progress) as progress, Shared(store.root, cluster, say) as shared:
+    with (
+        track_progress(store.root, what, progress) as progress,
+        RunSession(store.root, cluster, say) as shared,
+    ):
         prepared = prepare(request, store.root)
         shared.submit([prepared], store, progress)
         return evaluate_prepared(prepared, store, shared, progress)
 
 
-def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress: Progress = silent) -> Run:
+def evaluate_prepared(
+    prepared: PreparedRun, store: Store, shared: RunSession, progress: Progress = no_progress
+) -> Run:
     """`evaluate` for a request that `prepare_all` has checked; the run holds the protocols asked for."""
     started, since_ns = time.perf_counter() - prepared.seconds, time.time_ns()
     request, task, protocols = prepared.request, prepared.task, prepared.protocols
     method, fit = prepared.fitted(store.root)
-    manifest = about(prepared, method, fit)
-    context = context_of(prepared, store, shared, method)
+    manifest = initial_manifest(prepared, method, fit)
+    context = make_context(prepared, store, shared, method)
     kept = context.unkept is None
     stored = _finished(store, run_id(manifest), protocols) if kept else None
-    if stored is not None and context.gave(stored.manifest.units):
+    if stored is not None and context.matches_stored(stored.manifest.units):
         records = StoredRecords(stored.manifest.units, store.records)
         found = Run.kept(stored, store, records, protocols, task.first(request.options))
         return replace(found, warnings=list(dict.fromkeys([*manifest.warnings, *found.warnings])))
@@ -170,11 +175,13 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         if far is not None:
             keys, compared_s = far.keys, far.compared_s
         else:
-            use_device(request.method_options)
+            set_kernel_device(request.method_options)
             recipe = _recipe(request, method, store) if kept else None
             if kept:
                 discard_damaged(context)
-            keys, compared_s = work(context, recipe, protocols, shared.pool(request.jobs), progress)
+            keys, compared_s = compute_missing(
+                context, recipe, protocols, shared.pool(request.jobs), progress
+            )
     except KeyboardInterrupt as e:
         if not kept:
             e.add_note(f"The features of {method.name} are not cached and will be computed again.")
@@ -183,18 +190,18 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
 
     def again() -> Mapping[str, Mapping[str, str]]:
         nonlocal keys
-        keys, _ = work(context, recipe, protocols, shared.pool(request.jobs), progress)
+        keys, _ = compute_missing(context, recipe, protocols, shared.pool(request.jobs), progress)
         return keys
 
-    made, anew = whole_records(store.records, keys, again)
+    made, anew = read_intact_records(store.records, keys, again)
     scores: dict[str, list[Score]] = {}
     notices = list(dict.fromkeys([*manifest.warnings, *method.told, *_misses(summary)]))
     for protocol in protocols:
         progress(f"scores under {protocol}", 0, 1)
-        timed = task.times(protocol, summary.time_s, compared_s)
+        timed = task.time_scores(protocol, summary.time_s, compared_s)
         scores[protocol] = [*scores_under(task, protocol, made), *timed]
         chosen = [by[task.comparison(protocol)] for by in made.values()]
-        told = [*task.warnings(chosen), *numberless(protocol, scores[protocol])]
+        told = [*task.warnings(chosen), *missing_value_notes(protocol, scores[protocol])]
         notices += [w for w in told if w not in notices]
         progress(f"scores under {protocol}", 1, 1)
     root = store.root if kept else shared.unkept.root
@@ -207,7 +214,7 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         }
     )
     end = partial(
-        finished, whole, scores, time_s=time.perf_counter() - started,
+        finish_run, whole, scores, time_s=time.perf_counter() - started,
         keypoint_set=method.meta.get("keypoint_set"),
     )  # fmt: skip
     try:
@@ -216,29 +223,31 @@ def evaluate_prepared(prepared: Prepared, store: Store, shared: Shared, progress
         e.unsaved = Run.kept(end(), store, made, protocols, task.first(request.options))
         raise
     found = Run.kept(run, store, made, protocols, task.first(request.options))
-    return replace(found, warnings=[*told_anew(context, since_ns), *anew, *found.warnings])
+    return replace(found, warnings=[*recompute_notices(context, since_ns), *anew, *found.warnings])
 
 
-def context_of(prepared: Prepared, store: Store, shared: Shared, method: Method | None = None) -> Context:
+def make_context(
+    prepared: PreparedRun, store: Store, shared: RunSession, method: Method | None = None
+) -> RunContext:
     """What jobs of a request need; features that are not kept lie in the folder of the command."""
     method = method or prepared.fitted(store.root)[0]
-    context = Context(prepared.task, prepared.opened, method, store.features, store.records)
-    if is_kept(prepared):
+    context = RunContext(prepared.task, prepared.opened, method, store.features, store.records)
+    if is_cacheable(prepared):
         return context
     unkept = hash_json([method_key(prepared.request), method.family, dict(method.config)])
     return replace(context, features=shared.unkept, unkept=unkept)
 
 
-def _unfinished(prepared: Prepared, store: Store) -> Context | None:
+def _unfinished(prepared: PreparedRun, store: Store) -> RunContext | None:
     """The context of a run whose features are kept; None where the store has the run already."""
     method, fit = prepared.fitted(store.root)
-    manifest = about(prepared, method, fit)
-    context = Context(prepared.task, prepared.opened, method, store.features, store.records)
+    manifest = initial_manifest(prepared, method, fit)
+    context = RunContext(prepared.task, prepared.opened, method, store.features, store.records)
     stored = _finished(store, run_id(manifest), prepared.protocols)
-    return None if stored is not None and context.gave(stored.manifest.units) else context
+    return None if stored is not None and context.matches_stored(stored.manifest.units) else context
 
 
-def about(prepared: Prepared, method: Method, fit: Fitting) -> Manifest:
+def initial_manifest(prepared: PreparedRun, method: Method, fit: TransformFitter) -> Manifest:
     """What is known of a run before any work is done."""
     request = prepared.request
     unkept = method.notice or f"The features of {method.name} are not cached."
@@ -260,22 +269,22 @@ def about(prepared: Prepared, method: Method, fit: Fitting) -> Manifest:
             *prepared.opened.notices(prepared.protocols),
             *method.told,
             *fit.notices,
-            *(() if is_kept(prepared) else (unkept,)),
+            *(() if is_cacheable(prepared) else (unkept,)),
         ),
-        **of_data(prepared.opened, request.data, prepared.task.kept_options(request.options)),
+        **dataset_facts(prepared.opened, request.data, prepared.task.identity_options(request.options)),
     )
 
 
-def is_kept(prepared: Prepared) -> bool:
+def is_cacheable(prepared: PreparedRun) -> bool:
     """Whether the features of a method are kept in the store: all that its output depends on is known."""
     items = prepared.opened.items
     return not items or prepared.method.key(items[0]) is not None
 
 
-def keep_failure(prepared: Prepared, error: TiepointError, store: Store) -> None:
+def store_failure(prepared: PreparedRun, error: TiepointError, store: Store) -> None:
     """Store a run that failed with its reason, unless it was done before."""
-    manifest = about(prepared, prepared.method, prepared.fit)
-    finished(manifest.model_copy(update={"warnings": (str(error),)}), {}, store=store, error=str(error))
+    manifest = initial_manifest(prepared, prepared.method, prepared.fit)
+    finish_run(manifest.model_copy(update={"warnings": (str(error),)}), {}, store=store, error=str(error))
 
 
 def _misses(found: FeatureSummary) -> list[str]:
@@ -285,8 +294,8 @@ def _misses(found: FeatureSummary) -> list[str]:
     return [f"{found.failed} of {found.total} descriptors failed ({why}) and count as misses"]
 
 
-def work(
-    context: Context, recipe: Recipe | None, protocols: Sequence[str], pool: Executor, progress: Progress
+def compute_missing(
+    context: RunContext, recipe: Recipe | None, protocols: Sequence[str], pool: Executor, progress: Progress
 ) -> tuple[dict[str, dict[str, str]], float]:
     """Features and records that are missing; the record keys by unit and comparison, and the seconds."""
     keys = context.feature_keys
@@ -295,7 +304,7 @@ def work(
     missing = {name: (name, key) for name, key in keys.items() if key not in context.features}
     # Looking up goes on to the end to list all problems; what computes is stopped after those that are shown.
     patience = MAX_LISTED_PROBLEMS if context.method.reads_payload else None
-    make_features(context, missing, recipe, pool, progress, patience, PARALLEL_WORTH_S)
+    make_features(context, missing, recipe, pool, progress, patience, MIN_PARALLEL_WORK_S)
     comparisons = list(dict.fromkeys(context.task.comparison(p) for p in protocols))
     units = context.opened.units
     todo = {f"{u.key} ({c})": (u, c, context.unit_keys(u)) for u in units for c in comparisons}
@@ -304,13 +313,13 @@ def work(
     label = f"{context.method.name}: {context.task.name}"
     started = time.perf_counter()
     _bring(context)
-    with Writers(context.records) as writers:
+    with RecordWriters(context.records) as writers:
         made = _adaptive(label, _compare, todo, replace(context, writers=writers), travels, pool, progress)
     seconds = time.perf_counter() - started
     return {u.key: {c: made[f"{u.key} ({c})"] for c in comparisons} for u in units}, seconds
 
 
-def _bring(context: Context) -> None:
+def _bring(context: RunContext) -> None:
     """Descriptors of all items to the device of the kernels, some hundred at a time, while there is room."""
     names = list(context.feature_keys) if get_device().startswith("cuda") else []
     for i in range(0, len(names), UPLOAD_BATCH_SIZE):
@@ -319,7 +328,7 @@ def _bring(context: Context) -> None:
             break
 
 
-def _compare(context: Context, argument: tuple[Unit, str, Mapping[str, str]]) -> str:
+def _compare(context: RunContext, argument: tuple[Unit, str, Mapping[str, str]]) -> str:
     return context.compare(*argument)
 
 
@@ -327,7 +336,7 @@ def _adaptive(
     label: str,
     job: Job,
     arguments: Mapping[str, Any],
-    context: Context,
+    context: RunContext,
     recipe: Recipe | None,
     pool: Executor,
     progress: Progress,
@@ -352,8 +361,8 @@ def _adaptive(
     results, failures = InProcess(context).run(job, {first: rest.pop(first)}, None, step, 1)
     raise_input(context, failures, patience)
     estimate = (time.perf_counter() - started) * len(rest)
-    apart = recipe is not None and estimate > PARALLEL_WORTH_S and len(rest) > 1
-    at_once = ON_A_CARD if get_device() != "cpu" and context.opened.side_by_side else 1
+    apart = recipe is not None and estimate > MIN_PARALLEL_WORK_S and len(rest) > 1
+    at_once = UNITS_IN_FLIGHT_ON_GPU if get_device() != "cpu" and context.opened.thread_safe_compare else 1
     here = InProcess(context, at_once)
     more, failed = (pool if apart else here).run(job, rest, recipe, step, patience)
     failures += failed
@@ -363,7 +372,7 @@ def _adaptive(
     return results | more
 
 
-def _recipe(request: Request, method: Method, store: Store) -> Recipe | None:
+def _recipe(request: RunRequest, method: Method, store: Store) -> Recipe | None:
     """How a worker makes the context; None where it cannot, or none is wanted."""
     if method.spec is None or request.jobs <= 1:
         return None
@@ -385,8 +394,10 @@ def _finished(store: Store, run_id: str, protocols: Sequence[str]) -> StoredRun 
     run = next((r for r in load_runs(store, run_id=run_id) if r.id == run_id), None)
     if run is None or run.status != "done":
         return None
-    run = bring_up_to_date(store, run) or run
-    if not set(protocols_of(run)).issuperset(protocols) or set(outdated(run)).intersection(protocols):
+    run = update_run(store, run) or run
+    if not set(protocols_of(run)).issuperset(protocols) or set(outdated_protocols(run)).intersection(
+        protocols
+    ):
         return None
     keys = (key for by in run.manifest.units.values() for key in by.values())
     return run if all(key in store.records for key in keys) else None

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import InputError, ProblemsError, StoreError, UnitError, joined
+from ..core.errors import InputError, ProblemsError, StoreError, UnitError, join_errors
 from ..methods.base import Finish
-from ..methods.user_code import is_ours
+from ..methods.user_code import is_builtin_class
 from . import machine
-from .context import MAX_LISTED_PROBLEMS, Context, Recipe
-from .executors import Done, Executor, Failure, InProcess, enough, names_of
+from .context import MAX_LISTED_PROBLEMS, Recipe, RunContext
+from .executors import Done, Executor, InProcess, JobFailure, names_of, too_many_failures
 from .preparation import Progress
 
 PAYLOAD_BYTES = 512 << 20
@@ -35,7 +35,7 @@ Described = tuple[str, "tuple[Finish, float] | Exception"]
 
 
 def make_features(
-    context: Context,
+    context: RunContext,
     missing: Mapping[str, tuple[str, str]],
     recipe: Recipe | None,
     pool: Executor,
@@ -67,7 +67,7 @@ def make_features(
     def step() -> None:
         progress(label, next(done), total)
 
-    failures: list[Failure] = []
+    failures: list[JobFailure] = []
     rest, apart = dict(missing), False
     if recipe is not None and total > 2 and _saved_by_workers(context, recipe, 1.0) > 0:
         first = next(iter(rest))
@@ -79,18 +79,18 @@ def make_features(
     if apart:
         failures += pool.run(extract_one, rest, recipe, step, patience)[1]
     else:
-        failures += Feeding(context).run(rest, step, patience)
+        failures += FeaturePipeline(context).run(rest, step, patience)
     raise_input(context, failures)
     if failures:
         raise UnitError(f"{label}: {len(failures)} of {total} failed: {names_of(failures)}")
 
 
-def extract_one(context: Context, argument: tuple[str, str]) -> float:
+def extract_one(context: RunContext, argument: tuple[str, str]) -> float:
     """The job of a worker: the features of one item."""
     return context.extract(*argument)
 
 
-def _saved_by_workers(context: Context, recipe: Recipe, work_s: float) -> float:
+def _saved_by_workers(context: RunContext, recipe: Recipe, work_s: float) -> float:
     """Seconds that worker processes save; nothing for streams, and what threads cannot do for others."""
     method, cores = context.method, machine.cores()
     if method.stream is not None:
@@ -101,13 +101,13 @@ def _saved_by_workers(context: Context, recipe: Recipe, work_s: float) -> float:
     return work_s / min(cores, LANES) - work_s / jobs
 
 
-def raise_input(context: Context, failures: Sequence[Failure], patience: int | None = 1) -> None:
+def raise_input(context: RunContext, failures: Sequence[JobFailure], patience: int | None = 1) -> None:
     """Raise the input errors as one, once there are `patience` of them."""
     found = [f.cause for f in failures if f.cause is not None]
     if not found or patience is None or len(found) < patience:
         return
     found = _unwritten(found)
-    error = joined(found, f"{context.method.name}: features", shown=MAX_LISTED_PROBLEMS)
+    error = join_errors(found, f"{context.method.name}: features", shown=MAX_LISTED_PROBLEMS)
     if len(found) > 1 and isinstance(error, ProblemsError):
         own = f"{context.method.name} on "  # the heading has the name
         error = ProblemsError(
@@ -134,10 +134,10 @@ def _unwritten(errors: Sequence[InputError]) -> list[InputError]:
     ]
 
 
-class Window:
+class ReadAheadWindow:
     """How many things may be under way: `most`, and no more bytes than `limit` as the largest seen has.
 
-    >>> window = Window(8, 100)
+    >>> window = ReadAheadWindow(8, 100)
     >>> window.see(np.zeros(30, np.uint8)), window.room
     (None, 3)
     """
@@ -168,37 +168,37 @@ def bytes_of(thing: Any) -> int:
     return sum(map(bytes_of, thing)) if isinstance(thing, tuple | list) else 0
 
 
-class Feeding:
+class FeaturePipeline:
     """One method on many items in this process."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: RunContext) -> None:
         self.context = context
         self.cores = machine.cores()
         # What users wrote is called from one thread only, a task's reader too.
-        self.reads = context.method.reads_payload and is_ours(type(context.opened))
-        self.payloads = Window(2 * self.cores, PAYLOAD_BYTES)
-        self.results = Window(4 * self.cores, RESULT_BYTES)
+        self.reads = context.method.reads_payload and is_builtin_class(type(context.opened))
+        self.payloads = ReadAheadWindow(2 * self.cores, PAYLOAD_BYTES)
+        self.results = ReadAheadWindow(4 * self.cores, RESULT_BYTES)
         self.held = 0
         self.waited_s = 0.0
 
     def run(
         self, arguments: Mapping[str, tuple[str, str]], done: Done, patience: int | None
-    ) -> list[Failure]:
+    ) -> list[JobFailure]:
         """Make the features of every argument; the failures in their order."""
-        failures: list[Failure] = []
+        failures: list[JobFailure] = []
         pending: deque[tuple[str, Future[None]]] = deque()
 
         def settle(name: str, error: BaseException | None) -> None:
             if isinstance(error, Exception):
-                failures.append(Failure.of(name, error))
+                failures.append(JobFailure.of(name, error))
             elif error is not None:
                 raise error
-            if not enough(failures, patience):
+            if not too_many_failures(failures, patience):
                 done()
 
         def clear(most: int) -> None:
             """Settle in their order those that are done, and wait until no more than `most` are left."""
-            while pending and not enough(failures, patience):
+            while pending and not too_many_failures(failures, patience):
                 if len(pending) <= most and not pending[0][1].done():
                     return
                 name, future = pending.popleft()
@@ -210,12 +210,12 @@ class Feeding:
             for name, made in self._described(arguments, readers):
                 if isinstance(made, Exception):
                     clear(0)  # so that the first failures in order are told, however fast the writers are
-                    if not enough(failures, patience):
+                    if not too_many_failures(failures, patience):
                         settle(name, made)
                 else:
                     pending.append((name, writers.submit(self._write, *arguments[name], *made)))
                 clear(self.results.room)
-                if enough(failures, patience):
+                if too_many_failures(failures, patience):
                     break
             clear(0)
         except BaseException:

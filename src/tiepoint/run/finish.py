@@ -18,10 +18,10 @@ from ..tasks.base import OpenTask
 from . import machine
 from .preparation import load_task, plain_options
 from .scoring import SCORING, rows_of
-from .update import merged
+from .update import merge_with_stored
 
 
-def of_data(opened: OpenTask, data: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+def dataset_facts(opened: OpenTask, data: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a manifest that an open task tells: dataset, lists, split, and the options it was given."""
     return {
         "options": plain_options(options),
@@ -33,7 +33,7 @@ def of_data(opened: OpenTask, data: Path, options: Mapping[str, Any]) -> dict[st
     }
 
 
-def finished(
+def finish_run(
     manifest: Manifest,
     scores: Mapping[str, Sequence[Score]],
     *,
@@ -64,8 +64,8 @@ def finished(
     )
     run = StoredRun(
         run_id(whole), whole.task, "failed" if error else "done", whole, rows, error,
-        created_at or machine.now(), time_s, keypoint_set=keypoint_set,
+        created_at or machine.utc_now(), time_s, keypoint_set=keypoint_set,
     )  # fmt: skip
     if store is None:
         return run
-    return save_run(store, run, merge=lambda stored: merged(store, stored, run))
+    return save_run(store, run, merge=lambda stored: merge_with_stored(store, stored, run))

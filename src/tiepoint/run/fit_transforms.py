@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.amounts import number_of
-from ..core.errors import DamagedError, InputError, joined
+from ..core.amounts import count_text
+from ..core.errors import DamagedError, InputError, join_errors
 from ..core.hashing import hash_json
 from ..core.units import Arrays, Item
 from ..methods.base import Method
@@ -44,11 +44,11 @@ class FolderTraining(OpenTask):
 
 
 @dataclass
-class Fitting:
+class TransformFitter:
     """Called by the resolver with (method so far, request); `log` says what was fitted on what.
 
     Fits are kept in the store's folder under what determines them: the method and the content of every
-    training image, the transform and its revision. Where it is not in `earnest`, it only looks
+    training image, the transform and its revision. Where it is not in `fit_now`, it only looks
     whether all a fit needs is there, and gives a transform that is never applied; `opened` may then be None,
     for a task that could not be opened.
 
@@ -59,16 +59,16 @@ class Fitting:
     opened: OpenTask | None
     root: Path
     fit_on: Path | None = None
-    earnest: bool = True
+    fit_now: bool = True
     log: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     called: str = ""
     made: dict[str, FittedTransform] = field(default_factory=dict)
     _folder: FolderTraining | None = None
 
-    def in_earnest(self) -> Fitting:
+    def to_fit_now(self) -> TransformFitter:
         """One that fits, with what this one has opened."""
-        return replace(self, earnest=True, log=[], notices=[])
+        return replace(self, fit_now=True, log=[], notices=[])
 
     def __call__(self, method: Method, request: FitRequest) -> FittedTransform:
         """The fitted transform, from the store or made now."""
@@ -79,7 +79,7 @@ class Fitting:
         self._check(items)
         if method.check is not None:
             method.check(items)
-        if not self.earnest:
+        if not self.fit_now:
             return self._planned(request)
         keys = [method.key(item) for item in items]
         own = [[key, item.content] for key, item in zip(keys, items, strict=True)]
@@ -128,7 +128,7 @@ class Fitting:
             some = ", ".join(shared[:3]) + (" …" if len(shared) > 3 else "")
             self.notices.append(
                 "the transform is fitted on "
-                f"{number_of(len(shared), 'sequence that is', 'sequences that are')} also tested ({some}), "
+                f"{count_text(len(shared), 'sequence that is', 'sequences that are')} also tested ({some}), "
                 "so its scores are too high"
             )
 
@@ -151,7 +151,7 @@ class Fitting:
             valid = arrays.get("valid")
             parts.append(values if valid is None else values[np.asarray(valid, bool)])
         if errors:
-            raise joined(errors, f"{method.name}: training descriptors", shown=MAX_LISTED_PROBLEMS)
+            raise join_errors(errors, f"{method.name}: training descriptors", shown=MAX_LISTED_PROBLEMS)
         return np.concatenate(parts)
 
     def _arrays(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import InputError, joined
+from ..core.errors import InputError, join_errors
 from ..core.formatting import method_name
 from ..core.hashing import hash_file, hash_json
 from ..core.records import Records
@@ -20,8 +20,8 @@ from ..store.store import Store
 from ..store.stored_run import Manifest, MethodFacts
 from ..tasks.base import Task
 from .engine import evaluate
-from .finish import finished, of_data
-from .preparation import Progress, Request, checked_protocols, load_task, silent
+from .finish import dataset_facts, finish_run
+from .preparation import Progress, RunRequest, checked_protocols, load_task, no_progress
 from .result import Run
 from .result_files import refuse_options_of_writing
 from .scoring import UnitRecords, scores_under
@@ -37,7 +37,7 @@ def score_results(
     options: Mapping[str, Any] | None = None,
     jobs: int = 1,
     name: str | None = None,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> list[Run]:
     """Score result files; one run a descriptor found in the folder.
 
@@ -54,7 +54,7 @@ def score_results(
     if not task.reads_results:
         bad = {"on_bad": given.pop("on_bad")} if "on_bad" in given else {}
         spec = FilesSpec(f"files:{results}")
-        request = Request(spec, task_name, data, tuple(protocols), given, bad, jobs, name=name)
+        request = RunRequest(spec, task_name, data, tuple(protocols), given, bad, jobs, name=name)
         return [_files_run(request, task, store, progress)]
     on_bad = given.pop("on_bad", "error")
     chosen = checked_protocols(task, protocols)
@@ -80,7 +80,7 @@ def score_results(
         made = {u.key: dict.fromkeys(comparisons, r) for u, r in zip(opened.units, records, strict=True)}
         read[found] = made, content, time.perf_counter() - started
     if errors:  # of all descriptors, before any is stored
-        raise joined(errors)
+        raise join_errors(errors)
     runs = []
     for found, (units, content, seconds) in read.items():
         keys = {unit.key: _saved(unit, units[unit.key], content, task, store) for unit in opened.units}
@@ -94,10 +94,10 @@ def score_results(
             ),
             units=keys,
             warnings=(*opened.warnings, *_odd(task, chosen, units)),
-            **of_data(opened, data, task.kept_options(given)),
+            **dataset_facts(opened, data, task.identity_options(given)),
         )
         scores = {p: scores_under(task, p, units) for p in chosen}
-        run = finished(manifest, scores, store=store, time_s=seconds)
+        run = finish_run(manifest, scores, store=store, time_s=seconds)
         runs.append(Run.kept(run, store, units, chosen, task.first(given)))
     return runs
 
@@ -122,7 +122,7 @@ def _saved(
     return keys
 
 
-def _files_run(request: Request, task: Task, store: Store, progress: Progress) -> Run:
+def _files_run(request: RunRequest, task: Task, store: Store, progress: Progress) -> Run:
     """The folder as the method ``files:DIR``, its problems listed at once where the task can tell."""
     warnings: list[str] = []
     if task.checks_results:

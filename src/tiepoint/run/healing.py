@@ -7,38 +7,38 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..core.errors import DamagedError
 from ..core.records import Records
-from ..store.atomic_files import put_away
+from ..store.atomic_files import remove_atomically
 from ..store.record_files import RecordStore
-from .context import Context
+from .context import RunContext
 from .scoring import UnitRecords
 
 Keys = Mapping[str, Mapping[str, str]]
 """Keys of records by unit and comparison."""
 
 
-def discard_damaged(context: Context) -> None:
+def discard_damaged(context: RunContext) -> None:
     """Make cached features anew whose header is damaged, and the first, whose sizes are told.
 
-    The rest is looked at when it is needed, see `Context.compare`.
+    The rest is looked at when it is needed, see `RunContext.compare`.
     """
     features, keys = context.features, context.feature_keys
     first = list(keys.values())[:1]
     damaged = features.damaged_headers(list(keys.values())) | features.damaged(first)
     for item, key in keys.items():
         if key in damaged:
-            context.make_anew(item, key, damaged[key])
+            context.recompute(item, key, damaged[key])
 
 
-def told_anew(context: Context, since_ns: int) -> list[str]:
+def recompute_notices(context: RunContext, since_ns: int) -> list[str]:
     """What to tell of features that were damaged and made anew, by this process or by workers."""
     keys = context.feature_keys
-    made = context.features.made_anew(list(keys.values()), since_ns)
+    made = context.features.recomputed(list(keys.values()), since_ns)
     return _told(
         [f"the features of {item}" for item, key in keys.items() if key in made], list(made.values())
     )
 
 
-def whole_records(
+def read_intact_records(
     records: RecordStore, keys: Keys, again: Callable[[], Keys]
 ) -> tuple[UnitRecords, list[str]]:
     """Records by unit and comparison, and what to tell: damaged ones are removed, and made `again` once."""
@@ -46,7 +46,7 @@ def whole_records(
     if not damaged:
         return made, []
     for error in damaged.values():
-        put_away(error.path)
+        remove_atomically(error.path)
     made, left = _read(records, again())
     for error in left.values():
         raise error

@@ -14,7 +14,7 @@ from typing import Any
 from .._version import __version__
 from ..core.cores import cores
 
-__all__ = ["cores", "has_dashboard", "machine", "now", "versions", "visible_gpus"]
+__all__ = ["cores", "has_dashboard", "machine", "utc_now", "versions", "visible_gpus"]
 
 _LIBRARIES = (
     "numpy",
@@ -76,7 +76,7 @@ def visible_gpus() -> list[str]:
     return [str(i) for i, line in enumerate(told.stdout.splitlines()) if line.startswith("GPU ")]
 
 
-def now() -> str:
+def utc_now() -> str:
     """UTC time to the second, ISO 8601."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

@@ -9,11 +9,11 @@ from ..core.errors import InputError
 from ..core.hashing import hash_json
 from ..core.records import Records
 from ..store.stored_run import MergedFacts
-from .finish import finished
+from .finish import finish_run
 from .preparation import load_task
 from .result import Run, tables_of
 from .scoring import scores_under
-from .update import outdated, protocols_of
+from .update import outdated_protocols, protocols_of
 
 
 def merge(runs: Sequence[Run]) -> Run:
@@ -33,7 +33,7 @@ def merge(runs: Sequence[Run]) -> Run:
         if len(values) > 1:
             raise InputError(f"runs of different {what} cannot be merged: {', '.join(sorted(values))}")
     for run in runs:
-        if old := outdated(run.stored):
+        if old := outdated_protocols(run.stored):
             raise InputError(
                 f"scores of run {run.id} under {', '.join(old)} were made by older rules; run it again first"
             )
@@ -70,7 +70,7 @@ def merge(runs: Sequence[Run]) -> Run:
         }
     )
     newest = max(r.stored.created_at for r in runs)
-    stored = finished(manifest, scores, error="; ".join(errors) or None, created_at=newest)
+    stored = finish_run(manifest, scores, error="; ".join(errors) or None, created_at=newest)
     return Run(stored, ordered, manifest.warnings, {p: tables_of(own) for p, own in scores.items()})
 
 

@@ -12,8 +12,8 @@ from ..store.older import is_older, made_again
 from ..store.run_queries import load_runs
 from ..store.store import Store
 from ..store.stored_run_part import StoredRun
-from .preparation import Progress, silent
-from .update import bring_up_to_date, is_current
+from .preparation import Progress, no_progress
+from .update import is_current, update_run
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Again:
 
 
 @dataclass(frozen=True)
-class Migrated:
+class MigrationReport:
     """What was done, or with `dry_run` what there is to do.
 
     `version` is that of the schema before. `copy` says where the copy of the database is, None where no copy
@@ -51,8 +51,8 @@ class Migrated:
 
 
 def migrate_store(
-    where: str | Path | None = None, *, dry_run: bool = False, progress: Progress = silent
-) -> Migrated:
+    where: str | Path | None = None, *, dry_run: bool = False, progress: Progress = no_progress
+) -> MigrationReport:
     """Bring a store up to date; it may be stopped at any moment and done again.
 
     Scores stay what they are unless their rules have changed since. Features are not made; those of built-in
@@ -61,7 +61,7 @@ def migrate_store(
     with Store.open(where, mode="read") as store:
         found = load_runs(store)
         old = [r for r in found if r.status == "done" and not is_current(store, r)]
-        told = Migrated(
+        told = MigrationReport(
             store.where,
             store.version,
             None,
@@ -78,7 +78,7 @@ def migrate_store(
         found = load_runs(store)
         for i, run in enumerate(found):
             progress("runs", i, len(found))
-            if bring_up_to_date(store, run) is not None:
+            if update_run(store, run) is not None:
                 updated += 1
             elif run.status == "done" and not is_current(store, run):
                 kept.append(run.id)

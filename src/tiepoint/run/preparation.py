@@ -9,30 +9,30 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import InputError, Together, UnknownNameError
+from ..core.errors import ErrorCollector, InputError, UnknownNameError
 from ..core.hashing import hash_json
 from ..core.units import Item
 from ..kernels import set_device
 from ..methods.base import Method
 from ..tasks.base import OpenTask, Task
-from .fit_transforms import Fitting
+from .fit_transforms import TransformFitter
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage in words, how much is done, and how much there is."""
 
 
-def silent(_stage: str, _done: int, _total: int) -> None:
+def no_progress(_stage: str, _done: int, _total: int) -> None:
     """Progress for nobody."""
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """What is asked for: one method on one task.
 
     `method` is a spec string or an object; `options` go to the task, `method_options` to the resolver.
     `fit_on` is a dataset that fitted transforms are fitted on instead of the split's training sequences.
     `name` is what the run is called instead of the method's own name, `meta` what else its manifest should
-    say of the method. `far` says that other machines do the work, whose devices are not known here.
+    say of the method. `on_cluster` says that other machines do the work, whose devices are not known here.
     """
 
     method: Any
@@ -45,30 +45,30 @@ class Request:
     fit_on: Path | None = None
     name: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
-    far: bool = False
+    on_cluster: bool = False
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRun:
     """A request with its open task and its method, checked.
 
     Transforms that are fitted are not fitted yet: `fit` has noted what they need, and `method` stands for
     itself only where there is none. `seconds` is what opening took.
     """
 
-    request: Request
+    request: RunRequest
     task: Task
     protocols: tuple[str, ...]
     opened: OpenTask
     method: Method
-    fit: Fitting
+    fit: TransformFitter
     seconds: float = 0.0
 
-    def fitted(self, root: Path) -> tuple[Method, Fitting]:
+    def fitted(self, root: Path) -> tuple[Method, TransformFitter]:
         """The method with its transforms fitted, and what was fitted on what."""
         if not self.fit.log:
             return self.method, self.fit
-        fit = self.fit.in_earnest()
+        fit = self.fit.to_fit_now()
         return _named(_resolve(self.request, self.task, root, fit), self.request), fit
 
 
@@ -88,18 +88,18 @@ def checked_protocols(task: Task, wanted: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(wanted)) or (task.protocols[0],)
 
 
-def prepare(request: Request, root: Path) -> Prepared:
+def prepare(request: RunRequest, root: Path) -> PreparedRun:
     """One request made ready; `root` is the folder of the store."""
     return prepare_all([request], root)[0]
 
 
 def prepare_all(
-    requests: Sequence[Request],
+    requests: Sequence[RunRequest],
     root: Path,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     *,
     check: Callable[[Task], None] | None = None,
-) -> list[Prepared]:
+) -> list[PreparedRun]:
     """Make requests ready: nothing is computed or stored, and all that is wrong is raised as one error.
 
     A task is opened once for all methods, a method resolved once for all tasks of its family. A method that
@@ -112,7 +112,7 @@ def prepare_all(
         progress: Told about every step.
         check: Called with every task before it is opened, for what else the caller wants of it.
     """
-    desk = _Desk(root)
+    desk = _Preparation(root)
     stages = [*dict.fromkeys(map(_task_key, requests)), *requests]
     done = 0
     for request in requests:
@@ -133,51 +133,51 @@ def prepare_all(
 
 
 @dataclass
-class _Ready:
+class _ResolvedMethod:
     """A method with the items of all tasks it is wanted on."""
 
     method: Method
-    fit: Fitting
+    fit: TransformFitter
     items: dict[str, Item] = field(default_factory=dict)
 
 
-class _Desk:
+class _Preparation:
     """Tasks and methods while they are made ready; errors are noted, and what depends on them left out."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.checks = Together()
+        self.checks = ErrorCollector()
         self.tasks: dict[str, Task | None] = {}
         self.opened: dict[str, OpenTask] = {}
         self.seconds: dict[str, float] = {}
-        self.shared: dict[str, _Ready] = {}
-        self.ready: dict[tuple[str, str], _Ready] = {}
+        self.shared: dict[str, _ResolvedMethod] = {}
+        self.ready: dict[tuple[str, str], _ResolvedMethod] = {}
         self.datasets: dict[Path, Sequence[Item]] = {}
         self.fits: dict[str, Any] = {}
 
-    def open(self, request: Request, check: Callable[[Task], None] | None) -> None:
+    def open(self, request: RunRequest, check: Callable[[Task], None] | None) -> None:
         """Load and open the task of a request."""
         key = _task_key(request)
         started = time.perf_counter()
         self.tasks[key] = None
-        with self.checks.noting():
+        with self.checks.collect():
             task = self.tasks[key] = load_task(request.task)
-            with self.checks.noting():
+            with self.checks.collect():
                 checked_protocols(task, request.protocols)
             if check is not None:
-                with self.checks.noting():
+                with self.checks.collect():
                     check(task)
             self.opened[key] = task.open(request.data, request.options)
             task.options.check_protocols(task.name, request.options, request.protocols or task.protocols[:1])
         self.seconds[key] = time.perf_counter() - started
 
-    def resolve(self, request: Request) -> None:
+    def resolve(self, request: RunRequest) -> None:
         """Resolve the method of a request, unless an earlier one has, and note the items it is wanted on."""
         key = _task_key(request)
         task, opened, own = self.tasks[key], self.opened.get(key), method_key(request)
         if task is None:
             return
-        with self.checks.noting():
+        with self.checks.collect():
             family = task.family_for(request.method)
             ready = self.shared.get(f"{family} {own}") or self._ready(request, task, opened)
             if not ready.fit.log:
@@ -185,17 +185,17 @@ class _Desk:
             self.ready[key, own] = ready
             ready.items.update({i.key: i for i in self._items(request, task, opened, ready.method)})
 
-    def _ready(self, request: Request, task: Task, opened: OpenTask | None) -> _Ready:
+    def _ready(self, request: RunRequest, task: Task, opened: OpenTask | None) -> _ResolvedMethod:
         called, made = method_key(request), self.fits
-        fit = Fitting(opened, self.root, request.fit_on, earnest=False, called=called, made=made)
+        fit = TransformFitter(opened, self.root, request.fit_on, fit_now=False, called=called, made=made)
         method = _resolve(request, task, self.root, fit)
         if task.family == "keypoints":
             from ..methods.keypoints.spec import sides_used
 
             fit.notices += sides_used(request.method, self.root)
-        return _Ready(method, fit)
+        return _ResolvedMethod(method, fit)
 
-    def check_settings(self, requests: Sequence[Request]) -> None:
+    def check_settings(self, requests: Sequence[RunRequest]) -> None:
         """Refuse settings that none of the methods has a use for, once all of these are known."""
         if any(request.jobs < 1 for request in requests):
             self.checks.errors.append(InputError("`jobs` must be at least 1"))
@@ -208,14 +208,18 @@ class _Desk:
             self.checks.errors.append(
                 InputError(f"`fit_on` has no effect: {', '.join(names)} {has} no transform that is fitted")
             )
-        for device in sorted({str(r.method_options.get("device", "cpu")) for r in requests if not r.far}):
+        for device in sorted(
+            {str(r.method_options.get("device", "cpu")) for r in requests if not r.on_cluster}
+        ):
             if device.startswith("cuda"):  # before any work, which would end in the same error
                 try:
                     set_device(device)
                 except InputError as e:
                     self.checks.errors.append(e)
 
-    def _items(self, request: Request, task: Task, opened: OpenTask | None, method: Method) -> Sequence[Item]:
+    def _items(
+        self, request: RunRequest, task: Task, opened: OpenTask | None, method: Method
+    ) -> Sequence[Item]:
         if method.check is None:
             return ()
         if opened is not None:
@@ -243,10 +247,10 @@ class _Desk:
         """Ask every method for what it would lack."""
         for ready in {id(r): r for r in self.ready.values()}.values():
             if ready.method.check is not None and ready.items:
-                with self.checks.noting():
+                with self.checks.collect():
                     ready.method.check(list(ready.items.values()))
 
-    def prepared(self, request: Request) -> Prepared:
+    def prepared(self, request: RunRequest) -> PreparedRun:
         """The request made ready; there were no errors."""
         key = _task_key(request)
         task, ready = self.tasks[key], self.ready[key, method_key(request)]
@@ -256,32 +260,32 @@ class _Desk:
         seconds = self.seconds.pop(key, 0.0)
         method = _named(ready.method, request)
         opened = self.opened[key].for_family(method.family)
-        return Prepared(request, task, protocols, opened, method, ready.fit, seconds)
+        return PreparedRun(request, task, protocols, opened, method, ready.fit, seconds)
 
 
-def _named(method: Method, request: Request) -> Method:
+def _named(method: Method, request: RunRequest) -> Method:
     """The method under the name that the request gives it."""
     return method if request.name is None else replace(method, name=request.name)
 
 
-def _resolve(request: Request, task: Task, root: Path, fit: Callable[..., Any]) -> Method:
-    from ..methods.keypoints.spec import located
+def _resolve(request: RunRequest, task: Task, root: Path, fit: Callable[..., Any]) -> Method:
+    from ..methods.keypoints.spec import locate_keypoint_sets
     from ..methods.resolve import resolve
 
-    spec = located(request.method, root)
+    spec = locate_keypoint_sets(request.method, root)
     family = task.family_for(request.method)
     method: Method = resolve(spec, family=family, fit=fit, **request.method_options)
     return method
 
 
-def _task_key(request: Request) -> str:
+def _task_key(request: RunRequest) -> str:
     """Requests of one key share their open task."""
     return hash_json(
         [request.task, str(request.data), plain_options(request.options), list(request.protocols)]
     )
 
 
-def method_key(request: Request) -> str:
+def method_key(request: RunRequest) -> str:
     """Requests of one key and family share their method, unless it has a transform that is fitted."""
     kind = type(request.method).__name__
     named = [kind, request.method if isinstance(request.method, str) else id(request.method)]

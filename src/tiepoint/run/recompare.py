@@ -10,18 +10,18 @@ from typing import Any
 
 from ..core.errors import InputError
 from ..core.records import Records
-from ..core.regular_files import is_file, is_there
+from ..core.regular_files import exists, is_file
 from ..core.units import Arrays, Features
 from ..store.feature_cache import FeatureCache
 from ..store.record_files import RecordStore
 from ..store.store import Store
 from ..store.stored_run_part import StoredRun
-from .context import Context
-from .preparation import Progress, Request, prepare, silent
+from .context import RunContext
+from .preparation import Progress, RunRequest, no_progress, prepare
 
 
-def further_records(
-    store: Store, run: StoredRun, comparisons: Sequence[str], progress: Progress = silent
+def extra_records(
+    store: Store, run: StoredRun, comparisons: Sequence[str], progress: Progress = no_progress
 ) -> dict[str, list[Records]]:
     """Records by comparison, one a unit; nothing is described again and nothing is stored.
 
@@ -29,7 +29,7 @@ def further_records(
         InputError: The method was made in a session, or the dataset or features are not there any more; the
             message says what to run.
     """
-    again = reopened(run, store.root)
+    again = reopen(run, store.root)
     again.check_features(again.context.feature_keys)
     features, opened = again.features, again.context.opened
     units = opened.units
@@ -44,11 +44,11 @@ def further_records(
 
 
 @dataclass(frozen=True)
-class Reopened:
+class ReopenedRun:
     """A stored run with its dataset and method at hand once more, so that its cached features are found."""
 
     run: StoredRun
-    context: Context
+    context: RunContext
 
     @property
     def features(self) -> Features:
@@ -74,7 +74,7 @@ class Reopened:
             )
 
 
-def reopened(run: StoredRun, root: Path) -> Reopened:
+def reopen(run: StoredRun, root: Path) -> ReopenedRun:
     """A stored run opened again to be looked at; nothing is computed and nothing written.
 
     Raises:
@@ -86,13 +86,13 @@ def reopened(run: StoredRun, root: Path) -> Reopened:
         raise InputError(
             f"run {run.id} was made with an object of a session, so that its features cannot be found"
         )
-    if not known.dataset.path or not is_there(known.dataset.path):
+    if not known.dataset.path or not exists(known.dataset.path):
         raise InputError(
             f"the dataset of run {run.id} is not at {known.dataset.path} any more; {_again(run)}"
         )
     data, protocols = Path(known.dataset.path), known.protocols
-    request = Request(
-        known.method.spec, known.task, data, protocols, known.options, asked_for(known.method.config)
+    request = RunRequest(
+        known.method.spec, known.task, data, protocols, known.options, requested_options(known.method.config)
     )
     prepared = prepare(request, root)
     if prepared.opened.data_hash != known.dataset.hash:
@@ -102,13 +102,13 @@ def reopened(run: StoredRun, root: Path) -> Reopened:
         raise InputError(f"{what}{f': {gone} is not there any more' if gone else ''}; {_again(run)}")
     method, _ = prepared.fitted(root)
     caches = FeatureCache(root / "features"), RecordStore(root / "records")
-    return Reopened(run, Context(prepared.task, prepared.opened, method, *caches))
+    return ReopenedRun(run, RunContext(prepared.task, prepared.opened, method, *caches))
 
 
-def asked_for(config: Mapping[str, Any]) -> dict[str, Any]:
+def requested_options(config: Mapping[str, Any]) -> dict[str, Any]:
     """What a method was asked for besides its spec, as the config of its innermost part says.
 
-    >>> asked_for({"base": {"method": "patches/sift", "on_bad": "miss"}, "transform": "rootsift"})
+    >>> requested_options({"base": {"method": "patches/sift", "on_bad": "miss"}, "transform": "rootsift"})
     {'on_bad': 'miss'}
     """
     while "base" in config:

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import near_names
+from ..core.errors import close_names
 from ..core.records import Records
 from ..core.scores import Score
 from ..store.packed_values import Table
@@ -79,7 +79,7 @@ class Run:
 
     `scores` and `records` are pandas frames; `manifest` says how the numbers were made. `values` are the
     scene values behind the scores, by protocol. `remarks` say what the scores that stand first are. `root` is
-    the folder of the store that has its features. `singles`, where there is one, reads the scores again with
+    the folder of the store that has its features. `load_single_scores`, where there is one, reads the scores again with
     those of single scenes and pairs, which `stored` then lacks.
     """
 
@@ -89,7 +89,7 @@ class Run:
     values: Mapping[str, Tables] = field(default_factory=dict, repr=False)
     remarks: Sequence[str] = ()
     root: Path | None = field(default=None, repr=False)
-    singles: Callable[[], Sequence[Mapping[str, Any]]] | None = field(default=None, repr=False)
+    load_single_scores: Callable[[], Sequence[Mapping[str, Any]]] | None = field(default=None, repr=False)
 
     @classmethod
     def kept(
@@ -166,7 +166,7 @@ class Run:
                 value = found[name, group, protocol]
                 return float("nan") if value is None else float(value)
         there = {f"{m} of {g} under {p}" for m, g, p in found}
-        near, others = near_names(f"{metric} of {group} under {protocol}", there)
+        near, others = close_names(f"{metric} of {group} under {protocol}", there)
         known = "; ".join((near + others)[:20])
         raise KeyError(f"no score {metric!r} for {group!r} under {protocol!r}; there are: {known}")
 

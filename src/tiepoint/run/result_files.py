@@ -11,8 +11,8 @@ from ..core.errors import InputError
 from ..core.formatting import path_part
 from ..store.store import Store
 from ..tasks.base import Task
-from .engine import Shared, context_of
-from .preparation import Prepared
+from .engine import RunSession, make_context
+from .preparation import PreparedRun
 from .result import Run
 
 FORMS = ("final", "document")
@@ -32,7 +32,7 @@ def has_result_files(task: Task, form: str = "final") -> None:
 
 def refuse_options_of_writing(task: Task, options: Mapping[str, Any]) -> None:
     """Refuse options about written result files where none are written; a default is no mistake."""
-    usual = task.options.described()
+    usual = task.options.describe()
     for name in task.writing_options:
         if options.get(name, usual[name]["default"]) != usual[name]["default"]:
             raise InputError(
@@ -42,14 +42,14 @@ def refuse_options_of_writing(task: Task, options: Mapping[str, Any]) -> None:
 
 
 def write_result_files(
-    prepared: Prepared, run: Run, store: Store, shared: Shared, folder: Path, form: str = "final"
+    prepared: PreparedRun, run: Run, store: Store, shared: RunSession, folder: Path, form: str = "final"
 ) -> list[Path]:
     """Write the result files of a run, returns what was written.
 
     They lie below ``FOLDER/METHOD``; in the form `document` below ``FOLDER/TASK/METHOD``, a folder of
     descriptors under its own name.
     """
-    task, context = prepared.task, context_of(prepared, store, shared)
+    task, context = prepared.task, make_context(prepared, store, shared)
     has_result_files(task, form)
     name, records = run.method.replace("/", "_"), run.unit_records
     if form == "document":

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..core.amounts import number_of
+from ..core.amounts import count_text
 
 MAX_ROWS = 60
 SHOWN_COLUMNS = ("method", "task", "protocol", "metric", "group", "value", "low", "high", "n")
@@ -60,7 +60,7 @@ class ScoreFrame(pd.DataFrame):
             for low, high in zip(kept["low"], kept["high"], strict=True)
         ]
         left = len(plain) - len(kept)
-        below = f"and {number_of(left, 'score')} of single scenes and pairs" if left else ""
+        below = f"and {count_text(left, 'score')} of single scenes and pairs" if left else ""
         above = " on ".join(map(str, names.iloc[0])) if one else ""
         return shown.assign(n=kept["n"]), above, below
 

@@ -32,7 +32,7 @@ def scores_under(task: Task, protocol: str, records: UnitRecords) -> list[Score]
     return task.score([by[comparison] for by in records.values()], protocol)
 
 
-def numberless(protocol: str, scores: Sequence[Score]) -> list[str]:
+def missing_value_notes(protocol: str, scores: Sequence[Score]) -> list[str]:
     """A sentence for the user where a protocol has no number at all, with the reason that its scores give."""
     if not scores or any(np.isfinite(s.value) for s in scores):
         return []

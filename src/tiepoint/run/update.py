@@ -30,7 +30,7 @@ def is_current(store: Store, run: StoredRun) -> bool:
     return all(p in known.values and known.values[p] in store.values for p in protocols_of(run))
 
 
-def outdated(run: StoredRun) -> list[str]:
+def outdated_protocols(run: StoredRun) -> list[str]:
     """Protocols of a run whose rules of comparing have changed since: only a new run has their scores."""
     try:
         task = load_task(run.task)
@@ -40,9 +40,9 @@ def outdated(run: StoredRun) -> list[str]:
     return [p for p in protocols_of(run) if not known.imported and known.rules.get(p, 1) < task.rule(p)]
 
 
-def marked(run: StoredRun) -> StoredRun:
+def mark_outdated(run: StoredRun) -> StoredRun:
     """The run with a warning for scores that were made by older rules of comparing."""
-    old = outdated(run)
+    old = outdated_protocols(run)
     if not old:
         return run
     said = f"scores under {', '.join(old)} were made by older rules; run it again to have those of today"
@@ -50,7 +50,7 @@ def marked(run: StoredRun) -> StoredRun:
     return replace(run, manifest=run.manifest.model_copy(update={"warnings": warnings}))
 
 
-def bring_up_to_date(store: Store, run: StoredRun) -> StoredRun | None:
+def update_run(store: Store, run: StoredRun) -> StoredRun | None:
     """Make the scores of an older run again from its records, by the rules of this version, and save it.
 
     Returns:
@@ -59,18 +59,18 @@ def bring_up_to_date(store: Store, run: StoredRun) -> StoredRun | None:
     """
     if run.status != "done" or is_current(store, run):
         return None
-    made = rescored(store, run)
+    made = rescore(store, run)
     if protocols_of(made) != protocols_of(run):
         return None
-    return save_run(store, made, merge=lambda stored: merged(store, stored, made))
+    return save_run(store, made, merge=lambda stored: merge_with_stored(store, stored, made))
 
 
-def rescored(store: Store, run: StoredRun) -> StoredRun:
+def rescore(store: Store, run: StoredRun) -> StoredRun:
     """The run with scores made from its records now, under those of its protocols whose records are there.
 
-    Times were measured, so they stay as they are, and so do scores of `outdated` protocols.
+    Times were measured, so they stay as they are, and so do scores of `outdated_protocols` protocols.
     """
-    rows, values, old = [], {}, outdated(run)
+    rows, values, old = [], {}, outdated_protocols(run)
     warnings = list(run.manifest.warnings)
     for protocol in protocols_of(run):
         stored = [dict(s) for s in run.scores if s["protocol"] == protocol]
@@ -87,7 +87,7 @@ def rescored(store: Store, run: StoredRun) -> StoredRun:
         if run.manifest.scoring == SCORING:  # by the same rules; another order of units may move a last digit
             rows += stored
         else:
-            timed = {s.metric for s in task.times(protocol, 0.0, 0.0)}
+            timed = {s.metric for s in task.time_scores(protocol, 0.0, 0.0)}
             rows += [*rows_of(task, scores), *(s for s in stored if s["metric"] in timed)]
         values[protocol] = store.values.put(scores)
         if not run.manifest.imported:
@@ -121,7 +121,7 @@ def _scores_again(
         return None
 
 
-def merged(store: Store, stored: StoredRun | None, made: StoredRun) -> StoredRun:
+def merge_with_stored(store: Store, stored: StoredRun | None, made: StoredRun) -> StoredRun:
     """What to save of a run that was just made, where one of its identity is `stored` already.
 
     Scores under protocols that were not asked for now stay, made again where the rules have changed since.
@@ -135,7 +135,7 @@ def merged(store: Store, stored: StoredRun | None, made: StoredRun) -> StoredRun
     if is_current(store, stored):
         notes += [w for w in stored.manifest.warnings if w not in notes]
     elif not own.issuperset(asked := protocols_of(stored)):
-        stored = rescored(store, stored)
+        stored = rescore(store, stored)
         lost = sorted(set(asked) - set(protocols_of(stored)) - own)
         if lost:
             notes.append(f"older scores under {', '.join(lost)} are left out: their records are gone")

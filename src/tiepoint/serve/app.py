@@ -16,25 +16,25 @@ from starlette.routing import Route
 
 from ..core.errors import InputError, TiepointError
 from . import pictures, saved
-from .auth import COOKIE, Door
-from .guard import Guard, form_token
-from .rendering import page, static
-from .run_index import Library
+from .auth import COOKIE, AccessPolicy
+from .guard import AuthMiddleware, form_token
+from .rendering import page, static_response
+from .run_index import RunIndex
 from .views import case, events, home, method_pair, run, run_list, scene, task
 
 WRONG_S = 0.3
 """Seconds that a wrong token costs whoever tries it."""
-View = Callable[[Library, Request], Any]
+View = Callable[[RunIndex, Request], Any]
 
 
-def application(library: Library, door: Door | None = None) -> Starlette:
+def application(library: RunIndex, door: AccessPolicy | None = None) -> Starlette:
     """The pages of a store as an ASGI application.
 
     Args:
         library: The open store.
         door: Who is let in; by default whoever reaches the loopback address by its name.
     """
-    door = door or Door()
+    door = door or AccessPolicy()
 
     def bound(view: View) -> Callable[[Request], Response]:
         return lambda request: view(library, request)
@@ -50,7 +50,7 @@ def application(library: Library, door: Door | None = None) -> Starlette:
         Route("/runs", bound(run_list.runs)),
         Route("/task/{name:path}", bound(task.task)),
         Route("/figure/{kind}/{name:path}", bound(task.figure)),
-        Route("/two/{first}/{second}", bound(method_pair.two)),
+        Route("/two/{first}/{second}", bound(method_pair.method_pair_page)),
         Route("/scene/{runs}/{scene:path}", bound(scene.scene)),
         Route("/case/{runs}/{scene:path}", bound(case.case)),
         Route("/picture/{runs}/{scene:path}", bound(pictures.picture_answer)),
@@ -59,10 +59,12 @@ def application(library: Library, door: Door | None = None) -> Starlette:
         Route("/events", events_),
         Route("/save", saved.endpoint),
         Route("/login", login, methods=["GET", "POST"]),
-        Route("/static/{name}", static),
+        Route("/static/{name}", static_response),
     ]
     handlers: dict[Any, Any] = {HTTPException: _failed, InputError: _wrong, TiepointError: _wrong}
-    return Starlette(routes=routes, exception_handlers=handlers, middleware=[Middleware(Guard, door=door)])
+    return Starlette(
+        routes=routes, exception_handlers=handlers, middleware=[Middleware(AuthMiddleware, door=door)]
+    )
 
 
 async def _failed(request: Request, error: Exception) -> Response:
@@ -76,7 +78,7 @@ async def _wrong(request: Request, error: Exception) -> Response:
     return page(request, "error.html", 400, title="400", words=words)
 
 
-async def _login(door: Door, request: Request) -> Response:
+async def _login(door: AccessPolicy, request: Request) -> Response:
     if door.token is None:
         return RedirectResponse("/", 303)
     if request.method != "POST":
@@ -86,5 +88,5 @@ async def _login(door: Door, request: Request) -> Response:
         await asyncio.sleep(WRONG_S)
         return page(request, "login.html", 403, wrong=True)
     answer = RedirectResponse("/", 303)
-    answer.set_cookie(COOKIE, door.ticket, httponly=True, samesite="strict", path="/")
+    answer.set_cookie(COOKIE, door.cookie_value, httponly=True, samesite="strict", path="/")
     return answer

@@ -44,7 +44,7 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Door:
+class AccessPolicy:
     """Who is let in: `host` is what the server listens on, `token` what a visitor must know.
 
     Raises:
@@ -65,7 +65,7 @@ class Door:
             raise InputError("the `token` has fewer than 8 characters; give a longer one")
 
     @property
-    def ticket(self) -> str:
+    def cookie_value(self) -> str:
         """What the cookie holds: made of the token, and useless for another server."""
         return hmac.new(self._salt, (self.token or "").encode(), hashlib.sha256).hexdigest()
 
@@ -75,11 +75,11 @@ class Door:
         said = hashlib.sha256(given.encode("utf-8", "surrogatepass")).digest()
         return self.token is not None and hmac.compare_digest(wanted, said)
 
-    def admits(self, cookie: str | None) -> bool:
+    def accepts_cookie(self, cookie: str | None) -> bool:
         """Whether a cookie is the one given after the token."""
-        return self.token is None or hmac.compare_digest(self.ticket.encode(), (cookie or "").encode())
+        return self.token is None or hmac.compare_digest(self.cookie_value.encode(), (cookie or "").encode())
 
-    def is_asked_as(self, header: str) -> bool:
+    def accepts_host(self, header: str) -> bool:
         """Whether a Host header names this server; another name that leads here is no one's business.
 
         Names that resolve to this machine can belong to a page elsewhere (DNS rebinding). With a token its

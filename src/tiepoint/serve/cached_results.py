@@ -18,8 +18,8 @@ from ..report.compare.runs import compare_runs
 from ..report.compare.sentences import finding
 from ..report.runs.sections import Section
 from ..store.atomic_files import atomic_file
-from .memo import code
-from .run_index import Library
+from .memo import source_version
+from .run_index import RunIndex
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Found:
     pending: bool = False
 
 
-def found(library: Library, section: Section, until: float | None = None) -> Found:
+def section_comparison(library: RunIndex, section: Section, until: float | None = None) -> Found:
     """The comparison of a section; one that is not there after a moment is pending, and goes on.
 
     Args:
@@ -41,7 +41,9 @@ def found(library: Library, section: Section, until: float | None = None) -> Fou
         until: When to stop waiting, by the monotonic clock; by default after the patience of the library.
     """
     wait = library.wait_s if until is None else max(0.0, until - time.monotonic())
-    made = library.later("comparison", section_key(section), lambda: _made(library, section), wait)
+    made = library.compute_in_background(
+        "comparison", section_key(section), lambda: _made(library, section), wait
+    )
     return (
         Found(None, "the methods are being compared", "Methods are being compared …", True)
         if made is None
@@ -55,7 +57,7 @@ def section_key(section: Section) -> Hashable:
     return (section.task, section.dataset, section.protocol, section.metric, section.group, ids)
 
 
-def _made(library: Library, section: Section) -> Found:
+def _made(library: RunIndex, section: Section) -> Found:
     facts = [
         [
             r.id,
@@ -67,7 +69,7 @@ def _made(library: Library, section: Section) -> Found:
         for r in section.runs
     ]
     score = [section.task, section.protocol, section.metric, section.group]
-    name = hash_json(["comparison", code(), score, facts])
+    name = hash_json(["comparison", source_version(), score, facts])
     path = None if library.cache is None else library.cache / "comparisons" / name[:2] / f"{name}.json"
     kept = None if path is None else _read(path)
     if kept is None:

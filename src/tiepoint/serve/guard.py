@@ -10,16 +10,16 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from .auth import COOKIE, HEADERS, Door
+from .auth import COOKIE, HEADERS, AccessPolicy
 
 MAX_BODY_BYTES = 4096
 """Bytes of a login form."""
 
 
-class Guard:
+class AuthMiddleware:
     """Lets requests through that may be, and puts the headers on every answer."""
 
-    def __init__(self, app: Any, door: Door) -> None:
+    def __init__(self, app: Any, door: AccessPolicy) -> None:
         self.app, self.door = app, door
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
@@ -40,12 +40,12 @@ class Guard:
 
     async def _refused(self, request: Request) -> Response | None:
         hosts = [v for k, v in request.scope["headers"] if k == b"host"]
-        if len(hosts) != 1 or not self.door.is_asked_as(hosts[0].decode("latin-1")):
+        if len(hosts) != 1 or not self.door.accepts_host(hosts[0].decode("latin-1")):
             return PlainTextResponse("this server does not answer to that name\n", 421)
         if request.method not in ("GET", "HEAD") and (request.method, request.url.path) != ("POST", "/login"):
             return PlainTextResponse("pages can only be read\n", 405)
         open_to_all = request.url.path == "/login" or request.url.path.startswith("/static/")
-        if open_to_all or self.door.admits(request.cookies.get(COOKIE)):
+        if open_to_all or self.door.accepts_cookie(request.cookies.get(COOKIE)):
             return None
         return RedirectResponse("/login", 303)
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 @cache
-def code() -> str:
+def source_version() -> str:
     """A hash of the source of this package: what is kept outside the store is not used by another one."""
     root = Path(str(files("tiepoint")))
     return hash_json(

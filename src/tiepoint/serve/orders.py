@@ -14,20 +14,20 @@ import numpy as np
 
 from ..core.errors import StoreError, TiepointError
 from ..core.hashing import hash_json
-from ..report.case_order import BY, By, CaseRow, cases_of, ordered, scenes_of
+from ..report.case_order import BY, By, CaseRow, cases_of, order_cases, scenes_of
 from ..report.runs.sections import Section
 from ..run.result import Run
 from ..store.atomic_files import atomic_file
 from ..tasks.cases import Cases, Floats, Keys
-from .memo import code
-from .run_index import Library
+from .memo import source_version
+from .run_index import RunIndex
 
 LABELS = 1000
 """Cases whose words are kept with the order; those of the others are made from the records."""
 
 
 @dataclass(frozen=True)
-class Order:
+class CaseOrder:
     """Cases in an order: `keys` (n,), `scores` and `sure` (methods, n), the first `meant` what it is about.
 
     `sure` is the ratio of first and second distance, None where the task has none; NaN: not known.
@@ -53,14 +53,14 @@ class Order:
         return int(rows[0]) if len(rows) else None
 
 
-def order_of(library: Library, runs: Sequence[Run], scene: str, by: By) -> Order | None:
+def order_of(library: RunIndex, runs: Sequence[Run], scene: str, by: By) -> CaseOrder | None:
     """The cases that all runs have in a scene, in an order; None where one of them has none."""
     facts = [[r.id, hash_json(dict(r.manifest.units.items()))] for r in runs]
-    name = hash_json(["order", code(), scene, facts])
+    name = hash_json(["order", source_version(), scene, facts])
     return library.orders.get((name, by), lambda: _made(library, runs, scene, by, name))
 
 
-def scene_names(library: Library, section: Section, run: Run) -> list[str]:
+def scene_names(library: RunIndex, section: Section, run: Run) -> list[str]:
     """Scenes of a run by name; a run without scene values has its units."""
 
     def make() -> list[str]:
@@ -70,7 +70,7 @@ def scene_names(library: Library, section: Section, run: Run) -> list[str]:
     return library.made("scenes", (run.id, section.protocol), make)
 
 
-def _made(library: Library, runs: Sequence[Run], scene: str, by: By, name: str) -> Order | None:
+def _made(library: RunIndex, runs: Sequence[Run], scene: str, by: By, name: str) -> CaseOrder | None:
     """An order from the cache folder, or from the records: then the others are kept as well."""
     folder = None if library.cache is None else library.cache / "orders" / name[:2]
     kept = None if folder is None else _read(folder / f"{name}-{by}.npz")
@@ -81,11 +81,11 @@ def _made(library: Library, runs: Sequence[Run], scene: str, by: By, name: str) 
         return None
     wanted = None
     for one in BY if folder is not None else (by,):
-        made = ordered(found, one)
+        made = order_cases(found, one)
         at = made.order
         labels = tuple(made.cases.words(str(k)) for k in made.keys[at[:LABELS]])
         sure = None if made.confidence is None else made.confidence[:, at]
-        order = Order(made.keys[at], made.scores[:, at], sure, made.meant, labels)
+        order = CaseOrder(made.keys[at], made.scores[:, at], sure, made.meant, labels)
         wanted = order if one == by else wanted
         if folder is not None:
             _write(folder / f"{name}-{one}.npz", order)
@@ -102,13 +102,13 @@ def _cases(runs: Sequence[Run], scene: str) -> list[Cases] | None:
 
 
 def page_of(
-    library: Library, runs: Sequence[Run], scene: str, order: Order, start: int, count: int
+    library: RunIndex, runs: Sequence[Run], scene: str, order: CaseOrder, start: int, count: int
 ) -> list[CaseRow]:
     """Lines of a page of an order."""
     return [row(library, runs, scene, order, i) for i in range(start, min(start + count, len(order)))]
 
 
-def row(library: Library, runs: Sequence[Run], scene: str, order: Order, i: int) -> CaseRow:
+def row(library: RunIndex, runs: Sequence[Run], scene: str, order: CaseOrder, i: int) -> CaseRow:
     """One line: key, words, and score and ratio of each method."""
     key = str(order.keys[i])
     if i < len(order.labels):
@@ -125,7 +125,7 @@ def _numbers(values: Floats) -> tuple[float | None, ...]:
     return tuple(float(v) if np.isfinite(v) else None for v in values)
 
 
-def _write(path: Path, order: Order) -> None:
+def _write(path: Path, order: CaseOrder) -> None:
     """Keep an order; where nothing can be written it is made again the next time."""
     sure = np.empty((0, 0)) if order.sure is None else order.sure
     labels = np.frombuffer(json.dumps(order.labels).encode(), np.uint8)
@@ -139,7 +139,7 @@ def _write(path: Path, order: Order) -> None:
         )
 
 
-def _read(path: Path) -> Order | None:
+def _read(path: Path) -> CaseOrder | None:
     try:
         with np.load(path, allow_pickle=False) as found:
             keys, scores, sure = found["keys"], found["scores"], found["sure"]
@@ -149,4 +149,4 @@ def _read(path: Path) -> Order | None:
         return None
     if keys.ndim != 1 or scores.shape[1:] != keys.shape or (sure.size and sure.shape != scores.shape):
         return None
-    return Order(keys, scores, sure if sure.size or not len(keys) else None, meant, labels)
+    return CaseOrder(keys, scores, sure if sure.size or not len(keys) else None, meant, labels)

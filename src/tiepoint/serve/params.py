@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from ..report.runs.sections import Section
 from ..run.result import Run
-from .run_index import Library, Shelf
+from .run_index import IndexSnapshot, RunIndex
 
 MAX_PARAM_CHARS = 500
 MAX_URL_METHODS = 8
@@ -45,7 +45,7 @@ def one_of(request: Request, name: str, known: Sequence[str], default: str) -> s
     return value
 
 
-def run_named(shelf: Shelf, given: str) -> Run:
+def run_param(shelf: IndexSnapshot, given: str) -> Run:
     """The finished run of an id, which may be abbreviated; 404 without one."""
     if given in shelf.by_id:
         return shelf.by_id[given]
@@ -55,19 +55,19 @@ def run_named(shelf: Shelf, given: str) -> Run:
     return found[0]
 
 
-def runs_named(library: Library, request: Request, given: str) -> list[Run]:
+def runs_param(library: RunIndex, request: Request, given: str) -> list[Run]:
     """The runs of a page of cases: ids separated by commas, all of one task; the first has the cases."""
     names = [n for n in given.split(",") if n]
     if not 1 <= len(names) <= MAX_URL_METHODS:
         raise HTTPException(404, f"name one to {MAX_URL_METHODS} runs, separated by commas")
-    shelf = library.shelf()
-    found = list({r.id: r for r in (run_named(shelf, n) for n in names)}.values())
+    shelf = library.snapshot()
+    found = list({r.id: r for r in (run_param(shelf, n) for n in names)}.values())
     if len({r.task for r in found}) > 1:
         raise HTTPException(400, "these runs are of different tasks")
     return found
 
 
-def section_of(shelf: Shelf, runs: Sequence[Run], protocol: str = "") -> Section:
+def section_of(shelf: IndexSnapshot, runs: Sequence[Run], protocol: str = "") -> Section:
     """The section that has all of the runs, under a protocol where one is named; 404 without one."""
     ids = {r.id for r in runs}
     for section in shelf.sections:

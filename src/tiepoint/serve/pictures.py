@@ -20,9 +20,9 @@ from ..report.case_detail import CaseDetail, detail, picture
 from ..run.result import Run
 from ..store.atomic_files import atomic_file
 from . import params
-from .memo import code
-from .rendering import tagged
-from .run_index import Library
+from .memo import source_version
+from .rendering import with_etag
+from .run_index import RunIndex
 
 Image = NDArray[np.uint8]
 SHOWN, RIGHT = 5, 8
@@ -31,7 +31,7 @@ MAX_PICTURE_CACHE_BYTES = 512 << 20
 """Kept pictures; older ones give way when the server starts."""
 
 
-def case_of(library: Library, runs: Sequence[Run], scene: str, key: str) -> CaseDetail | None:
+def case_of(library: RunIndex, runs: Sequence[Run], scene: str, key: str) -> CaseDetail | None:
     """A case made again; the last few stay in memory, for their pictures are asked for next."""
     place = library.place(runs[0])
     ids = tuple(r.id for r in runs)
@@ -68,12 +68,12 @@ def parts(case: CaseDetail) -> dict[str, Callable[[], Image | None]]:
     return found
 
 
-def picture_answer(library: Library, request: Request) -> Response:
+def picture_answer(library: RunIndex, request: Request) -> Response:
     """One picture of a case: ``key`` names the case, ``part`` the picture."""
-    runs = params.runs_named(library, request, request.path_params["runs"])
+    runs = params.runs_param(library, request, request.path_params["runs"])
     scene, key, part = request.path_params["scene"], params.text(request, "key"), params.text(request, "part")
     facts = [[r.id, r.manifest.dataset.hash] for r in runs]
-    name = hash_json(["picture", code(), facts, scene, key, part])
+    name = hash_json(["picture", source_version(), facts, scene, key, part])
     path = None if library.cache is None else library.cache / "pictures" / name[:2] / name
     body = path.read_bytes() if path is not None and path.is_file() else None
     if body is None:
@@ -82,14 +82,14 @@ def picture_answer(library: Library, request: Request) -> Response:
         image = None if make is None else make()
         if image is None:
             raise HTTPException(404, "there is no such picture, or its dataset is not at hand")
-        body = encoded(image)
+        body = encode_picture(image)
         if path is not None:
             with contextlib.suppress(TiepointError, OSError), atomic_file(path) as temporary:
                 temporary.write_bytes(body)
-    return tagged(request, body, "image/png" if body.startswith(b"\x89PNG") else "image/jpeg")
+    return with_etag(request, body, "image/png" if body.startswith(b"\x89PNG") else "image/jpeg")
 
 
-def encoded(image: Image) -> bytes:
+def encode_picture(image: Image) -> bytes:
     """A picture as a file: PNG where it is small or drawn, JPEG for photographs of some size."""
     from PIL import Image as Pillow
 

@@ -64,15 +64,17 @@ def _stamp() -> str:
     return hashlib.sha256("".join(static_text(n) for n in STATIC).encode()).hexdigest()[:12]
 
 
-def static(request: Request) -> Response:
+def static_response(request: Request) -> Response:
     """A style sheet or a script."""
     name = request.path_params["name"]
     if name not in STATIC:
         raise HTTPException(404, "there is no such file")
-    return tagged(request, static_text(name).encode(), STATIC[name][2])
+    return with_etag(request, static_text(name).encode(), STATIC[name][2])
 
 
-def tagged(request: Request, body: bytes, kind: str, *, headers: Mapping[str, str] | None = None) -> Response:
+def with_etag(
+    request: Request, body: bytes, kind: str, *, headers: Mapping[str, str] | None = None
+) -> Response:
     """An answer that the browser keeps and asks about by its hash (ETag)."""
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     extra = {"etag": tag, "cache-control": "private, no-cache", **(headers or {})}
@@ -86,4 +88,4 @@ def figure(request: Request, svg: str) -> Response:
     if "xmlns=" not in svg[:400]:
         svg = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     body = svg.replace("currentColor", "#1d2129").encode()
-    return tagged(request, body, "image/svg+xml", headers={"content-security-policy": FIGURE_POLICY})
+    return with_etag(request, body, "image/svg+xml", headers={"content-security-policy": FIGURE_POLICY})

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from ..core.errors import TiepointError
-from ..core.regular_files import is_there
-from ..report.runs.lazy_records import Kept, run_of
+from ..core.regular_files import exists
+from ..report.runs.lazy_records import RecordCache, lazy_run
 from ..report.runs.sections import Section, sections
 from ..run.result import Run
 from ..store.locking import DATABASE
@@ -36,7 +36,7 @@ INDEX_CACHE_BYTES = 1 << 25
 
 
 @dataclass(frozen=True)
-class Shelf:
+class IndexSnapshot:
     """One state of the store: finished runs, newest last, without scores of single scenes."""
 
     stamp: Hashable
@@ -58,7 +58,7 @@ class Shelf:
         return next((s for s in self.sections if any(r.id == run.id for r in s.runs)), None)
 
 
-class Library:
+class RunIndex:
     """An open store for pages; `data` are folders to look for datasets in that are not where they were."""
 
     def __init__(
@@ -70,9 +70,9 @@ class Library:
         self.tables, self.places = Memo(256), Memo(64)
         self.orders, self.cases, self.details = Memo(12), Memo(4), Memo(3)
         self._lock, self.turn, self._asked = threading.RLock(), threading.Lock(), 0.0
-        self._shelf: Shelf | None = None
+        self._shelf: IndexSnapshot | None = None
 
-    def shelf(self) -> Shelf:
+    def snapshot(self) -> IndexSnapshot:
         """The store as it is now."""
         with self._lock:
             if self._shelf is not None and time.monotonic() - self._asked < FRESH_S:
@@ -80,9 +80,9 @@ class Library:
             stamp = self._stamp()
             if self._shelf is None or self._shelf.stamp != stamp:
                 stored = load_runs(self.store, singles=False)
-                kept = Kept(self.store.records, most_bytes=INDEX_CACHE_BYTES)
-                done = [run_of(r, self.store, kept, singles=False) for r in stored if r.status == "done"]
-                self._shelf = Shelf(stamp, tuple(done), len(stored) - len(done))
+                kept = RecordCache(self.store.records, most_bytes=INDEX_CACHE_BYTES)
+                done = [lazy_run(r, self.store, kept, singles=False) for r in stored if r.status == "done"]
+                self._shelf = IndexSnapshot(stamp, tuple(done), len(stored) - len(done))
             self._asked = time.monotonic()
             return self._shelf
 
@@ -101,15 +101,17 @@ class Library:
 
     def made(self, what: str, key: Hashable, make: Callable[[], T]) -> T:
         """A table or figure of the present state of the store, made once."""
-        return self.tables.get((self.shelf().stamp, what, key), make)
+        return self.tables.get((self.snapshot().stamp, what, key), make)
 
-    def later(self, what: str, key: Hashable, make: Callable[[], T], wait_s: float) -> T | None:
+    def compute_in_background(
+        self, what: str, key: Hashable, make: Callable[[], T], wait_s: float
+    ) -> T | None:
         """What takes long, made in a thread of its own; None where it is not there in time.
 
         The time is so many seconds since it was first asked for. It goes on meanwhile, comparisons one at a
         time, and is there when it is asked for again.
         """
-        whole = (self.shelf().stamp, what, key)
+        whole = (self.snapshot().stamp, what, key)
         known: T | None = self.tables.known(whole)
         if known is not None:
             return known
@@ -150,7 +152,7 @@ class Library:
             tried += [folder, folder / Path(facts.path).name, folder / Path(facts.name).name]
         for path in dict.fromkeys(tried):
             try:
-                there = is_there(path) and stored_task(run.task).open(path, run.manifest.options)
+                there = exists(path) and stored_task(run.task).open(path, run.manifest.options)
                 if there and there.data_hash == facts.hash:
                     return None if path == old else path
             except (TiepointError, OSError):

@@ -29,11 +29,11 @@ async def endpoint(request: Request) -> Response:
         raise HTTPException(400, "the parameter view is the path of a page")
     if parts.path.split("/")[1] not in VIEWS or not view.isprintable():
         raise HTTPException(404, "only pages can be saved")
-    status, headers, body = await inside(request, view)
+    status, headers, body = await local_response(request, view)
     if status != 200 or not headers.get("content-type", "").startswith("text/html"):
         raise HTTPException(404, "there is no such page to save")
     base = f"{request.url.scheme}://{request.headers['host']}"
-    made = await alone(request, body.decode(), base)
+    made = await standalone_page(request, body.decode(), base)
     name = re.sub(r"[^A-Za-z0-9]+", "-", parts.path).strip("-") or "home"
     headers = {
         "content-disposition": f'attachment; filename="tiepoint-{name[:80]}.html"',
@@ -42,12 +42,12 @@ async def endpoint(request: Request) -> Response:
     return Response(made, media_type="text/html", headers=headers)
 
 
-async def alone(request: Request, page: str, base: str) -> str:
+async def standalone_page(request: Request, page: str, base: str) -> str:
     """A page with everything it shows inside; links to other pages lead to the server it came from."""
     total = 0
     known: dict[str, str] = {}
     for source in dict.fromkeys(re.findall(r'<(?:img|image)[^>]*? (?:src|href)="(/[^"]*)"', page)):
-        status, headers, body = await inside(request, unescape(source))
+        status, headers, body = await local_response(request, unescape(source))
         total += len(body)
         if total > MAX_PAGE_BYTES:
             raise HTTPException(400, "this view has too many pictures for one file")
@@ -77,7 +77,7 @@ async def alone(request: Request, page: str, base: str) -> str:
     return page.replace("<body", '<body data-saved="1"', 1)
 
 
-async def inside(request: Request, view: str) -> tuple[int, dict[str, str], bytes]:
+async def local_response(request: Request, view: str) -> tuple[int, dict[str, str], bytes]:
     """The answer to a path as the browser would get it: status, headers, body."""
     parts = urlsplit(view)
     path = unquote(parts.path)

@@ -15,10 +15,10 @@ import uvicorn
 from ..core.errors import InputError
 from ..store.store import Store
 from .app import application
-from .auth import Door
-from .cached_results import found
+from .auth import AccessPolicy
+from .cached_results import section_comparison
 from .pictures import tidy
-from .run_index import Library
+from .run_index import RunIndex
 
 PORT = 8765
 PREPARING_S = 3600.0
@@ -48,13 +48,13 @@ def serve(
         InputError: Others reach the host and there is no token, a folder of `data` is not there, or the port
             is taken.
     """
-    door = Door(host, token)
+    door = AccessPolicy(host, token)
     for folder in data:
         if not folder.exists():
             raise InputError(f"there is no {folder}; `data` names folders to look for datasets in")
-    library = Library(store, data=data, cache=cache_folder())
+    library = RunIndex(store, data=data, cache=cache_folder())
     tidy(cache_folder())
-    library.shelf()
+    library.snapshot()
     listening = _listen(host, port)
     threading.Thread(target=_prepare, args=(library,), daemon=True).start()
     shown = f"[{host}]" if ":" in host else host
@@ -67,15 +67,15 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
 
 
-def _prepare(library: Library) -> None:
+def _prepare(library: RunIndex) -> None:
     """Make what the first visitors will look at, while they are on their way."""
     import matplotlib.figure  # noqa: F401  slow to import
 
     from ..report.case_detail import warm_up
 
     warm_up()
-    for section in library.shelf().sections:
-        found(library, section, time.monotonic() + PREPARING_S)
+    for section in library.snapshot().sections:
+        section_comparison(library, section, time.monotonic() + PREPARING_S)
 
 
 def _listen(host: str, port: int) -> socket.socket:

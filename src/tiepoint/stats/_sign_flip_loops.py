@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from ..core.numba_cache import compiled
+from ..core.numba_cache import compiled_for
 
 _CUBE, _MATRIX, _VECTOR = types.float64[:, :, ::1], types.float64[:, ::1], types.float64[::1]
 _WHOLE, _COUNTS = types.int64[::1], types.int32[::1]
@@ -49,7 +49,7 @@ def _squared_t(sums: Any, square: Any, k: int, a: int, b: int, sizes: Any, floor
         out[r] = out[r] * out[r] / spread
 
 
-@compiled(
+@compiled_for(
     lambda: types.void(_CUBE, _WHOLE, _WHOLE, _MATRIX, _WHOLE, _VECTOR, _VECTOR, _COUNTS, _COUNTS, _VECTOR)
 )
 def step_down_sweep(
@@ -99,7 +99,7 @@ def _square(rounded: Any, start: Any, a: int, b: int, out: Any) -> float:
     return max(total * 1e-13, 1e-300)
 
 
-@compiled(lambda: types.void(_CUBE, _MATRIX, _WHOLE, types.int64, types.int64, types.int64, _VECTOR))
+@compiled_for(lambda: types.void(_CUBE, _MATRIX, _WHOLE, types.int64, types.int64, types.int64, _VECTOR))
 def largest_sweep(sums: Any, rounded: Any, start: Any, low: int, high: int, block: int, largest: Any) -> None:
     """Raise `largest` (patterns,) to the largest t² of all pairs whose first method is in low … high.
 
@@ -119,7 +119,7 @@ def largest_sweep(sums: Any, rounded: Any, start: Any, low: int, high: int, bloc
                         largest[r] = largest[r] if largest[r] > here[r] else here[r]
 
 
-@compiled(lambda: types.void(_CUBE, _MATRIX, _WHOLE, types.float64, types.int64[:, ::1]))
+@compiled_for(lambda: types.void(_CUBE, _MATRIX, _WHOLE, types.float64, types.int64[:, ::1]))
 def count_apart(sums: Any, rounded: Any, start: Any, least: float, counts: Any) -> None:
     """Count for each method those separated above and below it: t² of the data is at least `least`.
 

@@ -12,7 +12,7 @@ from ..core.scores import PooledBins, SceneValues
 from .merged_scenes import merge_duplicates
 from .pooled import PooledMemo, pooled_influence, pooled_resampled, pooled_statistic
 from .resampling import RESAMPLES, resample, strata_of
-from .samples import BOOTSTRAP_FROM, STUDENT_FROM, Sample, sample_of_scenes, seed_for
+from .samples import BOOTSTRAP_FROM, STUDENT_FROM, MethodSample, sample_of_scenes, seed_for
 from .scene_score import scene_score
 
 
@@ -114,7 +114,7 @@ def pooled_interval(
     if n >= BOOTSTRAP_FROM:
         draws = resample(strata, resamples=resamples, seed=seed_for(bins.scenes, bins.kinds, seed))
         drawn = pooled_resampled(bins, draws, memo=memo)[:, None]
-    sample = Sample(np.array([exact if drawn is None else binned]), influence, drawn, strata)
+    sample = MethodSample(np.array([exact if drawn is None else binned]), influence, drawn, strata)
     low, high = (float(b[0]) for b in sample.bounds(level=level, bounded=True))
     if drawn is not None:
         low, high = (float(np.clip(b + exact - binned, 0, 1)) for b in (low, high))

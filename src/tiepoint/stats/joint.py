@@ -18,7 +18,7 @@ DRAWS, FEWEST_DRAWS, MOST = 4000, 1000, 40_000_000
 _BLOCK, _STEPS = 256, 1024.0
 
 
-def family_reach(
+def family_half_width(
     influence: Array,
     pairs: NDArray[np.int64],
     strata: NDArray[np.int64],
@@ -44,7 +44,7 @@ def family_reach(
         The reach; 0 where no pair has any spread.
 
     >>> x = np.random.default_rng(0).normal(0, 1, (60, 5)); one = np.array([[0, 1]])
-    >>> reach = family_reach(x, one, np.zeros(60, dtype=int)); bool(1.9 < reach < 2.1)  # Student t: 2.0
+    >>> reach = family_half_width(x, one, np.zeros(60, dtype=int)); bool(1.9 < reach < 2.1)  # Student t: 2.0
     True
     """
     rng = np.random.Generator(np.random.PCG64(seed))
@@ -67,14 +67,16 @@ def family_reach(
     return quantile_reached(largest, level)
 
 
-def wide_reach(
+def wide_family_half_width(
     influence: Array, strata: NDArray[np.int64], *, level: float = 0.95, flips: int = FLIPS, seed: int = 0
 ) -> float:
-    """`family_reach` of all pairs of many methods, by flipping signs of the influence; see `wide_family`."""
+    """`family_half_width` of all pairs of many methods, by flipping signs of the influence; see `wide_family`."""
     return wide_family(influence, strata, level=level, flips=flips, seed=seed).critical(level)
 
 
-def agreeing(difference: Array, half: Array, separated: NDArray[np.bool_]) -> tuple[Array, Array]:
+def intervals_matching_tests(
+    difference: Array, half: Array, separated: NDArray[np.bool_]
+) -> tuple[Array, Array]:
     """Intervals difference ± half, brought to agree with the tests: low (k,), high (k,).
 
     Step-down tests separate a few more pairs than intervals that hold at once. Of such a pair the direction
@@ -82,7 +84,7 @@ def agreeing(difference: Array, half: Array, separated: NDArray[np.bool_]) -> tu
     not separated holds 0, at its end if need be.
 
     >>> d, half = np.array([0.5, 0.5, -0.2]), np.array([0.2, 0.6, 0.1])
-    >>> low, high = agreeing(d, half, np.array([True, True, False]))
+    >>> low, high = intervals_matching_tests(d, half, np.array([True, True, False]))
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.3, 0.0, -0.3], [0.7, 1.1, 0.0])
     """

@@ -15,7 +15,7 @@ SLACK = 1e-10
 
 
 @dataclass(frozen=True)
-class Family:
+class TestFamily:
     """P-values of a family of k comparisons.
 
     `p` (k,) is for each alone, `adjusted` (k,) family-wise; `null_maximum` holds the largest statistic of
@@ -54,7 +54,7 @@ def quantile_reached(draws: Array, level: float) -> float:
 
 def step_down(
     observed: Array, blocks: Callable[[NDArray[np.int64]], Iterator[Array]], *, exact: bool
-) -> Family:
+) -> TestFamily:
     """Step-down max-T of Westfall and Young, from draws of the statistics when nothing differs.
 
     Comparisons are ordered by falling statistic. The adjusted p-value of the k-th is the share of draws in
@@ -94,13 +94,13 @@ def in_order(
     null_maximum: Array,
     *,
     exact: bool,
-) -> Family:
+) -> TestFamily:
     """The family of counts of draws by comparisons in `order`: each alone, and it or any after it."""
     draws = max(len(null_maximum), 1)
     p, adjusted = np.empty(len(order)), np.empty(len(order))
     p[order] = alone / draws
     adjusted[order] = np.maximum.accumulate(joint / draws)
-    return Family(observed, p, adjusted, null_maximum, draws, exact)
+    return TestFamily(observed, p, adjusted, null_maximum, draws, exact)
 
 
 def benjamini_hochberg(p: Array) -> Array:

@@ -36,7 +36,7 @@ class PairGroup:
         return float(self.counts.sum())
 
     @classmethod
-    def stacked(cls, parts: Sequence[PairGroup]) -> PairGroup:
+    def stack(cls, parts: Sequence[PairGroup]) -> PairGroup:
         """Groups with the same pairs as one, their bins one below the other."""
         counts = np.concatenate([p.counts for p in parts])
         return cls(parts[0].first, parts[0].second, counts, parts[0].strata, parts[0].within)

@@ -10,9 +10,9 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from .joint import agreeing, family_reach, wide_reach
-from .multiplicity import Family, benjamini_hochberg
-from .samples import Sample
+from .joint import family_half_width, intervals_matching_tests, wide_family_half_width
+from .multiplicity import TestFamily, benjamini_hochberg
+from .samples import MethodSample
 from .sign_flip import FLIPS, sign_flip_family, wide_family
 from .student import standard_error
 
@@ -20,21 +20,21 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedResult:
     """Differences first - second of k pairs of methods of a `sample`; the pairs together are one family.
 
     What takes long and is not always looked at, intervals above all, is computed when it is.
     """
 
-    sample: Sample
+    sample: MethodSample
     pairs: NDArray[np.int64]
     difference: Array
-    family: Family
+    family: TestFamily
     level: float = 0.95
-    part_of: tuple[Paired, NDArray[np.int64]] | None = None
+    part_of: tuple[PairedResult, NDArray[np.int64]] | None = None
     find_reach: Callable[[], float] | None = None
 
-    def take(self, which: NDArray[np.int64]) -> Paired:
+    def take(self, which: NDArray[np.int64]) -> PairedResult:
         """Some of the pairs, with the p-values they have in the family of all."""
         own = self.family
         family = replace(own, statistic=own.statistic[which], p=own.p[which], adjusted=own.adjusted[which])
@@ -62,11 +62,11 @@ class Paired:
     def bounds(self) -> tuple[Array, Array]:
         """Intervals of the differences that hold for the whole family at once, low (k,), high (k,).
 
-        An interval leaves 0 out exactly where the pair is separated, see `agreeing`; NaN below 6 scenes.
+        An interval leaves 0 out exactly where the pair is separated, see `intervals_matching_tests`; NaN below 6 scenes.
         """
         if self.sample.interval_kind == "none" or not len(self.pairs):
             return np.full(len(self.pairs), np.nan), np.full(len(self.pairs), np.nan)
-        return agreeing(self.difference, self.reach * self._error[0], self.separated)
+        return intervals_matching_tests(self.difference, self.reach * self._error[0], self.separated)
 
     @cached_property
     def single_bounds(self) -> tuple[Array, Array]:
@@ -97,7 +97,7 @@ class Paired:
         return benjamini_hochberg(self.family.p)
 
     @cached_property
-    def _gap(self) -> Sample:
+    def _gap(self) -> MethodSample:
         return self.sample.minus(self.pairs, with_resampled=False)
 
     @cached_property
@@ -129,14 +129,14 @@ class Paired:
         return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
 
-def paired(
-    sample: Sample,
+def compare_pairs(
+    sample: MethodSample,
     pairs: NDArray[np.int64],
     *,
     level: float = 0.95,
     flips: int = FLIPS,
     seed: int = 0,
-) -> Paired:
+) -> PairedResult:
     """Compare pairs of methods; the pairs together are one family.
 
     What scenes contribute to the difference is tested by sign flips with step-down max-T, for means over
@@ -153,8 +153,8 @@ def paired(
     difference = sample.value[pairs[:, 0]] - sample.value[pairs[:, 1]]
     assert sample.contributions is not None
     family = sign_flip_family(sample.contributions, pairs, sample.strata, flips=flips, seed=seed)
-    reach = partial(family_reach, sample.influence, pairs, sample.strata, level=level, seed=seed)
-    return Paired(sample, pairs, difference, family, level, find_reach=reach)
+    reach = partial(family_half_width, sample.influence, pairs, sample.strata, level=level, seed=seed)
+    return PairedResult(sample, pairs, difference, family, level, find_reach=reach)
 
 
 MAX_STEP_DOWN_METHODS = 300
@@ -162,26 +162,26 @@ MAX_STEP_DOWN_METHODS = 300
 
 
 @dataclass(frozen=True)
-class Widely:
+class WideResult:
     """Many methods: `shown` are pairs (other, base), tested within the family of all pairs.
 
     `above` and `below` (m,) count the methods separated from each, in the order of `kept`.
     """
 
-    shown: Paired
+    shown: PairedResult
     above: NDArray[np.int64]
     below: NDArray[np.int64]
 
 
-def paired_widely(
-    sample: Sample,
+def compare_pairs_wide(
+    sample: MethodSample,
     kept: NDArray[np.int64],
     base: int,
     *,
     level: float = 0.95,
     flips: int = FLIPS,
     seed: int = 0,
-) -> Widely:
+) -> WideResult:
     """All pairs of many methods as one family, of which only those with `base` are kept.
 
     Single-step max-T with fewer patterns of signs, see `wide_family`: all pairs of 5,000 methods are twelve
@@ -198,15 +198,17 @@ def paired_widely(
     pairs = np.array([(m, base) for m in kept if m != base], dtype=np.int64)
     assert sample.contributions is not None
     family = wide_family(sample.contributions[:, kept], sample.strata, level=level, flips=flips, seed=seed)
-    alone = paired(sample, pairs, level=level, flips=family.flips, seed=seed)
+    alone = compare_pairs(sample, pairs, level=level, flips=family.flips, seed=seed)
     own = replace(
         alone.family,
         adjusted=family.adjusted(alone.family.statistic),
         null_maximum=family.null_maximum,
     )
     influence = sample.influence[:, kept]
-    reach = partial(wide_reach, influence, sample.strata, level=level, flips=family.flips, seed=seed)
-    return Widely(replace(alone, family=own, find_reach=reach), family.above, family.below)
+    reach = partial(
+        wide_family_half_width, influence, sample.strata, level=level, flips=family.flips, seed=seed
+    )
+    return WideResult(replace(alone, family=own, find_reach=reach), family.above, family.below)
 
 
 def all_pairs(m: int) -> NDArray[np.int64]:

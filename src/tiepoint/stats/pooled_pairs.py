@@ -58,7 +58,7 @@ class PairStack:
         for key, own in same.items():
             tables.append((slice(at, at + width[key]), float(sum(g.total for g in own))))
             at += width[key]
-        groups = tuple(PairGroup.stacked(parts) for parts in zip(*same.values(), strict=True))
+        groups = tuple(PairGroup.stack(parts) for parts in zip(*same.values(), strict=True))
         place = {key: i for i, key in enumerate(same)}
         return cls(kept, groups, tuple(tables), tuple(place[id(b.negatives)] for b in kept))
 
@@ -128,7 +128,7 @@ def _shared(
     """The blocks, by several threads where there is much to do."""
     if work < _MIN_THREADED_OPS:
         return [block(*part) for part in parts]
-    from ..kernels import Team, one_blas_thread  # takes longer to import than little work to do
+    from ..kernels import ThreadTeam, one_blas_thread  # takes longer to import than little work to do
 
-    with one_blas_thread(), Team() as team:
+    with one_blas_thread(), ThreadTeam() as team:
         return team.each(parts, block)

@@ -34,7 +34,7 @@ MAX_RESAMPLED_METHODS = 300
 
 
 @dataclass(frozen=True)
-class Sample:
+class MethodSample:
     """m methods on s scenes.
 
     `value` (m,), `influence` (s, m), `resampled` (r, m) from 40 scenes on, else None, `strata` (s,).
@@ -74,10 +74,10 @@ class Sample:
         assert self.draw is not None, "a sample of few scenes has no resamples"
         return self.draw(columns)
 
-    def only(self, columns: NDArray[np.int64]) -> Sample:
+    def only(self, columns: NDArray[np.int64]) -> MethodSample:
         """The sample of some of the methods, with their resampled scores."""
         c = self.contributions
-        return Sample(
+        return MethodSample(
             self.value[columns],
             self.influence[:, columns],
             None if self.resampled is None and self.draw is None else self.drawn(columns),
@@ -87,7 +87,7 @@ class Sample:
             self.alone,
         )
 
-    def minus(self, pairs: NDArray[np.int64], *, with_resampled: bool = True) -> Sample:
+    def minus(self, pairs: NDArray[np.int64], *, with_resampled: bool = True) -> MethodSample:
         """Differences first - second of pairs (k, 2) of methods, as a sample of k scores.
 
         Thousands of pairs times ten thousand resamples fill the memory: leave those out where they are not
@@ -95,7 +95,7 @@ class Sample:
         """
         a, b = pairs[:, 0], pairs[:, 1]
         c = self.contributions
-        return Sample(
+        return MethodSample(
             self.value[a] - self.value[b],
             self.influence[:, a] - self.influence[:, b],
             self._resampled_minus(a, b) if with_resampled else None,
@@ -163,7 +163,7 @@ def seed_for(scenes: Sequence[str], kinds: Sequence[str], seed: int | None) -> i
 
 def sample_of_scenes(
     scores: Sequence[SceneScore], *, seed: int | None = None, resamples: int = RESAMPLES
-) -> Sample:
+) -> MethodSample:
     """Methods whose scores are means over the same scenes (same names in the same order)."""
     first = scores[0]
     strata = first.strata
@@ -178,7 +178,7 @@ def sample_of_scenes(
     for s in scores:
         there = s.weights > 0
         by_scene.append(np.where(there, s.values, 0.0).sum(axis=0) / there.sum(axis=0))
-    return Sample(
+    return MethodSample(
         np.array([s.value() for s in scores]),
         np.stack([s.influence() for s in scores], axis=1),
         drawn,
@@ -204,7 +204,7 @@ def sample_of_pooled(
     values: Sequence[float] | None = None,
     seed: int | None = None,
     resamples: int = RESAMPLES,
-) -> Sample:
+) -> MethodSample:
     """Methods with pooled scores over the same scenes.
 
     Args:
@@ -234,4 +234,4 @@ def sample_of_pooled(
     slopes = np.stack([pooled_slope(b) for b in bins], axis=1)
     shares = np.mean([scene_shares(b) for b in bins], axis=0)
     contributions = pooled_contributions(exact, slopes, shares, strata)
-    return Sample(exact, influence, drawn, strata, contributions, draw=draw)
+    return MethodSample(exact, influence, drawn, strata, contributions, draw=draw)

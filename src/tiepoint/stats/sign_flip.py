@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError
-from .multiplicity import SLACK, Family, in_order, quantile_reached, step_down
+from .multiplicity import SLACK, TestFamily, in_order, quantile_reached, step_down
 from .resampling import grid, stratum_members
 
 Array = NDArray[np.float64]
@@ -71,7 +71,7 @@ def sign_flip_family(
     *,
     flips: int = FLIPS,
     seed: int = 0,
-) -> Family:
+) -> TestFamily:
     """Test pairs of methods for a difference on the same scenes, all at once.
 
     If two methods do not differ, the difference in each scene may as well have the other sign. The statistic
@@ -189,7 +189,7 @@ def _swept(
     seed: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
     """Patterns that reach the goal of each pair alone and jointly, and the largest statistic of each."""
-    from ..kernels import Team, one_blas_thread
+    from ..kernels import ThreadTeam, one_blas_thread
     from ._sign_flip_loops import step_down_sweep
 
     sweep = step_down_sweep()
@@ -208,7 +208,7 @@ def _swept(
             sweep(sums, first, second, squares, sizes, floor, goal, one, any_, here)
         return one, any_, largest
 
-    with Team() as team, one_blas_thread():
+    with ThreadTeam() as team, one_blas_thread():
         for signs in sign_blocks(len(given.values), flips, seed):
             found = team.split(signs.shape[1], partial(work, signs), smallest=_WIDTH)
             for one, any_, largest in found:
@@ -270,7 +270,7 @@ def wide_family(
     >>> f = wide_family(x, np.zeros(6, dtype=int)); f.above.tolist(), f.below.tolist()
     ([0, 1], [1, 0])
     """
-    from ..kernels import Team, one_blas_thread
+    from ..kernels import ThreadTeam, one_blas_thread
     from ._sign_flip_loops import count_apart, largest_sweep
 
     given = _Rounded.of(contributions, strata)
@@ -283,7 +283,7 @@ def wide_family(
     cuts = np.unique(m - np.sqrt(np.linspace(1, 0, 17)) * m).astype(np.int64)
     parts = [(int(a), int(b)) for a, b in pairwise(cuts) if a < b]
     maxima = []
-    with Team() as team, one_blas_thread():
+    with ThreadTeam() as team, one_blas_thread():
         for signs in sign_blocks(n, flips, seed):
             for at in range(0, signs.shape[1], _WIDTH):
                 sums = given.sums(signs[:, at : at + _WIDTH])

@@ -56,7 +56,7 @@ def _why(error: OSError) -> str:
 
 
 @contextlib.contextmanager
-def unwritable(path: Path) -> Iterator[None]:
+def write_errors(path: Path) -> Iterator[None]:
     """Turns the operating system's refusal to write into a sentence."""
     try:
         yield
@@ -66,7 +66,7 @@ def unwritable(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _filling(temporary: Path, path: Path) -> Iterator[None]:
-    """`unwritable`, but for errors about the temporary alone: a full disk is met while it is written."""
+    """`write_errors`, but for errors about the temporary alone: a full disk is met while it is written."""
     try:
         yield
     except OSError as e:
@@ -75,7 +75,7 @@ def _filling(temporary: Path, path: Path) -> Iterator[None]:
         raise StoreError(f"cannot write {path}: {_why(e)}; choose another `store`") from e
 
 
-def replaced(path: Path) -> Path:
+def backup_path(path: Path) -> Path:
     """Where a folder lies while another one takes its place."""
     return path.with_name(f"{REPLACED}{path.name}")
 
@@ -85,12 +85,12 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """Yields a temporary path; on success it is synced and renamed to `path`, on failure removed."""
     temporary = _temporary(path)
     try:
-        with unwritable(path):
+        with write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.touch()
         with _filling(temporary, path):
             yield temporary
-        with unwritable(path):
+        with write_errors(path):
             _sync(temporary)
             os.replace(temporary, path)
             _sync(path.parent)
@@ -105,21 +105,21 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
 
     Where another process was faster, its folder stays: folders are content-addressed and equal. With
     `replace` a folder that is there makes way, and only when the new one is whole; a kill between the two
-    renames leaves it as `replaced`.
+    renames leaves it as `backup_path`.
     """
     temporary = _temporary(path)
     try:
-        with unwritable(path):
+        with write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.mkdir()
         with _filling(temporary, path):
             yield temporary
-        with unwritable(path):
+        with write_errors(path):
             for file in temporary.iterdir():
                 _sync(file)
             if replace and path.is_dir():
-                shutil.rmtree(replaced(path), ignore_errors=True)
-                os.rename(path, replaced(path))
+                shutil.rmtree(backup_path(path), ignore_errors=True)
+                os.rename(path, backup_path(path))
             try:
                 os.rename(temporary, path)
             except OSError:
@@ -127,15 +127,15 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
                     raise
             _sync(path.parent)
             if replace:
-                shutil.rmtree(replaced(path), ignore_errors=True)
+                shutil.rmtree(backup_path(path), ignore_errors=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def put_away(path: Path) -> None:
+def remove_atomically(path: Path) -> None:
     """Remove a folder or file at once: it is renamed first, so that nobody finds half of it."""
     temporary = _temporary(path)
-    with unwritable(path), contextlib.suppress(FileNotFoundError):
+    with write_errors(path), contextlib.suppress(FileNotFoundError):
         os.rename(path, temporary)
         _remove(temporary)
 
@@ -145,7 +145,7 @@ def temporary_folder(root: Path) -> Iterator[Path]:
     """Yields an empty folder below `root` that is removed at the end, or after a kill by the next process."""
     folder = _temporary(root / "folder")
     try:
-        with unwritable(folder):
+        with write_errors(folder):
             folder.mkdir(parents=True)
         yield folder
     finally:

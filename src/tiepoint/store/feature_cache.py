@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checksums import block_sums, sealed, unsealed
+from ..core.checksums import add_checksum, block_sums, verify_checksum
 from ..core.cores import cores
 from ..core.errors import DamagedError, FormatError
 from ..core.hashing import hash_array, hash_json
-from ..core.regular_files import content_of
+from ..core.regular_files import read_content
 from ..core.units import Arrays
 from ..formats.npy import array_in, map_file
-from .atomic_files import atomic_folder, put_away
+from .atomic_files import atomic_folder, remove_atomically
 
 _NUMBERS_A_THREAD = 1 << 23
 """Numbers whose checksums take longer than another thread does to start."""
@@ -66,7 +66,7 @@ class FeatureCache:
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
             known = self._headers.get(key)
             if known is None or known[0] != stamp:
-                known = self._headers[key] = (stamp, _header(content_of(path)))
+                known = self._headers[key] = (stamp, _header(read_content(path)))
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as e:
@@ -105,7 +105,7 @@ class FeatureCache:
             shapes = {name: list(np.shape(array)) for name, array in arrays.items()}
             sums = {name: block_sums(map_file(folder / f"{name}.npy")) for name in arrays}
             header = {"content": content, "arrays": shapes, **extra, "sums": sums}
-            (folder / "meta.json").write_text(sealed(header), encoding="utf-8", newline="\n")
+            (folder / "meta.json").write_text(add_checksum(header), encoding="utf-8", newline="\n")
         return content
 
     def get(self, key: str) -> Mapping[str, NDArray[Any]]:
@@ -185,7 +185,7 @@ class FeatureCache:
         except (DamagedError, TypeError):
             return 0
 
-    def made_anew(self, keys: Collection[str], since_ns: int) -> dict[str, str]:
+    def recomputed(self, keys: Collection[str], since_ns: int) -> dict[str, str]:
         """What was wrong with entries that were damaged and have been made anew since a time."""
         found = {}
         since_ns -= 10_000_000  # clocks of file systems are coarse
@@ -197,7 +197,7 @@ class FeatureCache:
 
     def discard(self, key: str) -> None:
         """Remove an entry, so that it is made anew; no reader sees half of it."""
-        put_away(self.folder(key))
+        remove_atomically(self.folder(key))
         self._headers.pop(key, None)
         self._maps.pop(key, None)
 
@@ -218,7 +218,7 @@ class FeatureCache:
 
 
 def _header(data: bytes) -> dict[str, Any]:
-    meta, marked = unsealed(data)
+    meta, marked = verify_checksum(data)
     if not isinstance(meta.get("arrays"), dict) or not isinstance(meta.get("content"), str):
         raise ValueError("it is not the header of an entry")
     if marked != ("sums" in meta):

@@ -129,7 +129,7 @@ def _patiently(connection: sa.Connection, statement: str) -> None:
     connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(1000 * BUSY_S)}")
 
 
-def first_said(error: sa.exc.DBAPIError) -> sa.exc.DBAPIError:
+def root_cause(error: sa.exc.DBAPIError) -> sa.exc.DBAPIError:
     """What went wrong first: on a full disk SQLite undoes everything, and then misses a savepoint."""
     at: BaseException | None = error
     while at is not None and "no such savepoint" in str(error.orig):
@@ -144,7 +144,7 @@ def is_busy(error: sa.exc.DBAPIError) -> bool:
     return isinstance(code, int) and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def is_damage(error: BaseException | None) -> bool:
+def is_corruption(error: BaseException | None) -> bool:
     """Whether SQLite says that its file is damaged, or none of its own."""
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(code, int) and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

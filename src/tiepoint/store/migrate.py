@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from ..core.errors import StoreError
 from . import schema
 from .atomic_files import atomic_file
-from .rebuild import follow_files, renew
+from .rebuild import rebuild_in_transaction, rewrite_run_file
 from .run_files import read_run, run_file
 from .run_rows import load_rows
 from .store import Store
@@ -40,7 +40,7 @@ def migrate(store: Store) -> Migration | None:
         schema.upgrade(connection)
         before = set(connection.execute(sa.select(schema.runs.c.id)).scalars())
         _write_lost_files(store, connection)
-        follow_files(store, connection)
+        rebuild_in_transaction(store, connection)
         after = set(connection.execute(sa.select(schema.runs.c.id)).scalars())
     return Migration(version, copied, len(before - after))
 
@@ -52,7 +52,7 @@ def _write_lost_files(store: Store, connection: sa.Connection) -> None:
             read_run(run_file(store, name))
         except StoreError:
             for run in load_rows(connection, schema.VERSION, schema.runs.c.id == name):
-                renew(store, run)
+                rewrite_run_file(store, run)
 
 
 def _copied(connection: sa.Connection, version: int) -> str:

@@ -90,7 +90,7 @@ def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def unpacked(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -> list[Table]:
+def unpack_tables(header: Mapping[str, Any], flat: Mapping[str, NDArray[Any]]) -> list[Table]:
     """The tables of a file; their arrays cannot be written to, since tables share them."""
     if header["format"] != FORMAT:
         raise ValueError(f"it has format {header['format']}, and this tiepoint knows {FORMAT}")

@@ -16,15 +16,15 @@ from ..core.errors import InputError, StoreError
 from ..core.hashing import hash_json
 from ..formats.keypoints.set_folder import read_keypoint_set, sets_below
 from .atomic_files import temporary_folder
-from .locking import DATABASE, is_damage, make_sqlite_engine
+from .locking import DATABASE, is_corruption, make_sqlite_engine
 from .older import combined, is_older, renewed
-from .run_files import finite, read_run, run_file, write_run_file
+from .run_files import finite_or_null, read_run, run_file, write_run_file
 from .run_id import method_id
 from .run_queries import load_runs
 from .schema import VERSION, datasets, keypoint_sets, methods, runs, scores, statements, upgrade, versions
 from .store import Store
 from .stored_run_part import SCORE_COLUMNS, StoredRun
-from .writers import insert_run, refused, upsert
+from .writers import database_errors, insert_run, upsert
 
 Step = Callable[[str], None]
 
@@ -36,10 +36,10 @@ def rebuild(store: Store) -> list[str]:
     run whose file cannot be read stay, since they are all that is left of it; the file is named.
     """
     with store.begin() as connection:
-        return follow_files(store, connection)
+        return rebuild_in_transaction(store, connection)
 
 
-def renew(store: Store, run: StoredRun) -> StoredRun:
+def rewrite_run_file(store: Store, run: StoredRun) -> StoredRun:
     """Write the file of a run of an older version under the name that the run has now."""
     made = renewed(run)
     before, target = run_file(store, run.id), run_file(store, made.id)
@@ -52,7 +52,7 @@ def renew(store: Store, run: StoredRun) -> StoredRun:
     return made
 
 
-def follow_files(store: Store, connection: sa.Connection) -> list[str]:
+def rebuild_in_transaction(store: Store, connection: sa.Connection) -> list[str]:
     """`rebuild` within a transaction."""
     problems = []
     there = set()
@@ -66,10 +66,10 @@ def follow_files(store: Store, connection: sa.Connection) -> list[str]:
             problems.append(str(e))
             continue
         if is_older(run):
-            run = renew(store, run)
+            run = rewrite_run_file(store, run)
         there.add(run.id)
         try:
-            with connection.begin_nested(), refused(run):
+            with connection.begin_nested(), database_errors(run):
                 insert_run(connection, run)
         except InputError as e:
             problems.append(f"{e}; remove {path} and make the run again")
@@ -98,7 +98,7 @@ def follow_files(store: Store, connection: sa.Connection) -> list[str]:
     return problems
 
 
-def make_anew(root: Path, step: Step = lambda _: None) -> Path | None:
+def replace_damaged(root: Path, step: Step = lambda _: None) -> Path | None:
     """Put a database made from the files of the runs in the place of a damaged SQLite database.
 
     The new one is made beside it and takes its place in one step: a process that is killed leaves the damaged
@@ -118,7 +118,7 @@ def make_anew(root: Path, step: Step = lambda _: None) -> Path | None:
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
     >>> _ = (root / "tiepoint.sqlite").write_bytes(b"not a database" * 99)
-    >>> make_anew(root).name, make_anew(root)
+    >>> replace_damaged(root).name, replace_damaged(root)
     ('tiepoint.sqlite.damaged', None)
     """
     database = root / DATABASE
@@ -130,7 +130,7 @@ def make_anew(root: Path, step: Step = lambda _: None) -> Path | None:
             fresh = Store(make_sqlite_engine(folder / DATABASE, "write"), root, str(root))
             with fresh.begin() as connection:
                 upgrade(connection)
-                follow_files(fresh, connection)
+                rebuild_in_transaction(fresh, connection)
             fresh.engine.dispose()
             step("made")
             if database.stat().st_ino != before:  # another process was faster
@@ -175,7 +175,7 @@ def _is_damaged(database: Path) -> bool:
                     return False
             return bool(opened.execute("pragma integrity_check").fetchone() != ("ok",))
     except sqlite3.Error as e:
-        return is_damage(e)
+        return is_corruption(e)
 
 
 def damaged_database(store: Store) -> list[tuple[str, str]]:
@@ -222,7 +222,7 @@ def differing_rows(store: Store, runs: Mapping[str, StoredRun]) -> Iterator[tupl
 
 def _said(run: StoredRun) -> str:
     """All that is said about a run, in short."""
-    scores = [[finite(s.get(c)) for c in SCORE_COLUMNS] for s in run.scores]
+    scores = [[finite_or_null(s.get(c)) for c in SCORE_COLUMNS] for s in run.scores]
     rest = {k: getattr(run, k) for k in ("id", "task", "status", "error", "created_at", "time_s")}
     return hash_json([rest, scores, run.manifest.plain()])
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checksums import sum_of
+from ..core.checksums import checksum
 from ..core.errors import DamagedError, StoreError
 from ..core.records import Records
-from ..core.regular_files import content_of
+from ..core.regular_files import read_content
 from .atomic_files import atomic_file
 
 _HEADER = b"tiepoint"
@@ -129,7 +129,7 @@ class RecordStore:
 
         path = self.path(key)
         try:
-            content = bytearray(content_of(path))
+            content = bytearray(read_content(path))
             summed = _has_sum(content)
             # `read_table` would look for a dataset first, which takes longer than reading one file.
             source = pa.BufferReader(pa.py_buffer(content))
@@ -163,7 +163,7 @@ def _mark(path: Path) -> None:
         raise StoreError("the installed pyarrow writes metadata in a form that is not known; install another")
     with path.open("r+b") as file:
         file.seek(at)
-        file.write(sum_of(content).encode())
+        file.write(checksum(content).encode())
 
 
 def _has_sum(content: bytearray) -> bool:
@@ -173,7 +173,7 @@ def _has_sum(content: bytearray) -> bool:
         return False
     stated = bytes(content[at : at + 16])
     content[at : at + 16] = _BLANK
-    if sum_of(content).encode() != stated:
+    if checksum(content).encode() != stated:
         raise ValueError("its content does not have its checksum")
     return True
 

@@ -7,16 +7,16 @@ import math
 from pathlib import Path
 from typing import Any
 
-from ..core.checksums import sealed, unsealed
+from ..core.checksums import add_checksum, verify_checksum
 from ..core.errors import StoreError
-from ..core.regular_files import content_of
+from ..core.regular_files import read_content
 from .atomic_files import atomic_file
 from .store import Store
 from .stored_run import Manifest
 from .stored_run_part import SCORE_COLUMNS, StoredRun
 
 
-def finite(value: Any) -> Any:
+def finite_or_null(value: Any) -> Any:
     """The value; None for a number that is not finite, which JSON and columns do not have."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
@@ -28,14 +28,14 @@ def write_run_file(store: Store, run: StoredRun) -> None:
         "task": run.task,
         "status": run.status,
         "manifest": run.manifest.plain(),
-        "scores": [{c: finite(s.get(c)) for c in SCORE_COLUMNS} for s in run.scores],
+        "scores": [{c: finite_or_null(s.get(c)) for c in SCORE_COLUMNS} for s in run.scores],
         "error": run.error,
         "created_at": run.created_at,
         "time_s": run.time_s,
         "keypoint_set": None if run.keypoint_set is None else dict(run.keypoint_set),
     }
     with atomic_file(run_file(store, run.id)) as temporary:
-        temporary.write_text(sealed(plain, indent=1), encoding="utf-8", newline="\n")
+        temporary.write_text(add_checksum(plain, indent=1), encoding="utf-8", newline="\n")
 
 
 def run_file(store: Store, run_id: str) -> Path:
@@ -46,7 +46,7 @@ def run_file(store: Store, run_id: str) -> Path:
 def read_run(path: Path) -> StoredRun:
     """A run from its file; one that is not a run file is a `StoreError`."""
     try:
-        plain, _ = unsealed(content_of(path))
+        plain, _ = verify_checksum(read_content(path))
         scores, used = plain.get("scores", []), plain.get("keypoint_set")
         if not isinstance(scores, list) or not all(isinstance(s, dict) for s in scores):
             raise ValueError("its scores are no list of objects")

@@ -26,7 +26,7 @@ def load_runs(
 ) -> list[StoredRun]:
     """Runs that match, newest last; ids may be abbreviated, those of `ids` are whole.
 
-    Without `singles` the scores of single scenes and pairs are left out: most of the rows of a large store.
+    Without `load_single_scores` the scores of single scenes and pairs are left out: most of the rows of a large store.
     """
     wanted = []
     if task is not None:

@@ -17,7 +17,7 @@ from ..core.hashing import hash_array, hash_json
 from ..core.scores import Score
 from ..formats.npz import read_npz
 from .atomic_files import atomic_file
-from .packed_values import FORMAT, Packer, Table, unpacked
+from .packed_values import FORMAT, Packer, Table, unpack_tables
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class ValueStore:
             header = json.loads(flat.pop("header").tobytes())
             if _key(header, flat) != key:
                 raise ValueError("its content does not have its hash")
-            tables = unpacked(header, flat)
+            tables = unpack_tables(header, flat)
             return {(metric, group): tables[at] for metric, group, at in header["scores"]}
         except OSError as e:
             raise DamagedError(path, "the scene values", e.strerror or str(e)) from e

@@ -34,7 +34,7 @@ class Answer:
     more: bool = False
 
 
-def ask(
+def run_query(
     engine: sa.Engine, query: str, *, timeout_s: float = TIMEOUT_S, most_rows: int | None = MAX_QUERY_ROWS
 ) -> Answer:
     """The answer to one statement that reads: select, with, values, explain, and what else the database has.
@@ -59,8 +59,8 @@ def ask(
 
 
 def select(engine: sa.Engine, query: str) -> tuple[list[str], list[Row]]:
-    """Columns and all rows of a user's own SQL; see `ask`."""
-    found = ask(engine, query, most_rows=None)
+    """Columns and all rows of a user's own SQL; see `run_query`."""
+    found = run_query(engine, query, most_rows=None)
     return found.columns, found.rows
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..core.processes import is_alive, mark, started_at, this_host
-from ..core.regular_files import content_of
+from ..core.processes import is_alive, process_mark, started_at, this_host
+from ..core.regular_files import read_content
 
 FOLDER = "running"
 EVERY_S = 0.4
@@ -33,7 +33,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Working:
+class RunningProcess:
     """A process at work: what it does, the stages under way as (name, done, total), and since when."""
 
     pid: int
@@ -45,13 +45,13 @@ class Working:
 
 
 @contextlib.contextmanager
-def announced(root: Path, what: str, progress: Progress | None = None) -> Iterator[Progress]:
+def track_progress(root: Path, what: str, progress: Progress | None = None) -> Iterator[Progress]:
     """A progress function that also keeps the file of this process; the file is gone at the end.
 
     A file that cannot be written is not: it only tells others, and no run depends on it. Where the store is
-    not made yet, `announce` writes it.
+    not made yet, `write_pending_status` writes it.
     """
-    path = root / FOLDER / f"{mark()}-{next(_count)}.json"
+    path = root / FOLDER / f"{process_mark()}-{next(_count)}.json"
     stages: dict[str, tuple[int, int]] = {}
     since, written = time.time(), 0.0
 
@@ -85,7 +85,7 @@ def announced(root: Path, what: str, progress: Progress | None = None) -> Iterat
             path.unlink(missing_ok=True)
 
 
-def announce(root: Path) -> None:
+def write_pending_status(root: Path) -> None:
     """Write what waited for a store to be made."""
     for entry in [e for e in _waiting if e[0] == root]:
         _waiting.remove(entry)
@@ -131,12 +131,12 @@ def _write(path: Path, what: str, stages: dict[str, tuple[int, int]], since: flo
             temporary.unlink(missing_ok=True)
 
 
-def is_this(working: Working) -> bool:
+def is_this_process(working: RunningProcess) -> bool:
     """Whether it is this process."""
     return (working.pid, working.host) == (os.getpid(), this_host())
 
 
-def running(root: Path, *, silent_s: float = SILENT_S) -> list[Working]:
+def running(root: Path, *, silent_s: float = SILENT_S) -> list[RunningProcess]:
     """The processes at work on a store, longest first; files of dead ones and damaged files are passed over.
 
     A process of this machine lives if its id is in use since the time that its file says; one of another
@@ -151,13 +151,13 @@ def running(root: Path, *, silent_s: float = SILENT_S) -> list[Working]:
     return sorted(found, key=lambda w: (w.since, w.pid))
 
 
-def _read(path: Path, silent_s: float) -> Working | None:
+def _read(path: Path, silent_s: float) -> RunningProcess | None:
     try:
         if path.stat().st_size > MAX_STATUS_BYTES:
             return None
-        plain: dict[str, Any] = json.loads(content_of(path))
+        plain: dict[str, Any] = json.loads(read_content(path))
         stages = tuple((str(n), int(d), int(t)) for n, d, t in plain["stages"])
-        made = Working(
+        made = RunningProcess(
             int(plain["pid"]), str(plain["host"]), str(plain["what"]), stages, float(plain["since"]),
             float(plain["updated"]),
         )  # fmt: skip

@@ -17,21 +17,21 @@ import sqlalchemy as sa
 
 from ..core import array_cache, hashing
 from ..core.errors import StoreError
-from ..core.formatting import storable
+from ..core.formatting import storable_text
 from ..core.scratch import scratch_folder
 from . import schema, status_files
-from .atomic_files import atomic_file, unwritable
+from .atomic_files import atomic_file, write_errors
 from .feature_cache import FeatureCache
 from .locking import (
     begin,
     begin_reading,
     commit,
     copy_database,
-    first_said,
     is_busy,
-    is_damage,
+    is_corruption,
     make_engine,
     make_sqlite_engine,
+    root_cause,
 )
 from .record_files import RecordStore
 from .scene_values import ValueStore
@@ -66,7 +66,7 @@ def store_root(where: str | Path | None = None) -> Path:
 
 def _check_writable(folder: Path, wanted: Path) -> None:
     """Refuse a store in a folder that cannot be written."""
-    with unwritable(wanted):
+    with write_errors(wanted):
         if not folder.is_dir():
             raise NotADirectoryError(20, "Not a directory")
         if not os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
@@ -123,8 +123,10 @@ class Store:
             root, shown = Path(text), text
             if root.exists() and not root.is_dir():
                 raise StoreError(f"the store {root} is a file; a store is a folder or a database URL")
-            if storable(text) != text and mode != "read":
-                raise StoreError(f"the store {storable(text)}: the name is not UTF-8; choose another folder")
+            if storable_text(text) != text and mode != "read":
+                raise StoreError(
+                    f"the store {storable_text(text)}: the name is not UTF-8; choose another folder"
+                )
             database = root / DATABASE
             engine = make_sqlite_engine(database, mode)
         store = cls(engine, root, shown, mode)
@@ -142,7 +144,7 @@ class Store:
         return store._opened_to_write()
 
     def _make_folders(self, database: Path | None) -> None:
-        with unwritable(self.root):
+        with write_errors(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
             if database is not None:
                 database.parent.mkdir(parents=True, exist_ok=True)
@@ -159,7 +161,7 @@ class Store:
                 except BaseException:
                     self._done.clear()
                     raise
-                status_files.announce(self.root)
+                status_files.write_pending_status(self.root)
 
     @property
     def made(self) -> bool:
@@ -190,9 +192,9 @@ class Store:
         return replace(self, migration=done, notices=(brought,))
 
     def _follow(self, connection: sa.Connection) -> list[str]:
-        from .rebuild import follow_files
+        from .rebuild import rebuild_in_transaction
 
-        return follow_files(self, connection)
+        return rebuild_in_transaction(self, connection)
 
     def _opened_to_read(self, database: Path | None) -> Store:
         store = self
@@ -217,7 +219,9 @@ class Store:
     def _remember(self) -> None:
         """Let what earlier processes hashed, drew and parsed be found, and kept if this is written."""
         hashing.load_memo(self.root / "hashes.json")
-        array_cache.keep_in(self.root / array_cache.FOLDER, atomic_file if self.mode == "write" else None)
+        array_cache.use_array_cache_folder(
+            self.root / array_cache.FOLDER, atomic_file if self.mode == "write" else None
+        )
 
     def _readable(self, database: Path) -> Store:
         """The store, or where the database cannot be read in place, a copy of it.
@@ -307,11 +311,11 @@ class Store:
 
     def _said(self, error: sa.exc.DBAPIError) -> str:
         """What the database says, on one line and without its password."""
-        error = first_said(error)
+        error = root_cause(error)
         if is_busy(error):
             return _BUSY
         said = without_secret(str(error.orig), self.engine.url.render_as_string(hide_password=False))
-        if is_damage(error.orig) and (self.root / DATABASE).is_file():
+        if is_corruption(error.orig) and (self.root / DATABASE).is_file():
             return f"{said}; `store check` makes the database anew from the run files"
         return said
 
@@ -324,8 +328,8 @@ class Store:
         """Let the database go and, unless the store is only read, remember the hashes of files."""
         if self.mode == "write" and self.made:
             self.remember_hashes()
-        if array_cache.kept_in() == self.root / array_cache.FOLDER:
-            array_cache.keep_in(None)
+        if array_cache.array_cache_folder() == self.root / array_cache.FOLDER:
+            array_cache.use_array_cache_folder(None)
         self.engine.dispose()
         if self._copy is not None:
             self._copy.cleanup()

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ..core.errors import InputError, StoreError
 from ..core.formatting import shown
-from .run_files import finite, read_run, run_file, write_run_file
+from .run_files import finite_or_null, read_run, run_file, write_run_file
 from .run_id import method_id
 from .run_rows import load_rows
 from .schema import datasets, keypoint_sets, methods, runs, scores
@@ -77,7 +77,7 @@ def insert_run(connection: sa.Connection, run: StoredRun) -> None:
     )
     if run.scores:
         rows = [
-            {"run_id": run.id, "position": i, **{c: finite(s.get(c)) for c in SCORE_COLUMNS}}
+            {"run_id": run.id, "position": i, **{c: finite_or_null(s.get(c)) for c in SCORE_COLUMNS}}
             for i, s in enumerate(run.scores)
         ]
         connection.execute(sa.insert(scores), rows)
@@ -103,14 +103,14 @@ def save_run(store: Store, run: StoredRun, merge: Merge | None = None) -> Stored
             if made.id != run.id:
                 raise ValueError(f"merging run {run.id} gave run {made.id}")
             run = made
-        with refused(run):
+        with database_errors(run):
             insert_run(connection, run)
         write_run_file(store, run)
     return run
 
 
 @contextlib.contextmanager
-def refused(run: StoredRun) -> Iterator[None]:
+def database_errors(run: StoredRun) -> Iterator[None]:
     """Turns what the database refuses of a run, such as a number that it has no room for, into a sentence."""
     try:
         yield

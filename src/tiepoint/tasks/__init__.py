@@ -64,10 +64,10 @@ def stored_task(name: str) -> Task:
     >>> stored_task("tss").family, stored_task("gone/task").metric("ap").unit
     ('dense', 'fraction')
     """
-    from .base import AbsentTask
+    from .base import MissingTask
 
     try:
         found: Task = TASKS.load(name)
     except InputError:
-        return AbsentTask(name)
+        return MissingTask(name)
     return found

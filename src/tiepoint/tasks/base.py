@@ -14,7 +14,7 @@ from ..core.hashing import hash_json
 from ..core.records import Records
 from ..core.scores import Score
 from ..core.units import Arrays, Features, Item, Unit
-from .cases import Answered, Cases, DenseCase
+from .cases import Cases, DenseCase, QueryCase
 from .info import Column, MetricInfo, TaskInfo
 from .matched import MatchedPair
 from .options import TaskOptions
@@ -52,7 +52,7 @@ class OpenTask:
     warnings: Sequence[str] = ()
     """What the user should know about this data."""
 
-    side_by_side: bool = False
+    thread_safe_compare: bool = False
     """Whether several threads may compare units at once."""
 
     split: str | None = None
@@ -108,7 +108,7 @@ class OpenTask:
         """True flow on image 1 of a pair for the pictures of a report, None where there is none."""
         return None
 
-    def matched_pairs(self) -> Sequence[str]:
+    def drawable_pairs(self) -> Sequence[str]:
         """Names of the pairs of images whose matches can be drawn; none by default."""
         return ()
 
@@ -116,7 +116,7 @@ class OpenTask:
         """The matches of such a pair beside its truth."""
         raise NotImplementedError
 
-    def answered(self, scene: str, key: str, features: Features | None) -> Answered | None:
+    def answered(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
         """The query that a key of `Task.cases` names, made again; None where cases are no queries.
 
         Without features it names the pictures of the query and its right answers alone, or is None where
@@ -124,11 +124,11 @@ class OpenTask:
         """
         return None
 
-    def carried(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
+    def replay_flow(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
         """The dense pair that a key of `Task.cases` names, made again; None where cases are no such pairs."""
         return None
 
-    def pair_of_case(self, scene: str, key: str) -> str | None:
+    def case_pair(self, scene: str, key: str) -> str | None:
         """The pair of images that a key of `Task.cases` names, for `matched`; None where there is none."""
         return None
 
@@ -160,7 +160,7 @@ class Task:
         """Number of the rules of a protocol."""
         return self.rules.get(protocol, 1)
 
-    def rule_of_comparison(self, comparison: str) -> int:
+    def comparison_version(self, comparison: str) -> int:
         """The highest number among the protocols that score a comparison: its records are of that age."""
         return max((n for p, n in self.rules.items() if self.comparison(p) == comparison), default=1)
 
@@ -172,7 +172,7 @@ class Task:
         """Facts of a metric; of one that the task does not declare, that it is a fraction."""
         return self.info.metrics.get(name, MetricInfo())
 
-    def full_name(self, metric: str, group: str) -> str:
+    def metric_label(self, metric: str, group: str) -> str:
         """Name of a metric with the threshold that its score `all` has: ``flow_accuracy T5``."""
         short = self.metric(metric).short if "threshold" not in group and "alpha" not in group else ""
         return f"{metric} {short}" if short else metric
@@ -207,7 +207,7 @@ class Task:
         first = self.headline([(metric, "all") for metric in metrics])
         return self.info.brief or (() if first is None else (first[0],))
 
-    def spelled_out(self, column: Column, options: Mapping[str, Any]) -> Column:
+    def expand_column(self, column: Column, options: Mapping[str, Any]) -> Column:
         """The column to show instead of one whose name leaves out what a run's options say about it."""
         return column
 
@@ -228,7 +228,7 @@ class Task:
         """Scores under a protocol, from records alone (no dataset needed)."""
         raise NotImplementedError
 
-    def times(self, protocol: str, described_s: float, compared_s: float) -> list[Score]:
+    def time_scores(self, protocol: str, described_s: float, compared_s: float) -> list[Score]:
         """Scores that are times: seconds of the features, seconds of comparing in this run."""
         return []
 
@@ -244,13 +244,13 @@ class Task:
         return None
 
     def between(self, protocols: Sequence[str]) -> tuple[str, ...]:
-        """Comparisons between these protocols and `exact` that `conventions_between` needs; none by default.
+        """Comparisons between these protocols and `exact` that `convention_steps_between` needs; none by default.
 
         They are made from cached features when somebody asks for the gap.
         """
         return ()
 
-    def conventions_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
+    def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
         """The gap between protocols step by step, from records by comparison, those of `between` included."""
         return []
 
@@ -273,11 +273,11 @@ class Task:
         """Wrong answers as references to pictures: (query, right answer, given answer)."""
         return ()
 
-    def rights(self, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
+    def pair_accuracy(self, records: Sequence[Records]) -> Iterable[tuple[str, float]]:
         """Share right of each pair of images: (item, share), an item once or in both directions."""
         return ()
 
-    def about_pair(self, records: Sequence[Records], pair: str) -> str:
+    def pair_caption(self, records: Sequence[Records], pair: str) -> str:
         """What the records of `exact` say about one pair of images, in words for the caption of a picture."""
         return ""
 
@@ -310,7 +310,7 @@ class Task:
     printing_options: ClassVar[tuple[str, ...]] = ()
     """Options that only say what is printed first."""
 
-    def kept_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def identity_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options that are part of a run: all but those about its printing and its result files."""
         passing = (*self.writing_options, *self.printing_options)
         return {name: value for name, value in options.items() if name not in passing}
@@ -319,7 +319,7 @@ class Task:
         """The metric to print before all others under these options, and a sentence that says what it is."""
         return None
 
-    def instead(self, column: Column) -> Column | None:
+    def replacement_column(self, column: Column) -> Column | None:
         """The score that stands before one of this column where that carries a caution."""
         return None
 
@@ -362,7 +362,7 @@ class Task:
         raise InputError(f"{self.name} has no result files of its own; export its scores as CSV instead")
 
 
-class AbsentTask(Task):
+class MissingTask(Task):
     """Stands for the task of a stored run whose package is not installed: its scores can still be shown."""
 
     family = "not installed"

@@ -89,7 +89,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Answered:
+class QueryCase:
     """A query made again: its picture, its right answers, and what the method chose, nearest first.
 
     `chosen` are the first candidates, right or not; `right` the right ones with their ranks, in the order of
@@ -166,7 +166,7 @@ def side_shares(own: NDArray[Any], others: NDArray[Any], *, nearer: bool) -> Flo
     return np.where(np.isinf(values), 0.0, 1.0 - below) if nearer else np.where(np.isinf(values), 1.0, below)
 
 
-def ranked(
+def nearest_candidates(
     values: NDArray[Any],
     right: Sequence[int],
     picture: Callable[[int], str],
@@ -179,7 +179,7 @@ def ranked(
     `values` (m,) decide the order (squared l2, else the distance itself) and are infinite where a descriptor
     failed. Equally near ones are listed by their number and share the mean of their ranks.
 
-    >>> near, rights = ranked(np.array([4.0, 1.0, 1.0]), [0], "p#{}".format, squared=True, most=1)
+    >>> near, rights = nearest_candidates(np.array([4.0, 1.0, 1.0]), [0], "p#{}".format, squared=True, most=1)
     >>> near[0].picture, near[0].rank, rights[0].rank, rights[0].distance
     ('p#1', 1.5, 3.0, 2.0)
     """

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
-from ..core.errors import InputError, Together, UnknownNameError
+from ..core.errors import ErrorCollector, InputError, UnknownNameError
 
 _ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -60,13 +60,13 @@ class TaskOptions(BaseModel):
                 )
 
     @classmethod
-    def read(cls, task: str, given: Mapping[str, Any], checks: Together | None = None) -> Self:
+    def read(cls, task: str, given: Mapping[str, Any], checks: ErrorCollector | None = None) -> Self:
         """Options as given by a user; None means not given.
 
         All that is wrong is raised at once, or left with `checks` where the caller has more to look at; the
         options then have their defaults where they were wrong.
         """
-        own = Together() if checks is None else checks
+        own = ErrorCollector() if checks is None else checks
         known = {name: value for name, value in given.items() if value is not None}
         for name in [name for name in known if name not in cls.model_fields]:
             own.errors.append(UnknownNameError(f"option of {task}", name, cls.model_fields))
@@ -94,7 +94,7 @@ class TaskOptions(BaseModel):
         return InputError(f"option {name} of {task}: {found['msg']}, found {value!r}")
 
     @classmethod
-    def described(cls) -> dict[str, dict[str, Any]]:
+    def describe(cls) -> dict[str, dict[str, Any]]:
         """Default and meaning of every option, by name."""
         return {
             name: {"default": field.default, "about": " ".join((field.description or "").split())}

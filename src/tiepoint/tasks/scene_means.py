@@ -69,7 +69,7 @@ def scene_means(
 
 
 @dataclass(frozen=True)
-class Sums:
+class SceneSums:
     """Sum and number of values in each scene, (scenes,).
 
     `chance` is the sum of the chance levels of the same values, where there is a closed form.
@@ -81,20 +81,20 @@ class Sums:
     count: Floats
     chance: Floats | None = None
 
-    def only(self, keep: NDArray[np.bool_]) -> Sums:
+    def only(self, keep: NDArray[np.bool_]) -> SceneSums:
         """The scenes of a mask."""
         chosen = np.flatnonzero(keep)
         chance = None if self.chance is None else self.chance[chosen]
         names = tuple(self.scenes[i] for i in chosen)
         kinds = tuple(self.kinds[i] for i in chosen)
-        return Sums(names, kinds, self.total[chosen], self.count[chosen], chance)
+        return SceneSums(names, kinds, self.total[chosen], self.count[chosen], chance)
 
-    def of_kind(self, kind: str) -> Sums:
+    def of_kind(self, kind: str) -> SceneSums:
         """The scenes of a kind."""
         return self.only(np.array([k == kind for k in self.kinds], bool))
 
 
-def micro(metric: str, sums: Sums, *, group: str = "all", **more: Any) -> Score:
+def micro_score(metric: str, sums: SceneSums, *, group: str = "all", **more: Any) -> Score:
     """Mean over all values: scenes weigh by how many they have. NaN without any."""
     some = sums.only(sums.count > 0)
     n = float(some.count.sum())
@@ -103,7 +103,7 @@ def micro(metric: str, sums: Sums, *, group: str = "all", **more: Any) -> Score:
     return scene_score(metric, group, int(n), table, chance=chance, **more)
 
 
-def macro(metric: str, sums: Sums, *, group: str = "all", **more: Any) -> Score:
+def macro(metric: str, sums: SceneSums, *, group: str = "all", **more: Any) -> Score:
     """Mean over scenes of the scene's mean; scenes without a value are left out. `n` counts values."""
     some = sums.only(sums.count > 0)
     n = int(some.count.sum())
@@ -112,7 +112,7 @@ def macro(metric: str, sums: Sums, *, group: str = "all", **more: Any) -> Score:
     return scene_score(metric, group, n, table, chance=chance, **more)
 
 
-def by_scene(metric: str, sums: Sums, **parts: Any) -> list[Score]:
+def by_scene(metric: str, sums: SceneSums, **parts: Any) -> list[Score]:
     """One score per scene that has a value, group ``scene=…``."""
     return [
         Score(
@@ -168,7 +168,9 @@ def ratio_score(
     return scene_score(metric, group, n, table, value=value, note=note)
 
 
-def grouped(records: Sequence[Records], score: Callable[[Sequence[Records], str], Score]) -> list[Score]:
+def grouped_scores(
+    records: Sequence[Records], score: Callable[[Sequence[Records], str], Score]
+) -> list[Score]:
     """The score of all scenes, of each kind, and of each scene, the last without an interval."""
     scores = [score(records, "all")]
     for kind in sorted({str(r.meta["kind"]) for r in records}):

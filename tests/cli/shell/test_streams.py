@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tiepoint.cli.asking import sure
+from tiepoint.cli.asking import confirm
 from tiepoint.cli.common import as_text
 from tiepoint.cli.main import run as command
-from tiepoint.cli.shell.streams import OutputError, Tolerant, clean
+from tiepoint.cli.shell.streams import OutputError, TolerantStream, clean
 from tiepoint.core.errors import InputError
 from tiepoint.store.run_heads import load_heads
 from tiepoint.store.store import Store
@@ -34,7 +34,7 @@ def ascii_stream() -> io.TextIOWrapper:
 
 
 def written(stream: io.TextIOWrapper, text: str) -> bytes:
-    out = Tolerant(stream)
+    out = TolerantStream(stream)
     out.write(text)
     out.flush()
     return stream.buffer.getvalue()  # type: ignore[attr-defined, no-any-return]
@@ -59,7 +59,7 @@ def test_control_characters_are_spelled_out() -> None:
 
 
 def test_bytes_find_no_way_around() -> None:
-    out = Tolerant(ascii_stream())
+    out = TolerantStream(ascii_stream())
     assert not hasattr(out, "buffer")
     with pytest.raises(TypeError):
         out.write(b"x")  # type: ignore[arg-type]
@@ -77,16 +77,16 @@ class Gone(io.StringIO):
 
 def test_a_full_disk_is_an_error_and_a_reader_that_left_is_none() -> None:
     with pytest.raises(OutputError, match="cannot write to standard output: No space left") as full:
-        Tolerant(Full()).write("x")
+        TolerantStream(Full()).write("x")
     assert (full.value.exit_code, full.value.quiet) == (1, False)
     with pytest.raises(OutputError) as gone:
-        Tolerant(Gone()).flush()
+        TolerantStream(Gone()).flush()
     assert (gone.value.exit_code, gone.value.quiet) == (0, True)
 
 
 def test_standard_error_is_not_needed() -> None:
-    Tolerant(Full(), needed=False).write("x")
-    Tolerant(Gone(), needed=False).flush()
+    TolerantStream(Full(), needed=False).write("x")
+    TolerantStream(Gone(), needed=False).flush()
 
 
 @contextmanager
@@ -157,7 +157,7 @@ def test_a_closed_standard_input_is_nobody_to_ask(monkeypatch: pytest.MonkeyPatc
     closed.close()
     monkeypatch.setattr(sys, "stdin", None if how == "none" else closed)
     with pytest.raises(InputError, match="nobody can be asked here"):
-        sure("Delete 1 run?", yes=False)
+        confirm("Delete 1 run?", yes=False)
 
 
 def test_ctrl_c_while_commands_are_loaded_is_no_traceback(

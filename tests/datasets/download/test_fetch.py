@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tiepoint.datasets.download.allowed_hosts import AddressError
-from tiepoint.datasets.download.fetch import Manner, MirrorError, fetch
-from tiepoint.datasets.download.partial_file import Part, Stamp
+from tiepoint.datasets.download.fetch import FetchOptions, MirrorError, fetch
+from tiepoint.datasets.download.partial_file import Part, VersionStamp
 from tiepoint.datasets.download.sources import Mirror
 
 DATA = random.Random(0).randbytes(300_000)
@@ -25,7 +25,7 @@ class Patient:
 
     def __call__(self, url, *, most=1_000_000, hosts=HOSTS, timeout_s=5.0, **known):
         mirror = Mirror(url=url, verified="no: a test", **known)
-        manner = Manner(
+        manner = FetchOptions(
             lambda done, total: self.seen.append((done, total)),
             self.told.append,
             self.waits.append,
@@ -55,7 +55,7 @@ def test_a_slow_server_is_waited_for_and_a_silent_one_is_not(server, thing, get)
 
 def test_a_server_that_trickles_is_given_up(server, thing, get):
     ticks = iter(range(0, 10_000, 40))
-    manner = Manner(None, get.told.append, get.waits.append, clock=lambda: float(next(ticks)))
+    manner = FetchOptions(None, get.told.append, get.waits.append, clock=lambda: float(next(ticks)))
     mirror = Mirror(
         url=server.put("/a", thing(DATA[:800], pause_s=0.002, ranges=False)), verified="no: a test"
     )
@@ -114,7 +114,7 @@ def test_a_file_that_changed_meanwhile_is_never_mixed(server, thing, get):
 
 def test_a_part_that_is_longer_than_the_file_begins_anew(server, thing, get):
     url = server.put("/a", thing(DATA[:500]))
-    get.part.begin(Stamp(url, '"one"', "", 900))
+    get.part.begin(VersionStamp(url, '"one"', "", 900))
     get.part.path.write_bytes(DATA[:600])
     assert get(url) == DATA[:500]
 

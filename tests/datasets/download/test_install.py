@@ -19,13 +19,13 @@ import pytest
 from PIL import Image
 
 from tiepoint.core.errors import FormatError, InputError, ProblemsError
-from tiepoint.datasets.download.fetch import Manner
+from tiepoint.datasets.download.fetch import FetchOptions
 from tiepoint.datasets.download.install import WORK, get_dataset
-from tiepoint.datasets.download.partial_file import locked
-from tiepoint.datasets.download.record import read_record, record_of
+from tiepoint.datasets.download.partial_file import lock_file
+from tiepoint.datasets.download.record import read_record, record_path
 from tiepoint.datasets.download.sources import read_sources
 
-QUICK = Manner(wait=lambda _seconds: None)
+QUICK = FetchOptions(wait=lambda _seconds: None)
 
 
 def planes(names=("adam", "cat"), top="EVD/"):
@@ -113,7 +113,7 @@ def test_mirrors_are_tried_in_order_and_hashes_decide(server, thing, sources, tm
         {"url": short, **known},
         {"url": right, **known},
     )
-    got = get(tmp_path, path, manner=Manner(tell=told.append, wait=lambda _: None))
+    got = get(tmp_path, path, manner=FetchOptions(tell=told.append, wait=lambda _: None))
     assert got.files[0][1].url == right
     assert got.files[0][1].published
     text = "\n".join(told)
@@ -139,7 +139,7 @@ def test_an_unguarded_address_is_asked_only_when_allowed(sources, tmp_path):
     with pytest.raises(ProblemsError, match="not encrypted and has no published hash"):
         get(tmp_path, path)
     with pytest.raises(ProblemsError, match="no connection, or it broke"):
-        get(tmp_path, path, manner=Manner(wait=lambda _: None, allow_http=True))
+        get(tmp_path, path, manner=FetchOptions(wait=lambda _: None, allow_http=True))
 
 
 def test_a_licence_must_be_accepted_or_asked_for(server, thing, sources, tmp_path):
@@ -170,7 +170,7 @@ def test_another_file_at_the_same_address_is_noticed(server, thing, sources, tmp
         InputError, match=r"gives another file than when it was first fetched(?s:.*)remove .*EVD.source"
     ):
         get(tmp_path, path)
-    record_of(got.folder).unlink()
+    record_path(got.folder).unlink()
     assert get(tmp_path, path).report.release.have == 2
 
 
@@ -205,7 +205,7 @@ def test_single_files_go_beside_what_was_unpacked_and_may_be_optional(server, th
          "mirrors": mirrors("/m", thing(codes=[404]))},
     ]  # fmt: skip
     told = []
-    got = get(tmp_path, sources(files=files), manner=Manner(tell=told.append, wait=lambda _: None))
+    got = get(tmp_path, sources(files=files), manner=FetchOptions(tell=told.append, wait=lambda _: None))
     assert (got.folder / "list.csv").read_bytes() == b"a,b"
     assert any("going on without more.csv" in words for words in told)
 
@@ -234,7 +234,7 @@ def test_archives_folders_and_lists_that_were_fetched_by_hand(server, sources, t
 def test_a_second_process_is_refused_and_spoils_nothing(server, thing, sources, tmp_path):
     path = sources(server.put("/a", thing(DATA)))
     with (
-        locked(tmp_path / "sets" / WORK / "evd.lock", "evd"),
+        lock_file(tmp_path / "sets" / WORK / "evd.lock", "evd"),
         pytest.raises(InputError, match="another process"),
     ):
         get(tmp_path, path)

@@ -9,7 +9,7 @@ import pytest
 from tiepoint.core.errors import InputError, ProblemsError
 from tiepoint.datasets.hpatches.dataset import HPatchesDataset
 from tiepoint.datasets.hpatches.sampling_2016 import PatchSpace, draw_pairs
-from tiepoint.datasets.hpatches.task_files_2016 import V1Sizes, contrasty, write_v1_tasks
+from tiepoint.datasets.hpatches.task_files_2016 import V1Sizes, high_contrast_indices, write_v1_tasks
 from tiepoint.formats.hpatches.patch_strip import write_strip
 from tiepoint.formats.hpatches_v1 import definitions as benchmarks
 from tiepoint.formats.hpatches_v1.classification import load_classification
@@ -120,7 +120,7 @@ def test_sets_follow_the_test_list_and_queries_need_contrast(tmp_path):
 def test_contrast_is_the_standard_deviation():
     patches = np.random.default_rng(0).integers(90, 140, (700, 5, 5)).astype(np.uint8)
     expected = [i for i, p in enumerate(patches) if p.astype(float).std() > 14]
-    assert contrasty(patches, 14).tolist() == expected
+    assert high_contrast_indices(patches, 14).tolist() == expected
 
 
 def test_a_dataset_without_noise_levels_is_refused():

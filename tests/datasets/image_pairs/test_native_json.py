@@ -168,7 +168,7 @@ def test_clicked_points_homographies_and_keypoints_in_json(tmp_path: Path) -> No
     queries = pair.images().queries
     assert queries is not None
     assert queries.tolist() == [[1, 2], [5, 6]]
-    back = pair.reversed()
+    back = pair.swapped()
     assert back.name == "b--a"
     assert back.truth["corrs"][0].tolist() == [3, 4, 1, 2]
     assert set(back.truth) == {"corrs", "H", "box0"}

@@ -143,7 +143,7 @@ def test_keypoints_that_only_the_target_has_are_known(tmp_path: Path) -> None:
         (folder / f"{name}.json").write_text(json.dumps({"kps": kps}))
     (pair,) = read_pairs(tmp_path, needs="keypoints").pairs
     assert pair.truth["visible1"].tolist() == [0, 1, 9]
-    assert pair.reversed().truth["visible1"].tolist() == [0, 9]
+    assert pair.swapped().truth["visible1"].tolist() == [0, 9]
     (folder / "2009_2.json").write_text(json.dumps({"kps": []}))
     with pytest.raises(ProblemsError, match="expected `kps` with a number"):
         read_pairs(tmp_path, needs="keypoints")

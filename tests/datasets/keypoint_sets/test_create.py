@@ -15,7 +15,7 @@ from tiepoint.core.keypoints import Keypoints
 from tiepoint.datasets.image_sequences import ImageSequences
 from tiepoint.datasets.keypoint_sets.create import RECIPES, make_keypoint_set, make_recipe
 from tiepoint.datasets.keypoint_sets.files import export_keypoints, import_keypoints
-from tiepoint.datasets.keypoint_sets.filters import intersect, sized, spaced, subset
+from tiepoint.datasets.keypoint_sets.filters import filter_by_size, intersect, subset, thin_by_distance
 from tiepoint.formats.image.reader import write_image
 from tiepoint.formats.keypoints.set_folder import KeypointSet, read_keypoint_set
 from tiepoint.geometry.homography import project
@@ -147,7 +147,7 @@ def test_spacing_is_greedy(n, seed, distance):
     for i in range(n):
         if all(np.hypot(*(k.xy[i] - k.xy[j])) >= distance for j in kept):
             kept.append(i)
-    assert spaced(k, distance, rows=True).tolist() == kept
+    assert thin_by_distance(k, distance, rows=True).tolist() == kept
 
 
 def test_subsets_say_what_they_count(sift):
@@ -165,7 +165,7 @@ def test_subsets_say_what_they_count(sift):
     assert one.id == subset(sift, "r", count=9, by="random", seed=0).id
     assert whole.recipe["scope"] == "set"
     assert whole.recipe["source_a"] == sift.id
-    assert len(sized(sift.of("v_a/1"), 5, 8)) == len(
+    assert len(filter_by_size(sift.of("v_a/1"), 5, 8)) == len(
         subset(sift, "z", min_size_px=5, max_size_px=8).of("v_a/1")
     )
 

@@ -143,7 +143,7 @@ def test_pipes_are_refused(h5py, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / name)
 
     def opened(path: Path) -> None:
-        with hdf5.opened(path):
+        with hdf5.open_hdf5(path):
             pass
 
     cases = (("a.h5", opened), ("a.parquet", read_table), ("a.csv", read_table), ("a.csv", columns_of))

@@ -15,7 +15,7 @@ from tiepoint.formats.keypoints.features import read_features
 from tiepoint.formats.matches.answers import AnswerFiles
 from tiepoint.formats.matches.glue_factory import GlueFactoryFiles
 from tiepoint.formats.matches.hloc import HlocFiles, feature_groups
-from tiepoint.formats.matches.source import Indexed
+from tiepoint.formats.matches.source import IndexedSource
 from tiepoint.formats.matches.table import MatchTables, columns_of, read_table
 
 HEAD = "pair,x0,y0,x1,y1\n"
@@ -102,8 +102,8 @@ def test_indices_that_cannot_name_all_keypoints_are_refused(kind: type, count: i
     """Index 260 as uint8 is keypoint 4, which exists."""
     partner, points = np.zeros(count, kind), np.zeros((count, 2))
     with pytest.raises(FormatError, match="cannot name"):
-        Indexed((points, points), partner).arrays()
-    assert len(Indexed((points[:-1], points[:-1]), partner[:-1]).arrays()["points0"]) == count - 1
+        IndexedSource((points, points), partner).arrays()
+    assert len(IndexedSource((points[:-1], points[:-1]), partner[:-1]).arrays()["points0"]) == count - 1
 
 
 def groups(path: Path, *names: str, **data: object) -> Path:

@@ -20,14 +20,14 @@ def test_recorded_distances():
     case = golden()["epipolar"]
     K0, K1, T, x0, x1 = (np.array(case[k]) for k in ("K0", "K1", "T_0to1", "pts0", "pts1"))
     E = matrices.essential(T)
-    u0, u1 = matrices.normalised(x0, K0), matrices.normalised(x1, K1)
+    u0, u1 = matrices.normalise_points(x0, K0), matrices.normalise_points(x1, K1)
     out = case["out"]
     squared = epipolar_part.squared_distances(u0, u1, E)
     assert_close(squared, out["superglue.compute_epipolar_error"], 1e-12)
     assert_close(squared, out["loftr.symmetric_epipolar_distance(float64)"], 1e-12)
     mean = epipolar_part.mean_distances(u0, u1, E)
     assert_close(mean, out["gluefactory.generalized_epi_dist(essential, float64)"], 1e-12)
-    singles = [matrices.normalised(x, K, np.float32) for x, K in ((x0, K0), (x1, K1))]
+    singles = [matrices.normalise_points(x, K, np.float32) for x, K in ((x0, K0), (x1, K1))]
     single = epipolar_part.squared_distances(*singles, E)
     assert single.dtype == np.float32
     assert_close(single, out["loftr.symmetric_epipolar_distance(float32)"], 1e-7)
@@ -46,7 +46,7 @@ def distances_to_lines(x0, x1, F):
 def test_the_three_rules_are_combinations_of_the_two_distances():
     rng = np.random.default_rng(1)
     x0, x1 = rng.uniform(0, 600, (2, 50, 2))
-    u0, u1 = matrices.normalised(x0, K0), matrices.normalised(x1, K1)
+    u0, u1 = matrices.normalise_points(x0, K0), matrices.normalise_points(x1, K1)
     E, F = matrices.essential(T), matrices.fundamental(K0, K1, T)
     plain = distances_to_lines(u0, u1, E)
     np.testing.assert_allclose(epipolar_part.squared_distances(u0, u1, E), (plain**2).sum(1), rtol=1e-12)
@@ -76,7 +76,7 @@ def test_squared_and_unsquared_precision_are_different_quantities():
     F = matrices.fundamental(K0, K1, T)
     lines = np.hstack([x0, np.ones((2, 1))]) @ F.T
     on = np.stack([np.full(2, 400.0), -(lines[:, 0] * 400 + lines[:, 2]) / lines[:, 1]], 1)
-    u0, u1 = matrices.normalised(x0, K0), matrices.normalised(on + np.array([0, 3.0]), K1)
+    u0, u1 = matrices.normalise_points(x0, K0), matrices.normalise_points(on + np.array([0, 3.0]), K1)
     E = matrices.essential(T)
     assert (epipolar_part.squared_distances(u0, u1, E) < 5e-4).all()
     assert (epipolar_part.mean_distances(u0, u1, E) > 5e-4).all()
@@ -101,13 +101,13 @@ def test_skew_is_kept_on_request():
     K[0, 1] = 7
     x = np.array([[100.0, 90.0], [400.0, 20.0]])
     plain = np.linalg.solve(K, np.hstack([x, np.ones((2, 1))]).T).T
-    np.testing.assert_allclose(matrices.normalised(x, K, skew=True), plain[:, :2], atol=1e-12)
-    np.testing.assert_allclose(matrices.normalised(x, K), matrices.normalised(x, K0), atol=0)
+    np.testing.assert_allclose(matrices.normalise_points(x, K, skew=True), plain[:, :2], atol=1e-12)
+    np.testing.assert_allclose(matrices.normalise_points(x, K), matrices.normalise_points(x, K0), atol=0)
 
 
 def test_bad_input_is_named():
     with pytest.raises(InputError, match="invertible"):
-        matrices.normalised([[1, 2]], np.diag([500.0, 0, 1]))
+        matrices.normalise_points([[1, 2]], np.diag([500.0, 0, 1]))
     with pytest.raises(InputError, match="found 1 and 2"):
         epipolar_part.squared_distances([[1, 2]], [[1, 2], [3, 4]], np.eye(3))
     assert epipolar_part.squared_distances(np.empty((0, 2)), np.empty((0, 2)), np.eye(3)).shape == (0,)

@@ -11,7 +11,7 @@ from pose_golden import assert_close, golden, matches, needs_golden, numbers, sa
 from tiepoint.geometry.two_view import pose_errors as angles
 from tiepoint.geometry.two_view import resizes, scaling
 from tiepoint.geometry.two_view.canonical import canonical_order
-from tiepoint.geometry.two_view.epipolar import essential, normalised
+from tiepoint.geometry.two_view.epipolar import essential, normalise_points
 from tiepoint.geometry.two_view.epipolar_part import mean_distances, squared_distances
 from tiepoint.geometry.two_view.pose_errors import pose_errors
 from tiepoint.geometry.two_view.pose_estimation import Estimator, estimate, estimator_versions, shuffles
@@ -90,8 +90,8 @@ def frame(name: str, case: dict[str, Any]) -> list[scaling.Resize]:
     """The resize of both images, as the protocols that depend on the dataset choose it."""
     scannet = case["dataset"] == "scannet"
     rules = {
-        "original": resizes.unchanged,
-        "vga": (lambda s: resizes.exactly(s, 640, 480)) if scannet else resizes.unchanged,
+        "original": resizes.original_size,
+        "vga": (lambda s: resizes.stretched_to(s, 640, 480)) if scannet else resizes.original_size,
         "sides": (lambda s: resizes.short_side(s, 480))
         if scannet
         else (lambda s: resizes.long_side(s, 1200)),
@@ -165,7 +165,7 @@ def test_recorded_errors_at_twelve_thresholds(name):
 def test_recorded_precision(name):
     case, x0, x1, K0, K1, T = pair(name)
     framed = scaling.in_frame(x0, x1, K0, K1, *frame("vga", case))
-    u0, u1 = normalised(framed[0], framed[2]), normalised(framed[1], framed[3])
+    u0, u1 = normalise_points(framed[0], framed[2]), normalise_points(framed[1], framed[3])
     squared, mean = squared_distances(u0, u1, essential(T)), mean_distances(u0, u1, essential(T))
     precision, score, correct = case["out"]["superglue: precision, matching score at 5e-4"]
     assert int((squared < 5e-4).sum()) == correct

@@ -20,7 +20,7 @@ from tiepoint.geometry.two_view.linear_estimation import (
     homography_versions,
 )
 from tiepoint.geometry.two_view.pose_estimation import shuffles
-from tiepoint.geometry.two_view.resizes import short_side, unchanged
+from tiepoint.geometry.two_view.resizes import original_size, short_side
 from tiepoint.geometry.two_view.scaling import Resize
 from tiepoint.metrics.error_curves import auc_rounded, auc_trapezoid
 
@@ -94,7 +94,7 @@ def test_errors_in_resized_pixels(method, flag, frame):
     for name in record["corner_dist"]:
         x0, x1, _, H_gt, *sizes = pair(name)
         resize = [
-            unchanged(s) if frame.startswith("original") else short_side(s, 480, "round") for s in sizes
+            original_size(s) if frame.startswith("original") else short_side(s, 480, "round") for s in sizes
         ]
         found = estimate_homography(est, x0 * np.array(resize[0].scale), x1 * np.array(resize[1].scale))
         errors.append(corner_distance(found.H, scaled_homography(H_gt, *resize), resize[0].size))

@@ -10,7 +10,7 @@ from tiepoint.geometry.two_view.dlt import dlt
 from tiepoint.geometry.two_view.homography_errors import (
     COLLAPSED,
     corner_distance,
-    mapped,
+    map_points,
     scaled_homography,
     transfer_distances,
 )
@@ -29,7 +29,7 @@ SIZE = (640, 480)
 def seen(n, outliers=0, noise_px=0.0):
     rng = np.random.default_rng(8)
     x0 = rng.uniform(0, 480, (n, 2))
-    x1 = mapped(H, x0) + rng.normal(0, noise_px, (n, 2))
+    x1 = map_points(H, x0) + rng.normal(0, noise_px, (n, 2))
     x1[:outliers] = rng.uniform(0, 480, (outliers, 2))
     return x0, x1
 
@@ -77,7 +77,7 @@ def eigenvector(x0, x1):
 
     A, B = unit(x0), unit(x1)
     rows = []
-    for (x, y), (u, v) in zip(mapped(A, x0), mapped(B, x1), strict=True):
+    for (x, y), (u, v) in zip(map_points(A, x0), map_points(B, x1), strict=True):
         rows += [[0, 0, 0, -x, -y, -1, v * x, v * y, v], [x, y, 1, 0, 0, 0, -u * x, -u * y, -u]]
     return np.linalg.inv(B) @ np.linalg.svd(np.array(rows))[2][-1].reshape(3, 3) @ A
 
@@ -92,7 +92,7 @@ def test_fewer_than_four_matches_give_none(kind, n):
 
 
 def test_a_failure_as_a_collapsed_matrix_has_a_finite_error():
-    far = mapped(H, [[0, 0], [639, 0], [639, 479], [0, 479]])
+    far = map_points(H, [[0, 0], [639, 0], [639, 479], [0, 479]])
     expected = np.linalg.norm(far, axis=1).mean()
     assert corner_distance(COLLAPSED, H, SIZE) == pytest.approx(expected, rel=1e-12)
 
@@ -115,8 +115,8 @@ def test_an_error_in_resized_pixels_is_that_in_original_ones_times_the_scale():
 def test_scaled_homographies_map_scaled_points():
     a, b = short_side((1000, 707), 480, "trunc"), short_side((640, 480), 300, "round")
     x = np.array([[3.0, 9.0], [400.0, 300.0]])
-    there = mapped(scaled_homography(H, a, b), x * np.array(a.scale))
-    np.testing.assert_allclose(there, mapped(H, x) * np.array(b.scale), rtol=1e-12)
+    there = map_points(scaled_homography(H, a, b), x * np.array(a.scale))
+    np.testing.assert_allclose(there, map_points(H, x) * np.array(b.scale), rtol=1e-12)
 
 
 def test_transfer_distance_is_the_mean_of_both_directions():

@@ -81,7 +81,7 @@ def test_rounded_sides_have_a_factor_each():
     assert sx == 678 / 1000
     assert sy == 480 / 707
     resize = resizes.short_side((1000, 707), 480, "trunc")
-    x0, x1, K0, K1 = scaling.in_frame([[10, 20]], [[3, 4]], K, K, resize, resizes.unchanged((9, 9)))
+    x0, x1, K0, K1 = scaling.in_frame([[10, 20]], [[3, 4]], K, K, resize, resizes.original_size((9, 9)))
     np.testing.assert_allclose(x0, [[10 * sx, 20 * sy]], rtol=1e-15)
     np.testing.assert_array_equal(x1, [[3, 4]])
     np.testing.assert_array_equal(K1, K)

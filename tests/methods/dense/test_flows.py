@@ -230,12 +230,12 @@ def test_on_bad_is_refused() -> None:
 
 def test_a_folder_is_not_taken_apart(tmp_path: Path) -> None:
     """Nothing in the name of a results folder is a parameter or a transform, here and in a worker."""
-    from tiepoint.methods.keypoints.spec import located
+    from tiepoint.methods.keypoints.spec import locate_keypoint_sets
     from tiepoint.methods.spec import FilesSpec
 
     folder = tmp_path / "a?b=1+l2@set:x"
     folder.mkdir()
-    spec = located(FilesSpec(f"files:{folder}"), tmp_path)
+    spec = locate_keypoint_sets(FilesSpec(f"files:{folder}"), tmp_path)
     method = resolve(spec, family="dense")
     again = resolve(pickle.loads(pickle.dumps(method.spec)), family="dense")
     assert method.name == again.name == f"files:{folder}"

@@ -6,9 +6,9 @@ import pytest
 
 from tiepoint.core.errors import InputError
 from tiepoint.core.keypoints import Keypoints
-from tiepoint.methods.keypoints.detectors import limited, strongest_first
+from tiepoint.methods.keypoints.detectors import select_keypoints, strongest_first
 from tiepoint.methods.keypoints.factory import DETECTORS, plan_part
-from tiepoint.methods.keypoints.plain import Grid, Random
+from tiepoint.methods.keypoints.plain import GridKeypoints, Random
 
 NAMES = ("sift", "orb", "akaze", "kaze", "brisk", "fast", "agast", "gftt", "mser", "harris", "surf", "random")
 
@@ -74,9 +74,9 @@ def test_equal_responses_are_ordered_by_place():
 def test_limits_are_checked():
     k, image = Keypoints.at([[5, 2]]), np.zeros((10, 10), np.uint8)
     with pytest.raises(InputError, match="border_px"):
-        limited(k, image, max_features=None, border_px=-1)
+        select_keypoints(k, image, max_features=None, border_px=-1)
     with pytest.raises(InputError, match="max_features"):
-        limited(k, image, max_features=0, border_px=0)
+        select_keypoints(k, image, max_features=0, border_px=0)
 
 
 def blob(sigma, at=(80.3, 60.7), size=(120, 160)):
@@ -119,11 +119,11 @@ def test_sift_is_opencvs_own(colour):
 
 
 def test_a_grid_is_regular_and_centred():
-    found = Grid(step_px=10, size_px=4).detect(np.zeros((41, 61), np.uint8))
+    found = GridKeypoints(step_px=10, size_px=4).detect(np.zeros((41, 61), np.uint8))
     assert found.xy[:7, 0].tolist() == [0, 10, 20, 30, 40, 50, 60]
     assert len(found) == 35
     assert np.isnan(found.angle_deg).all()
-    assert len(Grid(border_px=40).detect(np.zeros((41, 61), np.uint8))) == 0
+    assert len(GridKeypoints(border_px=40).detect(np.zeros((41, 61), np.uint8))) == 0
 
 
 def test_random_places_are_seeded_by_the_pixels(colour):

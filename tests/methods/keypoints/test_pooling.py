@@ -211,9 +211,7 @@ def test_pairs_are_checked_by_number_not_by_order():
     fused = FusionOfPairs(Fusion([first, second]), good, name="pairs")
     keypoints, values, valid = fused.extract_item(Item("a/1", "x"), IMAGE)
     assert np.array_equal(keypoints.xy, PLACES.xy)
-    expected, _ = Fusion([first, second]).joined(
-        [first.describe(IMAGE, PLACES), second.describe(IMAGE, moved)]
-    )
+    expected, _ = Fusion([first, second]).join([first.describe(IMAGE, PLACES), second.describe(IMAGE, moved)])
     assert np.array_equal(values, expected)
     assert valid.all()
     bad = [good[0], Side(PairedPlaces([5, 4, 6], moved), second)]

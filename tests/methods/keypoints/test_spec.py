@@ -6,8 +6,8 @@ import pytest
 
 from tiepoint.core.errors import InputError, UnitError, UnknownNameError
 from tiepoint.core.units import Item
-from tiepoint.methods.keypoints.spec import fused_parts, located, sides_used, split_detector
-from tiepoint.methods.keypoints.spelling import canonical
+from tiepoint.methods.keypoints.spec import fused_parts, locate_keypoint_sets, sides_used, split_detector
+from tiepoint.methods.keypoints.spelling import canonical_name
 from tiepoint.methods.resolve import resolve
 from tiepoint.methods.spec import parse_stage
 
@@ -57,8 +57,11 @@ def test_sets_are_found_in_the_store(tmp_path):
     (tmp_path / "keypoint_sets" / "mine").mkdir(parents=True)
     (tmp_path / "keypoint_sets" / "mine" / "set.json").touch()
     at = f"@set:{tmp_path}/keypoint_sets/mine"
-    assert located("fuse:sift@set:mine,surf@set:other+l2", tmp_path) == f"fuse:sift{at},surf@set:other+l2"
-    assert located(3, tmp_path) == 3
+    assert (
+        locate_keypoint_sets("fuse:sift@set:mine,surf@set:other+l2", tmp_path)
+        == f"fuse:sift{at},surf@set:other+l2"
+    )
+    assert locate_keypoint_sets(3, tmp_path) == 3
 
 
 @pytest.mark.parametrize(
@@ -233,7 +236,7 @@ def test_an_exception_names_method_and_image(colour):
     ],
 )  # fmt: skip
 def test_names_in_any_case_and_those_of_the_workbench(written, ours):
-    assert canonical(written) == ours
+    assert canonical_name(written) == ours
 
 
 def test_a_name_of_two_sides_means_the_first(tmp_path):
@@ -241,9 +244,9 @@ def test_a_name_of_two_sides_means_the_first(tmp_path):
         (tmp_path / "keypoint_sets" / name).mkdir(parents=True)
         (tmp_path / "keypoint_sets" / name / "set.json").write_text("{}")
     sets = tmp_path / "keypoint_sets"
-    assert located("sift@set:both+l2", tmp_path) == f"sift@set:{sets / 'both_a'}+l2"
-    assert located("sift@set:whole", tmp_path) == f"sift@set:{sets / 'whole'}"
-    assert located("sift@set:left", tmp_path) == "sift@set:left"
+    assert locate_keypoint_sets("sift@set:both+l2", tmp_path) == f"sift@set:{sets / 'both_a'}+l2"
+    assert locate_keypoint_sets("sift@set:whole", tmp_path) == f"sift@set:{sets / 'whole'}"
+    assert locate_keypoint_sets("sift@set:left", tmp_path) == "sift@set:left"
     (said,) = sides_used("fuse:sift@set:both,surf@set:whole", tmp_path)
     assert "both_a is used" in said
 
@@ -254,5 +257,5 @@ def test_a_store_whose_path_ends_the_name_of_a_set_is_refused(tmp_path, name):
     folder.mkdir(parents=True)
     (folder / "set.json").write_text("{}")
     with pytest.raises(InputError, match="rename the folder"):
-        located("sift@set:mine", tmp_path / name)
-    assert located("sift", tmp_path / name) == "sift"
+        locate_keypoint_sets("sift@set:mine", tmp_path / name)
+    assert locate_keypoint_sets("sift", tmp_path / name) == "sift"

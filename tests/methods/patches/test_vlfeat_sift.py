@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from tiepoint.methods.patches.vlfeat_sift import VLFeatSift, clamped, histograms
+from tiepoint.methods.patches.vlfeat_sift import VLFeatSift, clamp_and_normalise, histograms
 
 
 def table_exp(x):
@@ -59,7 +59,7 @@ def sift_slowly(patch):
 def test_against_the_restatement(photograph, side):
     patch = photograph[200 : 200 + side, 150 : 150 + side]
     slow = np.array(sift_slowly(patch.tolist()))
-    np.testing.assert_allclose(clamped(histograms(patch[None]))[0], slow, atol=1e-7)
+    np.testing.assert_allclose(clamp_and_normalise(histograms(patch[None]))[0], slow, atol=1e-7)
     found = VLFeatSift().describe(patch[None])[0].astype(int)
     scaled = np.minimum(512 * slow, 255)
     sure = np.abs(scaled - np.round(scaled)) > 1e-3  # truncation is decided away from whole numbers

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiepoint.metrics.ranking import sorting
-from tiepoint.metrics.ranking.sorting import ascending, nearer
+from tiepoint.metrics.ranking.sorting import ascending, count_nearer
 
 NUMBERS = st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0, 1.0, np.inf, -np.inf, 5e-324, -5e-324])
 
@@ -51,6 +51,6 @@ def test_ascending_refuses_a_matrix() -> None:
 @given(st.lists(st.integers(0, 9) | st.just(np.inf)), st.lists(st.integers(0, 9) | st.just(np.inf)))
 def test_nearer_counts(targets: list[float], others: list[float]) -> None:
     t, o = np.sort(np.array(targets, float)), np.sort(np.array(others, float))
-    below, equal = nearer(t, o)
+    below, equal = count_nearer(t, o)
     assert below.tolist() == [sum(1 for y in o if y < x) for x in t]
     assert equal.tolist() == [sum(1 for y in o if y == x) for x in t]

@@ -16,7 +16,7 @@ from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.report.export import text
 from tiepoint.report.runs.names import distinct_names
 from tiepoint.report.runs.selection import runs_of
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.importers import import_files
 from tiepoint.store.store import Store
 from tiepoint.store.stored_run import Manifest
@@ -33,8 +33,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         import_files(make_results(root), opened)
         for method in ("pixels", "meanstd"):
             for task in (MATCHING, VERIFICATION):
-                evaluate(Request(method, task, data, ("exact", "hpatches-python"), {"split": "full"}), opened)
-        evaluate(Request("resize", MATCHING, data, ("exact",), {"split": "full"}), opened)
+                evaluate(
+                    RunRequest(method, task, data, ("exact", "hpatches-python"), {"split": "full"}), opened
+                )
+        evaluate(RunRequest("resize", MATCHING, data, ("exact",), {"split": "full"}), opened)
     return root / "store"
 
 
@@ -182,9 +184,9 @@ def test_a_split_of_runs_without_splits_is_refused(report_store: Path) -> None:
 def test_a_run_that_named_no_split_is_of_full_or_all(tmp_path: Path) -> None:
     data = make_patches(tmp_path / "made")
     with Store.open(tmp_path / "s") as opened:
-        whole = evaluate(Request("pixels", MATCHING, data, ("exact",)), opened)
+        whole = evaluate(RunRequest("pixels", MATCHING, data, ("exact",)), opened)
         (data / "v_made1").rename(data / "v_wall")
-        part = evaluate(Request("pixels", MATCHING, data, ("exact",)), opened)
+        part = evaluate(RunRequest("pixels", MATCHING, data, ("exact",)), opened)
     assert (whole.manifest.split, part.manifest.split) == ("full", "all")
     older = [{k: v for k, v in run.manifest.plain().items() if k != "split"} for run in (whole, part)]
     older[0]["warnings"] = []

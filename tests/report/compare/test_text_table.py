@@ -13,7 +13,7 @@ import pytest
 
 from tiepoint.core.errors import InputError
 from tiepoint.core.scores import SceneValues
-from tiepoint.formats.csv_table import defused
+from tiepoint.formats.csv_table import escape_formula
 from tiepoint.report.compare.comparison import Comparison
 from tiepoint.report.compare.methods import compare
 from tiepoint.report.compare.text_table import text
@@ -120,7 +120,7 @@ def test_save_by_suffix_twice_the_same(comparison: Comparison, tmp_path: Path, s
     if suffix == ".json":
         assert json.loads(path.read_text())["methods"][0]["method"] == comparison.rows[0].method
     if suffix == ".csv":
-        assert list(pd.read_csv(path)["method"]) == [defused(r.method) for r in comparison.rows]
+        assert list(pd.read_csv(path)["method"]) == [escape_formula(r.method) for r in comparison.rows]
     if suffix == ".parquet":
         assert list(pd.read_parquet(path)["value"]) == [r.value for r in comparison.rows]
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.datasets.image_pairs.write import write_pairs
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 
@@ -56,6 +56,6 @@ def runs(pairs_file: Path, tmp_path: Path) -> list[Run]:
     pytest.importorskip("cv2", reason="SIFT is OpenCV's")
     with Store.open(tmp_path / "s") as store:
         return [
-            evaluate(Request(method, "pose/relative", pairs_file, ("exact",), {"seeds": 1}), store)
+            evaluate(RunRequest(method, "pose/relative", pairs_file, ("exact",), {"seeds": 1}), store)
             for method in ("oracle?noise_px=0.1", "sift?max_features=50")
         ]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tiepoint.core.errors import InputError
-from tiepoint.report.pictures.error_colours import GRADES, UNKNOWN, chosen_rows, counted, grades, spread
-from tiepoint.report.pictures.matches import CHOSEN, GAP, clipped, pair_panels, pair_picture
+from tiepoint.report.pictures.error_colours import GRADES, UNKNOWN, chosen_rows, count_grades, grades, spread
+from tiepoint.report.pictures.matches import CHOSEN, GAP, clip_line, pair_panels, pair_picture
 from tiepoint.tasks.matched import MatchedPair
 
 SIDE = 200
@@ -79,7 +79,7 @@ def test_images_of_other_sizes_are_scaled_to_one_long_side() -> None:
 def test_without_truth_every_match_is_unknown() -> None:
     picture = pair_panels(made(None), side_px=SIDE)
     assert pixel(picture, 0, 60, 40) == UNKNOWN.colour
-    assert [(g.words, n) for g, n in counted(made(None))] == [("error unknown", 4)]
+    assert [(g.words, n) for g, n in count_grades(made(None))] == [("error unknown", 4)]
 
 
 def test_the_whole_picture_has_room_for_caption_and_legend() -> None:
@@ -103,7 +103,7 @@ def test_no_matches_at_all_is_a_picture_too() -> None:
     none = np.empty((0, 2))
     pair = MatchedPair("p", (None, None), ((SIDE, 100), (SIDE, 100)), none, none, np.empty(0))
     assert pair_picture(pair, side_px=SIDE).shape[1] == 2 * SIDE + GAP
-    assert sum(n for _, n in counted(pair)) == 0
+    assert sum(n for _, n in count_grades(pair)) == 0
 
 
 def test_grades_at_their_bounds() -> None:
@@ -137,12 +137,12 @@ def test_chosen_rows() -> None:
 
 
 def test_lines_are_cut_at_the_image() -> None:
-    slanted = clipped(np.array([1.0, -1.0, 0.0]), (10, 6))
+    slanted = clip_line(np.array([1.0, -1.0, 0.0]), (10, 6))
     assert slanted is not None
     assert np.allclose(slanted, [[-0.5, -0.5], [5.5, 5.5]])
-    upright = clipped(np.array([2.0, 0.0, -8.0]), (10, 6))
+    upright = clip_line(np.array([2.0, 0.0, -8.0]), (10, 6))
     assert upright is not None
     assert np.allclose(sorted(upright[:, 1]), [-0.5, 5.5])
     assert np.allclose(upright[:, 0], 4)
-    assert clipped(np.array([1.0, 1.0, 3.0]), (10, 6)) is None
-    assert clipped(np.zeros(3), (10, 6)) is None
+    assert clip_line(np.array([1.0, 1.0, 3.0]), (10, 6)) is None
+    assert clip_line(np.zeros(3), (10, 6)) is None

@@ -19,7 +19,7 @@ from tiepoint.report.html_page import render
 from tiepoint.report.match_gallery import match_gallery
 from tiepoint.report.pictures.stored import RunPairs
 from tiepoint.report.runs.sections import sections
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 
@@ -122,7 +122,7 @@ def test_pairs_without_images_are_drawn_on_grey(pairs_file: Path, tmp_path: Path
     for entry in json.loads(pairs_file.read_text()):
         np.savez(folder / f"{entry['name'].replace('/', '-')}.npz", points0=points, points1=moved)
     with Store.open(tmp_path / "s") as store:
-        run = evaluate(Request(f"files:{folder}", "pose/relative", pairs_file, ("exact",)), store)
+        run = evaluate(RunRequest(f"files:{folder}", "pose/relative", pairs_file, ("exact",)), store)
     found = RunPairs(run).matched("room/a--b")
     assert found.images == (None, None)
     assert found.errors_px is not None
@@ -141,7 +141,7 @@ class Nothing:
 
 def test_runs_that_cannot_be_drawn_say_why(runs: list[Run], pairs_file: Path, tmp_path: Path) -> None:
     with Store.open(tmp_path / "s") as store:
-        run = evaluate(Request(Nothing(), "pose/relative", pairs_file, ("exact",)), store)
+        run = evaluate(RunRequest(Nothing(), "pose/relative", pairs_file, ("exact",)), store)
     with pytest.raises(InputError, match="object of a session"):
         RunPairs(run)
 

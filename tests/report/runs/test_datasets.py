@@ -19,7 +19,7 @@ from tiepoint.core.errors import InputError
 from tiepoint.report.compare.runs import compare_runs
 from tiepoint.report.gallery import gallery
 from tiepoint.report.paper_tables import combined_tables
-from tiepoint.report.runs.names import Called
+from tiepoint.report.runs.names import DisplayNames
 from tiepoint.report.runs.sections import sections
 from tiepoint.report.runs.selection import of_protocol, runs_of
 from tiepoint.store.store import Store
@@ -125,13 +125,13 @@ def test_a_figure_of_a_task_on_two_datasets_needs_the_name_of_one(
 def test_a_method_on_two_datasets_has_one_row_in_the_table_of_all_tasks(store: Path) -> None:
     with Store.open(store) as opened:
         runs = runs_of(opened)
-    (table,) = combined_tables(runs, Called())
+    (table,) = combined_tables(runs, DisplayNames())
     assert sorted(name for name, _ in table.rows) == ["meanstd", "resize"]
     assert all(cell.text for _, cells in table.rows for cell in cells)
     assert {h.over for h in table.heads} == {"HPatches 2016 matching"}
     assert all(re.fullmatch("on patches [0-9a-f]{8}", h.name) for h in table.heads)
     title = sections(runs)[0].title
-    (named,) = combined_tables(runs, Called(tasks={title: "Ours"}))
+    (named,) = combined_tables(runs, DisplayNames(tasks={title: "Ours"}))
     assert [h.whole.split(" ")[0] for h in named.heads] == ["Ours", "HPatches"]
 
 

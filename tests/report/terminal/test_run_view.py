@@ -20,10 +20,10 @@ from tiepoint.core.records import Records
 from tiepoint.report.runs.card import card_rows
 from tiepoint.report.runs.selection import runs_of
 from tiepoint.report.terminal.conventions import conventions_of
-from tiepoint.report.terminal.ranks import counted, histogram_table, rank_histogram
+from tiepoint.report.terminal.ranks import histogram_table, rank_histogram, rank_shares
 from tiepoint.report.terminal.run_view import card, notes, scene_table, scores_table
 from tiepoint.report.terminal.scores import score_tables
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.result import Run
 from tiepoint.store.store import Store
 
@@ -73,7 +73,7 @@ def test_ranks_against_a_count_by_hand() -> None:
     rng = np.random.default_rng(0)
     lt, eq = rng.integers(0, 3000, 500), rng.integers(0, 3, 500)
     kept = rng.uniform(size=500) < 0.9
-    found = dict(counted([Records("rank", {"lt": lt, "eq": eq, "retrieved": kept})]))
+    found = dict(rank_shares([Records("rank", {"lt": lt, "eq": eq, "retrieved": kept})]))
     wanted = sum(1 for a, b, k in zip(lt, eq, kept, strict=True) if k and 50 < 1 + a + b / 2 <= 100)
     assert found["51 to 100"] == wanted / 500
     assert found["never"] == pytest.approx(1 - kept.mean())
@@ -159,7 +159,7 @@ def test_conventions_say_what_the_matlab_tool_would_use(
 ) -> None:
     data = make_patches(tmp_path / "made")
     with Store.open(tmp_path / "s") as store:
-        run = evaluate(Request("pixels", "hpatches/matching", data, ("exact",), {"split": "view"}), store)
+        run = evaluate(RunRequest("pixels", "hpatches/matching", data, ("exact",), {"split": "view"}), store)
     assert command(["show", run.id, "--conventions", "--store", str(tmp_path / "s")]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "note: hpatches-matlab: the split alone" in text
@@ -176,7 +176,7 @@ def test_the_card_names_every_fitted_transform(tmp_path: Path) -> None:
     data = make_patches(tmp_path / "made")
     other = make_patches(tmp_path / "other", count=40)
     with Store.open(tmp_path / "s") as store:
-        request = Request(
+        request = RunRequest(
             "meanstd+zca", "hpatches/matching", data, ("exact",), {"split": "full"}, fit_on=other
         )
         run = evaluate(request, store)

@@ -62,7 +62,7 @@ def test_what_a_word_means() -> None:
 def test_wrong_files_are_told(text: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "lab.yaml"
     path.write_text(yaml.safe_dump(text))
-    with pytest.raises(InputError, match=message), dask_cluster.connected(str(path)):
+    with pytest.raises(InputError, match=message), dask_cluster.connect(str(path)):
         pass
 
 
@@ -77,7 +77,7 @@ def test_what_is_no_cluster_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(dask_cluster, "CONNECT_S", 0.2)
     with (
         pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"),
-        dask_cluster.connected("tcp://127.0.0.1:9"),
+        dask_cluster.connect("tcp://127.0.0.1:9"),
     ):
         pass
 
@@ -146,14 +146,14 @@ def test_jobs_whose_workers_came_and_went_are_replaced(
     more: dict[str, Any], called: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted, made, met = of({"slurm": JOB} | more, tmp_path), Queue(), dict[Any, float]()
-    queues.keep_jobs(made, wanted, met, [])  # they still wait in the queue
-    queues.keep_jobs(made, wanted, met, ["Q-1-0", "Q-1-1"])
-    queues.keep_jobs(made, wanted, met, ["Q-11-0"])  # a moment of absence is none
+    queues.replace_finished_jobs(made, wanted, met, [])  # they still wait in the queue
+    queues.replace_finished_jobs(made, wanted, met, ["Q-1-0", "Q-1-1"])
+    queues.replace_finished_jobs(made, wanted, met, ["Q-11-0"])  # a moment of absence is none
     assert made.calls == []
     monkeypatch.setattr(queues, "GONE_S", 0.0)
-    queues.keep_jobs(made, wanted, met, ["Q-11-1"])
+    queues.replace_finished_jobs(made, wanted, met, ["Q-11-1"])
     assert made.calls == called
-    queues.keep_jobs(made, wanted, met, ["Q-11-1"])  # the next job of that name has not come yet
+    queues.replace_finished_jobs(made, wanted, met, ["Q-11-1"])  # the next job of that name has not come yet
     assert made.calls == called
 
 

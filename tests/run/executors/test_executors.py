@@ -15,8 +15,8 @@ import pytest
 from tiepoint.core.errors import InputError
 from tiepoint.kernels import get_threads, set_threads
 from tiepoint.run import engine
-from tiepoint.run.context import Context, Recipe
-from tiepoint.run.engine import Request, Shared, evaluate
+from tiepoint.run.context import Recipe, RunContext
+from tiepoint.run.engine import RunRequest, RunSession, evaluate
 from tiepoint.run.executors import Done, Executor, InProcess, Job, Outcome
 from tiepoint.run.executors.process_pool import ProcessPool
 from tiepoint.store.store import Store
@@ -55,7 +55,7 @@ def three(sequences: Path, tmp_path: Path) -> Path:
     return tmp_path / "three"
 
 
-def _about(context: Context, argument: int) -> tuple[int, int, int, int]:
+def _about(context: RunContext, argument: int) -> tuple[int, int, int, int]:
     if argument == 3:
         raise InputError("three is wrong")
     return os.getpid(), id(context), get_threads(), argument * argument
@@ -99,7 +99,7 @@ def test_executors_agree(recipe: Recipe) -> None:
 def test_threads_stop_when_enough_is_wrong(recipe: Recipe) -> None:
     started: list[int] = []
 
-    def job(_: Context, argument: int) -> int:
+    def job(_: RunContext, argument: int) -> int:
         started.append(argument)
         if argument == 0:
             raise InputError("the first is wrong")
@@ -133,11 +133,11 @@ def test_another_executor_can_take_the_place(
 ) -> None:
     pytest.importorskip("cv2")
     own = Recording()
-    request = Request("orb", "keypoints/matching", three, jobs=2)
+    request = RunRequest("orb", "keypoints/matching", three, jobs=2)
     with Store.open(tmp_path / "a") as store:
         usual = evaluate(replace(request, jobs=1), store)
-    monkeypatch.setattr(engine, "PARALLEL_WORTH_S", 0.0)
-    monkeypatch.setattr(Shared, "pool", lambda self, jobs: own)
+    monkeypatch.setattr(engine, "MIN_PARALLEL_WORK_S", 0.0)
+    monkeypatch.setattr(RunSession, "pool", lambda self, jobs: own)
     with Store.open(tmp_path / "b") as store:
         assert evaluate(request, store).rows() == usual.rows()
     assert own.jobs == ["i_b/2", "v_a/1", "v_a/2", "v_c/1", "v_c/2", "v_a (exact)", "v_c (exact)"]
@@ -148,9 +148,9 @@ def test_features_are_found_by_workers_that_would_name_them_otherwise(
     three: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.py").write_text(MINE)
-    request = Request(f"{tmp_path / 'mine.py'}:Mine", "keypoints/matching", three)
+    request = RunRequest(f"{tmp_path / 'mine.py'}:Mine", "keypoints/matching", three)
     with Store.open(tmp_path / "a") as store:
         alone = evaluate(request, store)
-    monkeypatch.setattr(engine, "PARALLEL_WORTH_S", 0.0)
+    monkeypatch.setattr(engine, "MIN_PARALLEL_WORK_S", 0.0)
     with Store.open(tmp_path / "b") as store:
         assert evaluate(replace(request, jobs=2), store).rows() == alone.rows()

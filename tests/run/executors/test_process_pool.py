@@ -17,9 +17,9 @@ import pytest
 
 from tiepoint.core.errors import InputError, ProblemsError, UnitError
 from tiepoint.run.context import Recipe
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.run.executors import process_pool
-from tiepoint.run.executors.process_pool import ProcessPool, interrupts_are_ours
+from tiepoint.run.executors.process_pool import ProcessPool, block_interrupts_in_workers
 from tiepoint.store.store import Store
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")
@@ -55,7 +55,7 @@ def mine(tmp_path: Path) -> Path:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use workers however small the work is."""
-    monkeypatch.setattr("tiepoint.run.engine.PARALLEL_WORTH_S", 0.0)
+    monkeypatch.setattr("tiepoint.run.engine.MIN_PARALLEL_WORK_S", 0.0)
 
 
 @pytest.mark.usefixtures("always")
@@ -68,7 +68,7 @@ def test_bad_input_met_by_a_worker_is_told_as_it_is_without(
     told = []
     for jobs in (1, 2):
         with Store.open(tmp_path / f"s{jobs}") as store, pytest.raises(ProblemsError) as found:
-            evaluate(Request(f"files:{tables}", "hpatches/matching", patches, jobs=jobs), store)
+            evaluate(RunRequest(f"files:{tables}", "hpatches/matching", patches, jobs=jobs), store)
         told.append(str(found.value))
     assert told[0] == told[1]
     assert "3 problems" in told[0]
@@ -76,7 +76,7 @@ def test_bad_input_met_by_a_worker_is_told_as_it_is_without(
 
 @pytest.mark.usefixtures("always")
 def test_an_error_that_cannot_travel_is_a_failed_unit(patches: Path, mine: Path, tmp_path: Path) -> None:
-    request = Request(f"{mine}:Raises", "hpatches/matching", patches, jobs=2)
+    request = RunRequest(f"{mine}:Raises", "hpatches/matching", patches, jobs=2)
     with Store.open(tmp_path / "s") as store, pytest.raises(UnitError, match="this and that"):
         evaluate(request, store)
 
@@ -89,14 +89,14 @@ def test_a_worker_that_cannot_start_says_why(
 
     made = engine._recipe
 
-    def lost(request: Request, *rest: object) -> object:
+    def lost(request: RunRequest, *rest: object) -> object:
         from dataclasses import replace
 
         recipe = made(request, *rest)  # type: ignore[arg-type]
         return None if recipe is None else replace(recipe, data="nowhere")
 
     monkeypatch.setattr(engine, "_recipe", lost)
-    request = Request(f"files:{tables}", "hpatches/matching", patches, jobs=2)
+    request = RunRequest(f"files:{tables}", "hpatches/matching", patches, jobs=2)
     with Store.open(tmp_path / "s") as store, pytest.raises(InputError, match="nowhere"):
         evaluate(request, store)
 
@@ -157,7 +157,7 @@ def test_no_worker_is_left_when_the_command_is_stopped(
 @linux
 def test_an_interrupt_while_workers_start_is_not_lost() -> None:
     def starting() -> None:
-        with interrupts_are_ours():
+        with block_interrupts_in_workers():
             os.kill(os.getpid(), signal.SIGINT)
         time.sleep(5)
 
@@ -178,7 +178,7 @@ def test_a_ctrl_c_does_not_reach_the_first_workers_either(monkeypatch: pytest.Mo
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     monkeypatch.setattr("multiprocessing.resource_tracker.ensure_running", started)
-    with interrupts_are_ours():
+    with block_interrupts_in_workers():
         assert is_blocked()
     assert blocked == [False]
 

@@ -14,7 +14,7 @@ from tiepoint.run import finish
 from tiepoint.run.importers import import_files
 from tiepoint.run.importers.workbench.importer import is_workbench
 from tiepoint.run.importers.workbench.scores import parse_metadata
-from tiepoint.run.update import bring_up_to_date
+from tiepoint.run.update import update_run
 from tiepoint.store.keypoint_sets import load_keypoint_set
 from tiepoint.store.run_queries import load_runs
 from tiepoint.store.store import Store
@@ -134,7 +134,7 @@ def test_scenes_of_imported_numbers_survive_new_rules(database, tmp_path, monkey
             past.setattr(finish, "SCORING", -1)
             import_files([database], store)
         (before,) = [r for r in load_runs(store) if r.task == "keypoints/ranking" and r.method == "sift"]
-        after = bring_up_to_date(store, before)
+        after = update_run(store, before)
         assert after.manifest.scoring == finish.SCORING
         assert after.scores == before.scores
         tables = store.values.get(after.manifest.values["workbench"])

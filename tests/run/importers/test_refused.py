@@ -14,7 +14,7 @@ from tiepoint.core.errors import InputError, StoreError
 from tiepoint.datasets.image_pairs.reader import read_pairs
 from tiepoint.datasets.validation.dataset import check_dataset
 from tiepoint.methods.networks.batches import checked_file
-from tiepoint.run.importers import expanded, import_files
+from tiepoint.run.importers import expand_paths, import_files
 from tiepoint.store import writers
 from tiepoint.store.rebuild import rebuild
 from tiepoint.store.run_files import write_run_file
@@ -99,7 +99,7 @@ def test_a_device_or_a_pipe_is_called_so(tmp_path: Path) -> None:
         (tmp_path / "no", "does not exist"),
     ):
         with pytest.raises(InputError, match=words):
-            expanded([path])
+            expand_paths([path])
     for path, words in (
         (pipe, "is a pipe"),
         (Path("/dev/zero"), "is a device"),

@@ -11,7 +11,7 @@ import pytest
 
 from tiepoint.core.errors import FormatError
 from tiepoint.run.importers import import_files
-from tiepoint.run.importers.hpatches_matlab import read
+from tiepoint.run.importers.hpatches_matlab import read_score_table
 from tiepoint.run.importers.hpatches_python import read_json
 from tiepoint.run.importers.workbench.importer import read_workbench
 from tiepoint.store.run_queries import load_runs
@@ -96,7 +96,7 @@ def test_names_in_a_csv_export_are_text_as_it_stands(tmp_path: Path) -> None:
 )
 def test_a_matlab_table_says_each_number_once(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(FormatError, match=words):
-        read(written(tmp_path, "v.csv", text), split=None, tasks=None)
+        read_score_table(written(tmp_path, "v.csv", text), split=None, tasks=None)
 
 
 def test_a_query_and_a_pool_are_there_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from store_world import TASK, make_patches
 
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store.store import Store
 
 Make = Callable[..., None]
@@ -23,7 +23,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = make_patches(root, scenes=2)
     with Store.open(root / "store") as store:
         for method, name in (("pixels", None), ("meanstd", None), ("meanstd", "also meanstd")):
-            evaluate(Request(method, TASK, data, ("exact",), {"tasks": str(root)}, name=name), store)
+            evaluate(RunRequest(method, TASK, data, ("exact",), {"tasks": str(root)}, name=name), store)
     return root
 
 
@@ -39,7 +39,7 @@ def again(made: Path) -> Callable[[Store, str], str]:
     """Runs a method in a store; returns the id of the run."""
 
     def run(store: Store, method: str, name: str | None = None) -> str:
-        asked = Request(method, TASK, made / "patches", ("exact",), {"tasks": str(made)}, name=name)
+        asked = RunRequest(method, TASK, made / "patches", ("exact",), {"tasks": str(made)}, name=name)
         return evaluate(asked, store).id
 
     return run

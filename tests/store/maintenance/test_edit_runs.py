@@ -19,7 +19,7 @@ from tiepoint.store.maintenance.space import list_runs, store_size
 from tiepoint.store.maintenance.verify import check_store
 from tiepoint.store.run_heads import load_heads
 from tiepoint.store.run_queries import load_runs
-from tiepoint.store.status_files import announced
+from tiepoint.store.status_files import track_progress
 from tiepoint.store.store import Store
 
 STEPS = ("written down", "run files", "rows", "committed", "forgotten", "discarded")
@@ -152,12 +152,12 @@ def test_a_process_killed_in_the_middle(where: Path) -> None:
 OTHER = """
 import sys, time
 from pathlib import Path
-from tiepoint.store.status_files import announced
+from tiepoint.store.status_files import track_progress
 from tiepoint.store.store import Store
 from tiepoint.store.maintenance.usage import note_uses, uses_of, uses_file
 import numpy as np
 where, run = Path(sys.argv[1]), sys.argv[2]
-with Store.open(where) as store, announced(where, "at work"):
+with Store.open(where) as store, track_progress(where, "at work"):
     note_uses(store, run, sys.argv[3], [])
     print("ready", flush=True)
     sys.stdin.read()
@@ -184,5 +184,5 @@ def test_what_a_process_at_work_uses_stays(where: Path) -> None:
         other.stdin.close()
         assert other.wait() == 0
         other.stdout.close()
-        with announced(where, "this process itself"):
+        with track_progress(where, "this process itself"):
             assert store_size(store).unused_bytes > 0

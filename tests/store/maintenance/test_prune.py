@@ -88,8 +88,8 @@ def test_records_of_no_run_go_too(aged: Path) -> None:
 
 
 def test_what_a_process_at_work_uses_stays(aged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Store.open(aged) as store, status_files.announced(aged, "at work"):
-        monkeypatch.setattr(status_files, "is_this", lambda _: False)
+    with Store.open(aged) as store, status_files.track_progress(aged, "at work"):
+        monkeypatch.setattr(status_files, "is_this_process", lambda _: False)
         own = next(h.id for h in load_heads(store) if h.method == "pixels")
         os.utime(uses_file(aged, own))  # as a run does that begins
         told = prune_store(store, older_than_s=0, now=time.time() + DAY)

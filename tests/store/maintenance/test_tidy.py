@@ -57,7 +57,7 @@ def test_what_a_machine_that_is_gone_left_goes_after_a_week(tmp_path: Path) -> N
 
 def test_tidying_removes_files_of_dead_processes_and_damaged_notes(tmp_path: Path) -> None:
     code = (
-        "import os, sys; from pathlib import Path; from tiepoint.store.status_files import announced\n"
+        "import os, sys; from pathlib import Path; from tiepoint.store.status_files import track_progress\n"
         "from tiepoint.store.atomic_files import temporary_folder\n"
         "root = Path(sys.argv[1])\n"
         "with announced(root, 'killed'), temporary_folder(root) as folder:\n"

@@ -20,7 +20,7 @@ from hpatches_world import (
 from tiepoint.core.records import Records
 from tiepoint.tasks.hpatches.matching.score import image_values
 from tiepoint.tasks.hpatches.matching.task import TASK as MATCHING
-from tiepoint.tasks.hpatches.protocols import V2Rules
+from tiepoint.tasks.hpatches.protocols import HPatchesRules
 from tiepoint.tasks.hpatches.retrieval import compare as v2_pools
 from tiepoint.tasks.hpatches.retrieval.task import TASK as RETRIEVAL
 from tiepoint.tasks.hpatches.verification.task import TASK as VERIFICATION
@@ -138,8 +138,8 @@ def test_golden_matching_vector():
     }
     meta = {"images": ["e1"], "patches": 6, "squared": True, "noises": ["easy"], "in_split": True}
     records = Records("rank", columns, meta)
-    assert image_values(records, V2Rules())["map"][0] == pytest.approx(0.4027777778, abs=1e-10)
-    trapezoid = image_values(records, V2Rules(trapezoid=True))["map"][0]
+    assert image_values(records, HPatchesRules())["map"][0] == pytest.approx(0.4027777778, abs=1e-10)
+    trapezoid = image_values(records, HPatchesRules(trapezoid=True))["map"][0]
     assert trapezoid == pytest.approx(0.3819444444, abs=1e-10)
 
 
@@ -151,7 +151,7 @@ def _matched(n, wrong):
     d = np.arange(1.0, n + 1)
     columns = {"d1": d, "d2": d + 1, "index": index, "ties": np.ones(n, np.uint8), "right": right}
     meta = {"images": ["e1"], "patches": n, "squared": False, "noises": ["easy"], "in_split": True}
-    return image_values(Records("rank", columns, meta), V2Rules(trapezoid=True))["map"][0]
+    return image_values(Records("rank", columns, meta), HPatchesRules(trapezoid=True))["map"][0]
 
 
 def test_figures_of_published_results_at_the_known_lengths(reference_matching):

@@ -13,7 +13,7 @@ from tiepoint.compat.hpatches_eval import _split
 from tiepoint.core.errors import InputError, ProblemsError, UnknownNameError
 from tiepoint.datasets.hpatches.release_2017 import official_lengths, official_splits
 from tiepoint.formats.hpatches.patch_strip import write_strip
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store.store import Store
 from tiepoint.tasks.hpatches.matching.task import TASK as MATCHING
 from tiepoint.tasks.hpatches.retrieval.task import TASK as RETRIEVAL
@@ -41,7 +41,7 @@ def write_csv(folder, delimiter=","):
 
 def run_files(world, folder, tmp_path, task="hpatches/matching", query=""):
     with Store.open(tmp_path / "store") as store:
-        request = Request(f"files:{folder}{query}", task, world.data, (), {"tasks": str(world.tasks)})
+        request = RunRequest(f"files:{folder}{query}", task, world.data, (), {"tasks": str(world.tasks)})
         return evaluate(request, store)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hpatches_world import features_of, make_descriptors, make_world
 
-from tiepoint.core.array_cache import keep_in, kept, kept_in
+from tiepoint.core.array_cache import array_cache_folder, cached_arrays, use_array_cache_folder
 from tiepoint.core.errors import ProblemsError
 from tiepoint.datasets.hpatches import sampling_2017
 from tiepoint.formats.hpatches.patch_strip import write_strip
@@ -27,9 +27,9 @@ def world(tmp_path):
 def folder(tmp_path):
     """A folder that arrays are kept in."""
     (tmp_path / "store").mkdir()
-    keep_in(tmp_path / "store" / "lists", atomic_file)
+    use_array_cache_folder(tmp_path / "store" / "lists", atomic_file)
     yield tmp_path / "store" / "lists"
-    keep_in(None)
+    use_array_cache_folder(None)
 
 
 def columns_of(lists):
@@ -50,10 +50,10 @@ def records_of(opened):
 @pytest.mark.parametrize("given", ["files", "drawn"])
 def test_kept_lists_and_plans_give_the_same_records(world, folder, monkeypatch, given):
     options = {"tasks": world.tasks} if given == "files" else {}
-    keep_in(None)
+    use_array_cache_folder(None)
     plain = VERIFICATION.open(world.data, options)
     wanted, lists = records_of(plain), columns_of(plain.content.lists)
-    keep_in(folder, atomic_file)
+    use_array_cache_folder(folder, atomic_file)
     assert records_of(VERIFICATION.open(world.data, options)) == wanted
     assert {p.name.split("-")[0] for p in folder.iterdir()} == {
         "plan",
@@ -78,8 +78,8 @@ def test_a_damaged_file_is_made_anew(folder, damage):
         made.append(value)
         return {"x": np.arange(value), "y": np.zeros((0, 2), np.uint8)}
 
-    kept("numbers", [3], lambda: make(3))
-    kept("numbers", [4], lambda: make(4))
+    cached_arrays("numbers", [3], lambda: make(3))
+    cached_arrays("numbers", [4], lambda: make(4))
     three, four = (
         next(p for p in folder.iterdir() if json.loads(p.read_bytes().split(b"\n")[1])["arrays"][0][2] == [n])
         for n in (3, 4)
@@ -96,11 +96,11 @@ def test_a_damaged_file_is_made_anew(folder, damage):
             "text": b"\n" * 200,
         }[damage]
     )
-    found = kept("numbers", [3], lambda: make(3))
+    found = cached_arrays("numbers", [3], lambda: make(3))
     assert made == [3, 4, 3]
     assert (found["x"].tolist(), found["y"].shape) == ([0, 1, 2], (0, 2))
     assert three.read_bytes() == data
-    assert kept("numbers", [3], lambda: make(3))["x"].tolist() == [0, 1, 2]
+    assert cached_arrays("numbers", [3], lambda: make(3))["x"].tolist() == [0, 1, 2]
     assert made == [3, 4, 3]
 
 
@@ -143,9 +143,9 @@ def test_drawn_retrieval_lists_follow_the_pixels(tmp_path, folder, monkeypatch):
 def test_a_store_keeps_lists_while_it_is_open_and_one_that_is_read_writes_none(world, tmp_path):
     where = tmp_path / "store"
     with Store.open(where):
-        assert kept_in() == where / "lists"
+        assert array_cache_folder() == where / "lists"
         VERIFICATION.open(world.data, {"tasks": world.tasks})
-    assert kept_in() is None
+    assert array_cache_folder() is None
     found = {p.name for p in (where / "lists").iterdir()}
     assert len(found) == 1
     with Store.open(where, mode="read"):
@@ -156,8 +156,8 @@ def test_a_store_keeps_lists_while_it_is_open_and_one_that_is_read_writes_none(w
 def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
-    keep_in(blocked / "lists", atomic_file)
+    use_array_cache_folder(blocked / "lists", atomic_file)
     try:
-        assert kept("numbers", 1, lambda: {"x": np.arange(2)})["x"].tolist() == [0, 1]
+        assert cached_arrays("numbers", 1, lambda: {"x": np.arange(2)})["x"].tolist() == [0, 1]
     finally:
-        keep_in(None)
+        use_array_cache_folder(None)

@@ -10,7 +10,7 @@ from hpatches_world import features_of, make_descriptors, make_world, run_task, 
 from tiepoint.core.errors import UnknownNameError
 from tiepoint.tasks.hpatches.matching import score as v2_matching_scores
 from tiepoint.tasks.hpatches.matching.task import TASK as MATCHING
-from tiepoint.tasks.hpatches.protocols import V2Rules, convention_steps, rules_of
+from tiepoint.tasks.hpatches.protocols import HPatchesRules, convention_steps, rules_of
 from tiepoint.tasks.hpatches.retrieval import compare as v2_pools
 from tiepoint.tasks.hpatches.retrieval import score as v2_retrieval_scores
 from tiepoint.tasks.hpatches.retrieval.task import TASK as RETRIEVAL
@@ -82,9 +82,9 @@ def near_ties():
     return found
 
 
-SAME = V2Rules()
-SINGLE = V2Rules(single_precision=True)
-ROOTED = V2Rules(single_precision=True, rooted=True)
+SAME = HPatchesRules()
+SINGLE = HPatchesRules(single_precision=True)
+ROOTED = HPatchesRules(single_precision=True, rooted=True)
 # rule: (task, data, metric, group, rules it is added to)
 CASES = {
     "trapezoid": (VERIFICATION, "noisy", "ap", "all", SAME),
@@ -101,8 +101,14 @@ CASES = {
     "single_differences": (VERIFICATION, "near ties", "ap", "all", ROOTED),
     "double_stays": (VERIFICATION, "far", "ap", "all", SINGLE),
     "stops_at_failures": (MATCHING, "failed", "map", "all", SAME),
-    "infinity_is_far": (MATCHING, "infinite", "map", "all", V2Rules(stops_at_failures=True)),
-    "failed_match_is_first": (MATCHING, "first", "success_rate", "all", V2Rules(lowest_index_match=True)),
+    "infinity_is_far": (MATCHING, "infinite", "map", "all", HPatchesRules(stops_at_failures=True)),
+    "failed_match_is_first": (
+        MATCHING,
+        "first",
+        "success_rate",
+        "all",
+        HPatchesRules(lowest_index_match=True),
+    ),
     "ratio_nan_first": (MATCHING, "twins", "map_ratio", "all", SAME),
     "sequence_weighted": (MATCHING, "noisy", "map", "all", SAME),
     "all_sequences": (MATCHING, "more", "map", "all", SAME),
@@ -136,7 +142,7 @@ def records_for(world, task, data):
 
 
 def test_every_rule_has_a_case():
-    assert set(CASES) == {f.name for f in fields(V2Rules)}
+    assert set(CASES) == {f.name for f in fields(HPatchesRules)}
 
 
 @pytest.mark.parametrize("rule", CASES)
@@ -148,17 +154,17 @@ def test_a_rule_alone_moves_the_score(world, rule):
     after = value(score(records, replace(base, **{rule: True}), "x"), metric, group)
     assert before != after
     task_name = task.name.split("/")[-1]
-    assert task_name in V2Rules.__dataclass_fields__[rule].metadata["tasks"]
+    assert task_name in HPatchesRules.__dataclass_fields__[rule].metadata["tasks"]
 
 
 @pytest.mark.parametrize("rule", ["trapezoid", "nan_first", "stops_at_failures"])
 def test_rules_shared_by_tasks_move_them_all(world, rule):
     data = "noisy" if rule == "trapezoid" else "failed"
-    for name in V2Rules.__dataclass_fields__[rule].metadata["tasks"]:
+    for name in HPatchesRules.__dataclass_fields__[rule].metadata["tasks"]:
         task = next(t for t in SCORERS if t.name.endswith(name))
         records = records_for(world, task, data)
         before = value(SCORERS[task](records, SAME, "x"), HEADLINE[task])
-        assert before != value(SCORERS[task](records, V2Rules(**{rule: True}), "x"), HEADLINE[task])
+        assert before != value(SCORERS[task](records, HPatchesRules(**{rule: True}), "x"), HEADLINE[task])
 
 
 @pytest.mark.parametrize("task", SCORERS)
@@ -181,7 +187,7 @@ def test_conventions_start_at_a_tool_and_end_at_exact(world, task):
 
 def test_matlab_rules_appear_among_the_steps():
     for task in ("verification", "matching", "retrieval"):
-        own = [f.name for f in fields(V2Rules) if task in f.metadata["tasks"]]
+        own = [f.name for f in fields(HPatchesRules) if task in f.metadata["tasks"]]
         wanted = {n: getattr(rules_of("hpatches-matlab"), n) for n in own}
         assert any({n: getattr(r, n) for n in own} == wanted for _, r in convention_steps(task))
         last = convention_steps(task)[-1][1]

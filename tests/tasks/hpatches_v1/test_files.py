@@ -9,7 +9,7 @@ from hpatches_v1_world import features_of, make_descriptors, make_world, open_ta
 
 from tiepoint.core.errors import FormatError, InputError, UnknownNameError
 from tiepoint.core.records import Records
-from tiepoint.core.scores import caution_of
+from tiepoint.core.scores import caution_note
 from tiepoint.formats.hpatches_v1.classification_results import missing_results, read_classification_results
 from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATION
 from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING
@@ -275,7 +275,9 @@ def test_a_list_with_the_name_of_its_benchmark(world, tmp_path):
 
 def test_the_caution_follows_the_numbers_of_the_list(world):
     _, records = run_task(CLASSIFICATION, world, features_of(make_descriptors(world, "noisy")))
-    notes = {s.group: caution_of(s.note) for s in CLASSIFICATION.score(records, "exact") if s.metric == "auc"}
+    notes = {
+        s.group: caution_note(s.note) for s in CLASSIFICATION.score(records, "exact") if s.metric == "auc"
+    }
     assert "imbalanced" in notes["balance=imbalanced"]
     assert not notes["balance=balanced"]
     assert not notes["all"]
@@ -284,4 +286,4 @@ def test_the_caution_follows_the_numbers_of_the_list(world):
     keep = np.sort(np.concatenate([np.flatnonzero(labels), np.flatnonzero(~labels)[: labels.sum()]]))
     even = [Records("pair", {k: v[keep] for k, v in records[0].columns.items()}, records[0].meta)]
     assert CLASSIFICATION.warnings(even) == []
-    assert not [s for s in CLASSIFICATION.score(even, "hbench-2016") if caution_of(s.note)]
+    assert not [s for s in CLASSIFICATION.score(even, "hbench-2016") if caution_note(s.note)]

@@ -13,7 +13,7 @@ from tiepoint.tasks.hpatches_v1.classification.task import TASK as CLASSIFICATIO
 from tiepoint.tasks.hpatches_v1.matching import score as v1_matching_scores
 from tiepoint.tasks.hpatches_v1.matching.task import TASK as MATCHING
 from tiepoint.tasks.hpatches_v1.protocols import (
-    HbenchQuirks,
+    HPatchesV1Rules,
     convention_steps,
     exact_rules,
     rules_of,
@@ -88,7 +88,7 @@ CASES = {
 
 
 def test_every_quirk_has_a_case():
-    assert set(CASES) == {f.name for f in fields(HbenchQuirks)}
+    assert set(CASES) == {f.name for f in fields(HPatchesV1Rules)}
 
 
 @pytest.mark.parametrize("quirk", CASES)
@@ -106,7 +106,7 @@ def test_a_quirk_alone_moves_a_score(world, quirk):
     group = "all"
     if quirk == "balanced_first_negatives":
         group = "balance=balanced"
-    base = HbenchQuirks()
+    base = HPatchesV1Rules()
     if quirk in ("six_digits", "single_precision"):
         # These two overlap: single precision already removes what six digits would.
         base = replace(base, single_precision=quirk == "single_precision", six_digits=quirk == "six_digits")

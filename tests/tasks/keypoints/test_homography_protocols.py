@@ -17,7 +17,7 @@ from tiepoint.core.units import Features
 from tiepoint.formats.matches.native import write_matches
 from tiepoint.geometry.homography import project
 from tiepoint.methods.pairs.factory import family_of_geometry
-from tiepoint.tasks.keypoints.geometry.frames import PixelFrame, parse_frame
+from tiepoint.tasks.keypoints.geometry.frames import ThresholdFrame, parse_frame
 from tiepoint.tasks.keypoints.geometry.protocols import PROTOCOLS, Scoring, protocol_under
 from tiepoint.tasks.keypoints.geometry.scores import row_errors
 from tiepoint.tasks.keypoints.geometry.task import TASK
@@ -125,8 +125,10 @@ def test_corners_of_the_edge_and_of_the_last_pixel(root):
     # the truth of image 0 at twice its size is a half, and the matrix is judged against that; then in units
     # of the short side of image 2
     resized = [(0, 0), (201, 0), (0, 101), (201, 101)]
-    assert error(PixelFrame("short", 102)) == pytest.approx(np.mean([0.6 * np.hypot(*c) for c in resized]))
-    assert error(PixelFrame("divided", 51)) == pytest.approx(error() / 2)
+    assert error(ThresholdFrame("short", 102)) == pytest.approx(
+        np.mean([0.6 * np.hypot(*c) for c in resized])
+    )
+    assert error(ThresholdFrame("divided", 51)) == pytest.approx(error() / 2)
 
 
 def test_eight_sequences_are_left_out_where_the_papers_do(root):
@@ -210,7 +212,7 @@ def test_old_runs_keep_their_keys(root):
 
 
 def test_frames_override_those_of_a_protocol(root):
-    assert protocol_under("dkm", {"frame": "original"}).settings[0].frame == PixelFrame()
+    assert protocol_under("dkm", {"frame": "original"}).settings[0].frame == ThresholdFrame()
     # the two frames of toolbox become one
     assert len(protocol_under("toolbox", {"frame": "long:30"}).settings) == 3
     large, _ = scores_of(root, "toolbox", {"frame": "short:480:round"}, noise=1.0)
@@ -233,7 +235,7 @@ def test_steps_lead_from_a_protocol_to_exact(root, protocol, family):
     between = TASK.between(("exact", protocol))
     names = ["exact", TASK.comparison(protocol), *between]
     records = {c: [opened.compare(u, made, c) for u in opened.units] for c in names}
-    tables = TASK.conventions_between(records)
+    tables = TASK.convention_steps_between(records)
     own, goal = (
         {s.group: s.value for s in TASK.score(records[TASK.comparison(p)], p) if s.metric == "homography_auc"}
         for p in (protocol, "exact")
@@ -250,7 +252,7 @@ def test_steps_of_matching_accuracy(root):
     made = make_features(opened)
     names = ["exact", "d2net", *TASK.between(("exact", "d2net"))]
     records = {c: [opened.compare(u, made, c) for u in opened.units] for c in names}
-    (table,) = TASK.conventions_between(records)
+    (table,) = TASK.convention_steps_between(records)
     exact = {(s.metric, s.group): s.value for s in TASK.score(records["exact"], "exact")}
     assert table.steps[-1][1] == pytest.approx(exact["mma", "all"])
     assert "all sequences" in [words for words, _ in table.steps]

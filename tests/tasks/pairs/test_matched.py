@@ -13,7 +13,7 @@ from tiepoint.core.units import Features
 from tiepoint.datasets.image_pairs.pair import ImagePair
 from tiepoint.geometry.two_view.epipolar_part import pixel_distances
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.pairs.matched import carried_pair, matched_pair
+from tiepoint.tasks.pairs.matched import match_errors, transfer_errors
 
 SIZES = {"size0": (640, 480), "size1": (320, 240)}
 K0 = np.array([[500.0, 0, 320], [0, 510, 240], [0, 0, 1]])
@@ -34,7 +34,7 @@ def test_cameras_give_distances_to_epipolar_lines_in_the_convention_of_k(centre:
     T = turned(12)
     T[:3, 3] = [0.4, -0.1, 0.2]
     pair = ImagePair("p", "s", K0=K0, K1=K1, T_0to1=T, centre=centre, **SIZES)
-    found = matched_pair(pair, POINTS0, POINTS1)
+    found = match_errors(pair, POINTS0, POINTS1)
     assert found.errors_px is not None
     assert found.F is not None
     true = pixel_distances(POINTS0 + centre, POINTS1 + centre, K0, K1, T)
@@ -48,7 +48,7 @@ def test_cameras_that_share_their_centre_give_places() -> None:
     pair = ImagePair("p", "s", K0=K0, K1=K1, T_0to1=T, centre=0.5, **SIZES)
     rays = np.column_stack([POINTS0 + 0.5, np.ones(30)]) @ np.linalg.inv(K0).T @ T[:3, :3].T @ K1.T
     places = rays[:, :2] / rays[:, 2:] - 0.5
-    found = matched_pair(pair, POINTS0, places + np.array([3.0, 4.0]))
+    found = match_errors(pair, POINTS0, places + np.array([3.0, 4.0]))
     assert found.F is None
     assert found.errors_px is not None
     assert np.allclose(found.errors_px, 5.0)
@@ -58,7 +58,7 @@ def test_a_homography_gives_reprojection_errors() -> None:
     H = np.array([[0.5, 0.02, 3], [-0.01, 0.5, 2], [1e-5, 0, 1]])
     pair = ImagePair("p", "s", truth={"H": H}, **SIZES)
     places = np.column_stack([POINTS0, np.ones(30)]) @ H.T
-    found = matched_pair(pair, POINTS0, places[:, :2] / places[:, 2:] + np.array([0.0, 2.0]))
+    found = match_errors(pair, POINTS0, places[:, :2] / places[:, 2:] + np.array([0.0, 2.0]))
     assert found.errors_px is not None
     assert np.allclose(found.errors_px, 2.0)
 
@@ -70,19 +70,19 @@ def test_clicked_correspondences_give_the_lines_that_fit_them() -> None:
     there = world @ T[:3, :3].T + T[:3, 3]
     first, second = (world @ K0.T)[:, :2] / world[:, 2:], (there @ K1.T)[:, :2] / there[:, 2:]
     pair = ImagePair("p", "s", truth={"corrs": np.hstack([first, second])}, **SIZES)
-    found = matched_pair(pair, POINTS0, POINTS1)
+    found = match_errors(pair, POINTS0, POINTS1)
     assert found.errors_px is not None
     assert np.allclose(found.errors_px, pixel_distances(POINTS0, POINTS1, K0, K1, T), rtol=1e-4)
     assert found.measure.endswith("of an F fitted to 20 clicked correspondences")
     few = ImagePair("p", "s", truth={"corrs": np.hstack([first, second])[:7]}, **SIZES)
-    assert matched_pair(few, POINTS0, POINTS1).errors_px is None
+    assert match_errors(few, POINTS0, POINTS1).errors_px is None
 
 
 def test_carried_points_are_as_far_off_as_they_are_and_silence_is_told() -> None:
     answers = POINTS1 + np.array([0.0, 7.0])
     answers[:4] = np.nan
     pair = ImagePair("p", "s", truth={"points0": POINTS0, "points1": POINTS1}, **SIZES)
-    found = carried_pair(pair, POINTS0, answers, POINTS1)
+    found = transfer_errors(pair, POINTS0, answers, POINTS1)
     assert len(found) == 26
     assert found.errors_px is not None
     assert np.allclose(found.errors_px, 7.0)
@@ -97,7 +97,7 @@ def test_sequences_are_pairs_of_their_reference(tmp_path: Path) -> None:
         if k > 1:
             np.savetxt(folder / f"H_1_{k}", [[1, 0, k], [0, 1, 0], [0, 0, 1]])
     opened = TASKS.load("keypoints/geometry").open(tmp_path, {})
-    assert list(opened.matched_pairs()) == ["v_x/1-2", "v_x/1-3"]
+    assert list(opened.drawable_pairs()) == ["v_x/1-2", "v_x/1-3"]
     keypoints = np.column_stack([[5.0, 20, 30], [5.0, 20, 30], np.full((3, 1), 8.0)])
     table = {
         f"v_x/{k}": {

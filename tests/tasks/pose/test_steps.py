@@ -12,7 +12,7 @@ import tiepoint as tp
 from tiepoint.report.terminal.conventions import conventions_of
 from tiepoint.store.store import Store
 from tiepoint.tasks.pose.protocols import exact_protocol
-from tiepoint.tasks.pose.steps import chain, walk, walk_name
+from tiepoint.tasks.pose.steps import chain, step_settings, steps_comparison_name
 from tiepoint.tasks.pose.task import TASK
 
 pytest.importorskip("cv2")
@@ -54,18 +54,20 @@ def made():
 
 def test_a_walk_is_that_of_the_dataset_of_each_pair() -> None:
     exact = exact_protocol()
-    assert walk("glue-factory", "megadepth", exact).own.estimator.threshold_px == 0.5
-    assert walk("glue-factory", "scannet", exact).own.estimator.threshold_px == 1.0
+    assert step_settings("glue-factory", "megadepth", exact).own.estimator.threshold_px == 0.5
+    assert step_settings("glue-factory", "scannet", exact).own.estimator.threshold_px == 1.0
     assert len(chain("glue-factory", "scannet", exact).settings) == 1  # the threshold is that of exact
     assert len(chain("glue-factory", "megadepth", exact).settings) == 2
-    assert walk("xfeat", "megadepth", exact).own.estimator.threshold_px == 2.5
-    assert walk("xfeat", "scannet", exact).own.parts["iterations"] == 10000
-    assert walk("xfeat", "scannet", exact_protocol(threshold_px=3.0)).own.estimator.threshold_px == 3.0
-    assert str(walk("roma", "scannet", exact).own.frame("scannet")) == "short:480"
+    assert step_settings("xfeat", "megadepth", exact).own.estimator.threshold_px == 2.5
+    assert step_settings("xfeat", "scannet", exact).own.parts["iterations"] == 10000
+    assert (
+        step_settings("xfeat", "scannet", exact_protocol(threshold_px=3.0)).own.estimator.threshold_px == 3.0
+    )
+    assert str(step_settings("roma", "scannet", exact).own.frame("scannet")) == "short:480"
 
 
 def test_protocols_that_share_a_comparison_share_a_walk() -> None:
-    assert walk_name("zeb") == walk_name("loftr")
+    assert steps_comparison_name("zeb") == steps_comparison_name("loftr")
     assert len(TASK.between(PROTOCOLS)) == len(PROTOCOLS) - 2
     assert TASK.between(("superglue", "loftr")) == ()
     for dataset in ("", "scannet", "megadepth"):
@@ -76,7 +78,7 @@ def test_protocols_that_share_a_comparison_share_a_walk() -> None:
 
 
 def test_both_ends_are_the_printed_scores(made) -> None:
-    tables = TASK.conventions_between(made)
+    tables = TASK.convention_steps_between(made)
     assert len(tables) == 3 * (len(PROTOCOLS) - 1)
     last = areas(TASK.score(made["exact"], "exact"))
     for number, name in enumerate(PROTOCOLS[1:]):
@@ -91,7 +93,7 @@ def test_both_ends_are_the_printed_scores(made) -> None:
 
 
 def test_steps_without_effect_are_left_out(made) -> None:
-    texts = {t.of.split()[0]: [s for s, _ in t.steps] for t in TASK.conventions_between(made)}
+    texts = {t.of.split()[0]: [s for s, _ in t.steps] for t in TASK.convention_steps_between(made)}
     assert any("not the best of 12" in s for s in texts["xfeat"])
     assert not any("not the best of 12" in s for s in texts["dad"])
     assert "threshold: 1 px" not in texts["superglue"]

@@ -19,7 +19,7 @@ from pose_golden import DATA, assert_close, golden, needs_golden
 from tiepoint.core.errors import InputError
 from tiepoint.core.records import Records
 from tiepoint.tasks import TASKS
-from tiepoint.tasks.semantic.protocols import PROTOCOLS, PckRule, errors_of, framed, right
+from tiepoint.tasks.semantic.protocols import PROTOCOLS, PckRule, errors_of, is_correct, make_pck_frame
 from tiepoint.tasks.semantic.score import scores_of, step_tables
 from tiepoint.tasks.semantic.semantic_geometry import AMBIGUOUS, ambiguous_points
 
@@ -72,9 +72,9 @@ def test_recorded_pck_of_spair_pairs(protocol: str) -> None:
     rule = replace(PROTOCOLS[BASE.get(protocol, protocol)], **change)
     expected = [v["out"][key] for v in golden()["pck_spair"]]
     for r, figures in zip(recorded_pairs(back=rule.back), expected, strict=True):
-        pair = framed(r, rule, length)
+        pair = make_pck_frame(r, rule, length)
         error = errors_of(pair, rule)
-        found = {a: right(error, pair.length, float(a), rule).mean() for a in figures}
+        found = {a: is_correct(error, pair.length, float(a), rule).mean() for a in figures}
         assert_close(list(found.values()), list(figures.values()), 1e-7)
 
 
@@ -92,7 +92,7 @@ def test_the_score_is_the_mean_of_the_recorded_pairs(protocol: str) -> None:
 def test_recorded_padding_of_geoaware() -> None:
     for r, v in zip(recorded_pairs(), golden()["pck_spair"], strict=True):
         scale, x, y = v["out"]["geoaware scale, offsets"]
-        moved = framed(r, PROTOCOLS["geoaware"]).truth
+        moved = make_pck_frame(r, PROTOCOLS["geoaware"]).truth
         assert_close(moved, np.asarray(r["truth"]) * scale + [x, y], 1e-6)
 
 
@@ -102,10 +102,10 @@ def test_recorded_extent_with_and_without_padding() -> None:
     recorded = golden()["pck_willow"]
     truth = np.array(recorded["keypoints (2 x 10)"]).T
     r = record(truth, truth, (240, 240), dataset="pf-willow")
-    padded, plain = framed(r, PROTOCOLS["dhpf"]).length, framed(r, PROTOCOLS["hpf"]).length
+    padded, plain = make_pck_frame(r, PROTOCOLS["dhpf"]).length, make_pck_frame(r, PROTOCOLS["hpf"]).length
     assert padded == recorded["dhpf.get_pckthres (40 columns, -1 padding)"]
     assert plain == recorded["hpf.get_pckthres (10 columns)"]
-    assert framed(r, PROTOCOLS["exact"]).length == plain
+    assert make_pck_frame(r, PROTOCOLS["exact"]).length == plain
 
 
 def recorded_planes() -> list[Records]:
@@ -158,10 +158,10 @@ def test_the_rim_is_right_under_exact_and_wrong_where_strict() -> None:
     """Trap: `<` and `<=` differ for a point exactly alpha L away."""
     r = record([[10.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]], (840, 840), [0.0, 0.0, 100.0, 50.0])
     rule = PckRule()
-    pair = framed(r, rule)
+    pair = make_pck_frame(r, rule)
     error = errors_of(pair, rule)
-    assert right(error, pair.length, 0.1, rule).tolist() == [True, True]
-    assert right(error, pair.length, 0.1, replace(rule, strict=True)).tolist() == [False, True]
+    assert is_correct(error, pair.length, 0.1, rule).tolist() == [True, True]
+    assert is_correct(error, pair.length, 0.1, replace(rule, strict=True)).tolist() == [False, True]
     values = {p: scores_of([r], p)[0].value for p in ("exact", "geoaware")}
     assert values == {"exact": 1.0, "geoaware": 1.0}  # 0.1 as float32 is above 0.1: 10 < 10.00000015
     near = record([[1.0, 0.0]], [[0.0, 0.0]], (840, 840), [0.0, 0.0, 100.0, 50.0])
@@ -174,7 +174,7 @@ def test_stretching_turns_the_circle_into_an_ellipse() -> None:
     r = record([[12.0, 0.0]], [[0.0, 0.0]], (400, 200), [0.0, 0.0, 100.0, 100.0])
     assert scores_of([r], "exact")[0].value == 0.0
     assert scores_of([r], "dhpf")[0].value == 1.0  # 12 px are 7.2 of 120 after stretching
-    wide = framed(r, PROTOCOLS["distilldift-stretched"]).length / 840 * 400
+    wide = make_pck_frame(r, PROTOCOLS["distilldift-stretched"]).length / 840 * 400
     assert wide == pytest.approx(200)  # the vertical factor makes it twice as long as the box
 
 
@@ -364,5 +364,8 @@ def test_willow_reports_the_extent_of_keypoints() -> None:
     truth = {"points0": pair.truth["points0"], "points1": pair.truth["points1"]}
     r = TASK.compare_both((pair, truth), None, opened.options, "exact")
     rule = PROTOCOLS["exact"]
-    assert framed(r, rule).length == np.ptp(pair.truth["points1"], axis=0).max()
-    assert framed(r, PROTOCOLS["dhpf"]).length > framed(r, replace(PROTOCOLS["dhpf"], padding=False)).length
+    assert make_pck_frame(r, rule).length == np.ptp(pair.truth["points1"], axis=0).max()
+    assert (
+        make_pck_frame(r, PROTOCOLS["dhpf"]).length
+        > make_pck_frame(r, replace(PROTOCOLS["dhpf"], padding=False)).length
+    )

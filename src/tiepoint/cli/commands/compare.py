@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from ..common import console, say_json, values
+from ..common import console, dump_json, values
 from ..shell.console import width_of
 from ..shell.flag_names import as_flags
 
@@ -60,7 +60,7 @@ def compare(
     )
     written = {} if out is None else {"file": str(comparison.save(out))}
     if json_:
-        say_json(comparison.to_dict() | written)
+        dump_json(comparison.to_dict() | written)
     elif written:
         print(f"wrote {written['file']}")
     else:

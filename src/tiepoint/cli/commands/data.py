@@ -48,20 +48,20 @@ def check(
         _origin(data)
         code = 0 if report.ok else 2
     if store is not None:
-        from .store import check_and_tell
+        from .store import check_and_report
 
-        code = max(code, check_and_tell(store))
+        code = max(code, check_and_report(store))
     return code
 
 
 def _origin(data: Path) -> None:
     """Say where a dataset came from that was got."""
-    from ...datasets.download.record import read_record, record_of
+    from ...datasets.download.record import read_record, record_path
 
     for entry in read_record(data).get("files") or ():
         if isinstance(entry, dict):
             place = str(entry.get("url") or "a file fetched by hand")
-            print(shown(f"got from {place}, SHA-256 {entry.get('sha256')} ({record_of(data)})"))
+            print(shown(f"got from {place}, SHA-256 {entry.get('sha256')} ({record_path(data)})"))
 
 
 def _protocols(task: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ...core.errors import InputError
-from ..common import Interrupted, notice, print_columns, tell, without_effect
+from ..common import RunInterrupted, notice, print_columns, tell, without_effect
 from ..shell.flag_names import as_flags
 from ..shell.streams import can_ask
 
@@ -66,7 +66,7 @@ def get(
         return 0
     if not source.licence.ask or from_file:
         accept_licence = accept_licence or _accepted(source)
-    from ...datasets.download.fetch import Manner
+    from ...datasets.download.fetch import FetchOptions
     from ...datasets.download.install import get_dataset
     from .progress import transfers
 
@@ -79,11 +79,13 @@ def get(
                 from_file=from_file or (),
                 sources=sources,
                 keep_archive=keep_archive,
-                manner=Manner(lambda done, total: update("fetch", done, total), tell, allow_http=allow_http),
+                manner=FetchOptions(
+                    lambda done, total: update("fetch", done, total), tell, allow_http=allow_http
+                ),
                 unpacking=lambda done, total: update("unpack", done, total),
             )
     except KeyboardInterrupt as e:
-        raise Interrupted(
+        raise RunInterrupted(
             "Interrupted. What was fetched is kept; the same command goes on from there."
         ) from e
     print(as_flags(str(got)))
@@ -97,9 +99,9 @@ def get(
 
 def _accepted(source: Source) -> bool:
     """Show the licence and ask; without a terminal that is an error."""
-    from ...datasets.download.plan import licence_words
+    from ...datasets.download.plan import format_licence
 
-    print(f"{source.title}\nlicence: {licence_words(source)}\ncite: {source.cite}", file=sys.stderr)
+    print(f"{source.title}\nlicence: {format_licence(source)}\ncite: {source.cite}", file=sys.stderr)
     if not can_ask():
         raise InputError("the licence above must be accepted: add --accept-licence")
     if not typer.confirm("Accept this licence?", err=True):
@@ -108,12 +110,12 @@ def _accepted(source: Source) -> bool:
 
 
 def _print_list(known: dict[str, Source]) -> None:
-    from ...datasets.download.plan import size_words
+    from ...datasets.download.plan import format_size
 
     rows = []
     for name, source in known.items():
-        fetched = size_words(source.archive_bytes) if source.files else "on request"
-        unpacked = size_words(source.unpacked_bytes) if source.files else ""
+        fetched = format_size(source.archive_bytes) if source.files else "on request"
+        unpacked = format_size(source.unpacked_bytes) if source.files else ""
         rows.append((name, fetched, unpacked, source.licence.name, source.about))
     columns = ("name", "to fetch", "unpacked", "licence", "what")
     print_columns(columns, rows, spare=("unpacked",), wraps=("licence", "what"))

@@ -25,13 +25,13 @@ def demo(
     from ...report.export import write
     from ...run.demo import lacking, run_demo
     from ...run.machine import cores
-    from ...store.status_files import announced
+    from ...store.status_files import track_progress
 
     if (missing := lacking()) is not None:
         notice(missing)
     with (
         progress_bars(not json_) as bars,
-        announced(out / "store", "the demo", bars) as progress,
+        track_progress(out / "store", "the demo", bars) as progress,
         resumable(),
     ):
         runs, store = run_demo(out, jobs=jobs or cores(), progress=progress)

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import InputError
 from ..common import notice, progress_bars
 
@@ -41,7 +41,7 @@ def describe(
         which = (
             f"{there[0]} exists"
             if len(there) == 1
-            else f"{there[0]} and {number_of(len(there) - 1, 'more file')} exist"
+            else f"{there[0]} and {count_text(len(there) - 1, 'more file')} exist"
         )
         raise InputError(f"{which} already; choose another folder or replace them with --overwrite")
     if made.check is not None:
@@ -64,5 +64,5 @@ def describe(
 
         written = write_descriptors(replace(made, extract=counted), items(), out, overwrite=overwrite)
     if failed:
-        notice(f"{failed} of {number_of(total, 'descriptor')} failed; their rows are written as NaN")
-    print(f"wrote {number_of(len(written), 'file')} to {out}")
+        notice(f"{failed} of {count_text(total, 'descriptor')} failed; their rows are written as NaN")
+    print(f"wrote {count_text(len(written), 'file')} to {out}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import FormatError, InputError
 from ...core.formatting import shown
 from ..common import notice, progress_bars, without_effect
@@ -111,7 +111,7 @@ def _show_one(
     from ...formats.image.mask import read_mask
     from ...formats.image.reader import read_image, write_image
     from ...geometry.flow.color import max_motion
-    from ...geometry.flow.rules import known
+    from ...geometry.flow.rules import is_known_flow
     from ...report.pictures.flow_sheet import FlowView, flow_errors, flow_sheet, plain_flow
 
     values = read_flow(flow)
@@ -121,7 +121,7 @@ def _show_one(
         one = _partner(images[1], two, values)
     shape = None if mask is None else read_mask(mask)
     view = FlowView(values, one, two, shape, true, _size(size2))
-    there = known(values)
+    there = is_known_flow(values)
     words = f"{_wh(values)}, {100 * float(there.mean()):.1f} % known"
     if there.any():
         longest = max_motion(values) if values[there].any() else 0.0
@@ -204,9 +204,9 @@ def _show_results(
     for problem in problems:
         notice(problem)
     if not count:
-        raise InputError(f"nothing could be drawn of {number_of(len(keys), 'pair')} in {results}")
+        raise InputError(f"nothing could be drawn of {count_text(len(keys), 'pair')} in {results}")
     where = place / "SUBSET" / "PAIR" if beside is None else results / "SUBSET" / "PAIR" / beside
-    pictures = f"{number_of(count, 'picture')} of {number_of(drawn, 'pair')}"
+    pictures = f"{count_text(count, 'picture')} of {count_text(drawn, 'pair')}"
     typer.echo(f"{pictures} in {where}; sheet.png has them with captions")
 
 

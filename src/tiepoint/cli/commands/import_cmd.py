@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from ..common import as_text, notice, print_json, print_tables, tell, writing
+from ..common import as_text, notice, open_store_for_writing, print_json, print_tables, tell
 
 
 def import_results(
@@ -27,7 +27,7 @@ def import_results(
     """
     from ...run.importers import import_files
 
-    with writing(store) as opened:
+    with open_store_for_writing(store) as opened:
         runs, notes = import_files(files, opened, name=as_text(name), split=split, tasks=tasks)
     if json_:
         print_json([row for r in runs for row in r.rows()], notes)

@@ -8,9 +8,9 @@ from typing import Any
 
 import typer
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import InputError
-from ..common import progress_bars, without_effect, writing
+from ..common import open_store_for_writing, progress_bars, without_effect
 
 app = typer.Typer(help="Keypoint sets: make, intersect, subset, import, export.", no_args_is_help=True)
 STORE = typer.Option(None, "--store", help="Folder or database URL; default tiepoint-store.")
@@ -23,12 +23,12 @@ OVERWRITE = typer.Option(False, "--overwrite", help="Replace a set of the same n
 def _saved(store: str | None, sets: list[Any], overwrite: bool) -> None:
     from ...store.keypoint_sets import save_keypoint_set
 
-    with writing(store) as opened:
+    with open_store_for_writing(store) as opened:
         for made in sets:
             save_keypoint_set(opened, made, overwrite=overwrite)
             counts = [len(k) for k in made.images.values()]
             print(
-                f"{made.name}: {number_of(made.total, 'keypoint')} in {number_of(len(counts), 'image')} "
+                f"{made.name}: {count_text(made.total, 'keypoint')} in {count_text(len(counts), 'image')} "
                 f"({min(counts)} to {max(counts)}), border {made.recipe.get('border_px')} px, "
                 f"id {made.id[:12]}"
             )
@@ -174,7 +174,7 @@ def export(
     from ...datasets.keypoint_sets.files import export_keypoints
 
     made = _loaded(store, name)[0]
-    print(f"{number_of(export_keypoints(made, out, names=names), 'file')} in {out}")
+    print(f"{count_text(export_keypoints(made, out, names=names), 'file')} in {out}")
 
 
 @app.command("list")
@@ -189,5 +189,5 @@ def list_(store: str = STORE) -> None:
     for name, folder in sets_below(store_root(store)).items():
         made = read_keypoint_set(folder)
         r = made.recipe
-        count = number_of(made.total, "keypoint")
+        count = count_text(made.total, "keypoint")
         print(f"{name}: {count}, {r.get('detector')}, {r.get('method')}, id {made.id[:12]}")

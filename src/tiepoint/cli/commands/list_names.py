@@ -11,9 +11,9 @@ from typing import Any
 
 import typer
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import InputError, UnknownNameError
-from ..common import console, notice, reading, say_json
+from ..common import console, dump_json, notice, reading
 from ..shell.helptext import columns as terminal_columns
 from ..shell.names import PROTOCOLS, counts, datasets
 
@@ -32,7 +32,7 @@ def list_things(
     if what is None:
         found = _overview(store)
         if json_:
-            say_json(found)
+            dump_json(found)
         else:
             print(_text(found))
         return
@@ -46,7 +46,7 @@ def list_things(
         )
     rows = _LISTS[what](store)
     if json_:
-        say_json(rows)
+        dump_json(rows)
         return
     if not rows:
         print(f"no {what} yet")
@@ -126,7 +126,7 @@ def _tasks(_: str | None) -> list[dict[str, Any]]:
             continue
         row = {"family": task.family, "name": task.name, "about": task.info.sentence}
         more = {"protocols": list(task.protocols), "licence": task.info.licence, "cite": list(task.info.cite)}
-        rows.append({**row, "options": task.options.described(), **more})
+        rows.append({**row, "options": task.options.describe(), **more})
     for problem in TASKS.problems:
         notice(problem)
     return sorted(rows, key=lambda row: (row["family"], row["name"]))
@@ -247,8 +247,8 @@ def _next(store: dict[str, Any] | None) -> list[str]:
     if store is None or not store["runs"]:
         first = "No store here yet." if store is None else f"Store {store['path']}: no runs yet."
         return [first, "Next:", "  tiepoint demo                 everything once", *about]
-    runs = [number_of(store[k], k) for k in ("method", "task", "dataset")]
-    count = number_of(store["runs"], "run")
+    runs = [count_text(store[k], k) for k in ("method", "task", "dataset")]
+    count = count_text(store["runs"], "run")
     return [
         f"Store {store['path']}: {count}, {', '.join(runs)}.",
         "Next:",

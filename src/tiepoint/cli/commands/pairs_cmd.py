@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import InputError
 from ..common import reading, values
 
@@ -42,15 +42,15 @@ def show(
     """
     from ...datasets.image_pairs.pair import file_name
     from ...formats.image.reader import write_image
-    from ...report.pictures.error_colours import chosen_rows, counted
+    from ...report.pictures.error_colours import chosen_rows, count_grades
     from ...report.pictures.matches import pair_picture
     from ...report.pictures.stored import RunPairs
-    from ...report.runs.lazy_records import run_of
+    from ...report.runs.lazy_records import lazy_run
     from ...store.run_queries import load_run
 
     rows = _rows(points)
     with reading(store) as opened:
-        found = RunPairs(run_of(load_run(opened, run), opened))
+        found = RunPairs(lazy_run(load_run(opened, run), opened))
         name = found.named(pair)
         matched = found.matched(name)
         chosen = chosen_rows(matched, lines, rows)
@@ -58,8 +58,8 @@ def show(
     picture = pair_picture(matched, caption=caption, most=most, chosen=chosen.tolist())
     target = out or Path(f"{file_name(name)}.png")
     write_image(target, picture)
-    said = ", ".join(f"{n:,} {grade.words}" for grade, n in counted(matched))
-    typer.echo(f"{name}: {number_of(len(matched), 'match', 'matches')} ({said}) -> {target}")
+    said = ", ".join(f"{n:,} {grade.words}" for grade, n in count_grades(matched))
+    typer.echo(f"{name}: {count_text(len(matched), 'match', 'matches')} ({said}) -> {target}")
 
 
 def _rows(text: str | None) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from ..common import console, notice, reading, say_json, tell
+from ..common import console, dump_json, notice, reading, tell
 
 
 def plot(
@@ -78,7 +78,7 @@ def plot(
         if warning.category is UserWarning:
             notice(str(warning.message))
     if json_:
-        say_json({"file": str(path), "title": figure.title, "caption": figure.caption})
+        dump_json({"file": str(path), "title": figure.title, "caption": figure.caption})
         return
     print(f"wrote {path}")
     tell(figure.caption)
@@ -86,7 +86,7 @@ def plot(
 
 def _listed(found: list[dict[str, str]], as_json: bool) -> None:
     if as_json:
-        say_json(found)
+        dump_json(found)
         return
     from rich.text import Text
 

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from ...datasets.download.plan import size_words
+from ...datasets.download.plan import format_size
 from ..shell import level
 from ..shell.console import console, redraws
 
@@ -45,9 +45,9 @@ class Lines:
         """
         seconds = now - self.begun
         rate = (done - self.first) / seconds if seconds > 0 else 0.0
-        of = f" of {size_words(total)}" if total else ""
+        of = f" of {format_size(total)}" if total else ""
         left = f", {_time((total - done) / rate)} left" if total and rate > 0 and total > done else ""
-        return f"{size_words(done)}{of}, {size_words(rate)}/s{left}"
+        return f"{format_size(done)}{of}, {format_size(rate)}/s{left}"
 
 
 def _time(seconds: float) -> str:

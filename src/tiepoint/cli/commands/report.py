@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ..common import notice, progress_bars, reading, values
 
 
@@ -35,7 +35,7 @@ def report(
     """
     from ...core.errors import UnknownNameError
     from ...report.export import SUFFIX, check_table, write
-    from ...report.runs.lazy_records import damage_met
+    from ...report.runs.lazy_records import report_damage
     from ...report.runs.names import read_names
     from ...report.runs.selection import of_dataset, of_protocol, of_split, runs_of
 
@@ -53,6 +53,6 @@ def report(
             runs = of_split(runs, split, methods or ())
         runs = runs if dataset is None else of_dataset(runs, dataset)
         runs = runs if protocol is None else of_protocol(runs, protocol)
-        with damage_met(notice):
+        with report_damage(notice):
             write(runs, path, form, progress=progress, table=table, called=called)
-    print(f"wrote {path} ({number_of(len(runs), 'run')})")
+    print(f"wrote {path} ({count_text(len(runs), 'run')})")

@@ -16,25 +16,25 @@ from ...core.formatting import method_name
 from ..common import (
     as_text,
     error,
-    listed,
-    more,
+    join_words,
+    merge_warnings,
+    open_store_for_writing,
     print_json,
     print_plan,
     print_tables,
+    print_verbose,
     progress_bars,
     resumable,
     task_options,
     tell,
-    told,
     values,
     without_effect,
-    writing,
 )
 from .run_config import run_config
 
 if TYPE_CHECKING:
-    from ...run.engine import Shared
-    from ...run.preparation import Prepared, Progress
+    from ...run.engine import RunSession
+    from ...run.preparation import PreparedRun, Progress
     from ...run.result import Run
     from ...store.store import Store
 
@@ -94,11 +94,11 @@ def run(
 
     Example: `tiepoint run sift rootsift orb --task hpatches-v1/matching --data hpatches-release`
     """
-    from ...run.engine import Shared
+    from ...run.engine import RunSession
     from ...run.machine import cores
-    from ...run.preparation import Request, prepare_all
+    from ...run.preparation import RunRequest, prepare_all
     from ...run.result_files import FORMS, has_result_files, refuse_options_of_writing
-    from ...store.status_files import announced
+    from ...store.status_files import track_progress
     from ...store.store import store_root
 
     if cluster is not None:
@@ -113,7 +113,7 @@ def run(
     names = values(task)
     given = {"METHOD": methods, "--task TASK": names, "--data DIR": data is not None}
     if lacking := [name for name, there in given.items() if not there]:
-        raise InputError(f"run needs {listed(lacking)}, or --config FILE; see tiepoint run --help")
+        raise InputError(f"run needs {join_words(lacking)}, or --config FILE; see tiepoint run --help")
     if name is not None and len(methods) > 1:
         raise InputError(f"--name is for a single method, and there are {len(methods)}: {', '.join(methods)}")
     if results_form not in FORMS:
@@ -124,7 +124,7 @@ def run(
     chosen = {"on_bad": on_bad or "error", "device": device or "cpu"}
     called = as_text(name)
     requests = [
-        Request(
+        RunRequest(
             method,
             one,
             data,
@@ -134,7 +134,7 @@ def run(
             jobs or cores(),
             fit_on,
             name=None if called is None else method_name(called),
-            far=cluster is not None,
+            on_cluster=cluster is not None,
         )
         for one in names
         for method in methods
@@ -151,18 +151,18 @@ def run(
         return 0
     what = f"{', '.join(methods)} on {', '.join(names)}"
     with (
-        writing(store) as opened,
+        open_store_for_writing(store) as opened,
         progress_bars(not json_) as bars,
-        announced(opened.root, what, bars) as progress,
+        track_progress(opened.root, what, bars) as progress,
         resumable(),
     ):
-        work = Watched(progress)
+        work = RunMonitor(progress)
         with _explained(opened):
             prepared = prepare_all(requests, opened.root, work, check=check)
-        with Shared(opened.root, cluster, tell) as shared:
+        with RunSession(opened.root, cluster, tell) as shared:
             shared.submit(prepared, opened, work)
             runs, code = _evaluate(prepared, opened, shared, work, write_results, results_form)
-    warnings = told(runs)
+    warnings = merge_warnings(runs)
     if json_:
         print_json([row for r in runs for row in r.rows()], warnings)
     else:
@@ -189,7 +189,7 @@ def _explained(store: Store) -> Iterator[None]:
         ) from e
 
 
-class Watched:
+class RunMonitor:
     """A progress function that keeps what was done, to tell it with ``-v``."""
 
     def __init__(self, progress: Progress) -> None:
@@ -207,13 +207,18 @@ class Watched:
             f"{s.partition(': ')[2]} {n}" for s, n in self._done.items() if s.startswith(f"{run.method}: ")
         ]
         made = f"made: {', '.join(own)}" if own else "nothing had to be made, it is reused as stored"
-        more(f"{run.method} on {run.task}: run {run.id}, {made}")
+        print_verbose(f"{run.method} on {run.task}: run {run.id}, {made}")
         for stage in [s for s in self._done if s.startswith(f"{run.method}: ")]:
             del self._done[stage]
 
 
 def _evaluate(
-    prepared: list[Prepared], store: Store, shared: Shared, progress: Watched, out: Path | None, form: str
+    prepared: list[PreparedRun],
+    store: Store,
+    shared: RunSession,
+    progress: RunMonitor,
+    out: Path | None,
+    form: str,
 ) -> tuple[list[Run], int]:
     """Run what was made ready, one after the other; a failure is told at once and the rest goes on."""
     from ...run.engine import evaluate_prepared
@@ -244,7 +249,7 @@ def _evaluate(
     return runs, max(errors.values(), default=0)
 
 
-def _plan(prepared: Sequence[Prepared]) -> list[dict[str, Any]]:
+def _plan(prepared: Sequence[PreparedRun]) -> list[dict[str, Any]]:
     """What would be run, with sizes."""
     return [
         {

@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ..common import (
     console,
     error,
+    merge_warnings,
     notice,
+    open_store_for_writing,
     print_json,
     print_plan,
     progress_bars,
     resumable,
     tell,
-    told,
-    writing,
 )
 from ..shell import level
 from ..shell.console import redraws
@@ -43,7 +43,7 @@ def run_config(
     from ...run.experiment.config import read_experiment
     from ...run.experiment.grid import plan
     from ...run.experiment.runner import run_experiment, store_of
-    from ...store.status_files import announced
+    from ...store.status_files import track_progress
 
     experiment = read_experiment(config, {k: v for k, v in performance.items() if v is not None})
     if dry_run:
@@ -54,9 +54,9 @@ def run_config(
     bars = progress_bars(not as_json and not live)
     what = f"experiment {config.name}"
     with (
-        writing(where) as opened,
+        open_store_for_writing(where) as opened,
         bars as drawn,
-        announced(opened.root, what, drawn) as progress,
+        track_progress(opened.root, what, drawn) as progress,
         resumable(),
     ):
         if live:
@@ -67,7 +67,7 @@ def run_config(
     for outcome in failed:
         error(outcome.error)
     runs = [o.run for o in outcomes if o.run is not None]
-    warnings = told(runs)
+    warnings = merge_warnings(runs)
     if as_json:
         print_json([row for r in runs for row in r.rows()], warnings)
         return 1 if failed else 0
@@ -160,6 +160,6 @@ def _plan(experiment: Any, cells: list[Any], as_json: bool) -> int:
     if not as_json:
         extractions = {(c.spec, split_detector(c.spec).detector) for c in cells}
         images = max(one["items"] for one in found)
-        made = f"{number_of(len(extractions), 'feature extraction')} of {number_of(images, 'image')} each"
-        print(f"{number_of(len(cells), 'run')}, {made}")
+        made = f"{count_text(len(extractions), 'feature extraction')} of {count_text(images, 'image')} each"
+        print(f"{count_text(len(cells), 'run')}, {made}")
     return 0

@@ -7,10 +7,10 @@ import json
 
 import typer
 
-from ...core.amounts import number_of, shown_bytes
+from ...core.amounts import count_text, format_bytes
 from ...core.formatting import shown
-from ..asking import STORE, sure, table
-from ..common import notice, reading, writing
+from ..asking import STORE, confirm, table
+from ..common import notice, open_store_for_writing, reading
 
 
 def ls(
@@ -36,7 +36,7 @@ def ls(
         return
     columns = ["run", "method", "task", "dataset", "made", "size", "only its own"]
     rows = [
-        [r.run, r.method, r.task, r.dataset, r.made, shown_bytes(r.size_bytes), shown_bytes(r.only_bytes)]
+        [r.run, r.method, r.task, r.dataset, r.made, format_bytes(r.size_bytes), format_bytes(r.only_bytes)]
         for r in found
     ]
     table(columns, rows, right=2)
@@ -63,20 +63,20 @@ def rm(
         for run, method, task in told.runs:
             print(f"{run}  {shown(method)} on {shown(task)}")
         parts = [
-            f"{number_of(a.files, kind.removesuffix('s'))} ({shown_bytes(a.size_bytes)})"
+            f"{count_text(a.files, kind.removesuffix('s'))} ({format_bytes(a.size_bytes)})"
             for kind, a in told.files.items()
         ]
         print("what no other run needs: " + (", ".join(parts) or "nothing"))
         if told.kept:
-            print(f"kept, since processes at work may use them: {number_of(told.kept, 'file')}")
+            print(f"kept, since processes at work may use them: {count_text(told.kept, 'file')}")
     if not dry_run:
-        sure(f"Delete {number_of(len(told.runs), 'run')}?", yes)
-        with writing(store, create=False) as opened:
+        confirm(f"Delete {count_text(len(told.runs), 'run')}?", yes)
+        with open_store_for_writing(store, create=False) as opened:
             told = remove_runs(opened, [run for run, _, _ in told.runs])
     if json_:
         print(json.dumps(told.to_dict(), indent=1))
     elif not dry_run:
-        print(f"deleted {number_of(len(told.runs), 'run')}, {shown_bytes(told.size_bytes)}")
+        print(f"deleted {count_text(len(told.runs), 'run')}, {format_bytes(told.size_bytes)}")
 
 
 def rename(
@@ -96,7 +96,7 @@ def rename(
         with reading(store) as opened:
             found = rename_method(opened, old, new, dry_run=True)
     else:
-        with writing(store, create=False) as opened:
+        with open_store_for_writing(store, create=False) as opened:
             found = rename_method(opened, old, new)
     if json_:
         print(json.dumps(found.to_dict(), indent=1))
@@ -104,6 +104,6 @@ def rename(
     for before, after in found.ids.items():
         print(before if before == after else f"{before} -> {after}")
     would = "would be" if dry_run else "is now"
-    print(f"{shown(old)} {would} called {shown(new)} in {number_of(len(found.ids), 'run')}")
+    print(f"{shown(old)} {would} called {shown(new)} in {count_text(len(found.ids), 'run')}")
     if any(a != b for a, b in found.ids.items()):
         notice(f"the ids are those of runs made with --name '{shown(new)}'")

@@ -13,6 +13,7 @@ from ..common import (
     as_text,
     console,
     notice,
+    open_store_for_writing,
     print_json,
     print_tables,
     progress_bars,
@@ -21,7 +22,6 @@ from ..common import (
     tell,
     values,
     without_effect,
-    writing,
 )
 
 FEW_PAIRS = 20
@@ -80,7 +80,7 @@ def score(
         use_prec=use_prec or None,
         missing=missing,
     )
-    with writing(store) as opened, progress_bars(not json_) as progress, resumable():
+    with open_store_for_writing(store) as opened, progress_bars(not json_) as progress, resumable():
         runs = score_results(
             task,
             results,

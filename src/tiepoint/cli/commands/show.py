@@ -8,8 +8,8 @@ from pathlib import Path
 
 import typer
 
-from ...core.amounts import number_of
-from ..common import console, progress_bars, reading, say_json, tell
+from ...core.amounts import count_text
+from ..common import console, dump_json, progress_bars, reading, tell
 from ..shell.flag_names import as_flags
 
 
@@ -31,7 +31,7 @@ def show(
 
     Example: `tiepoint show sift --task hpatches-v1/matching --conventions`
     """
-    from ...report.runs.lazy_records import run_of
+    from ...report.runs.lazy_records import lazy_run
     from ...report.runs.selection import one_run
     from ...report.terminal.conventions import convention_tables, conventions_json, conventions_of
     from ...report.terminal.ranks import histogram_table
@@ -49,7 +49,7 @@ def show(
         stored, remarks = one_run(opened, run, task=task)
         for line in remarks:
             tell(line)
-        found = run_of(stored, opened)
+        found = lazy_run(stored, opened)
         told = None
         if conventions:
             with progress_bars() as progress:
@@ -61,7 +61,7 @@ def show(
             whole["conventions"] = conventions_json(told)
         if points is not None:
             whole["curves"] = {"file": str(curves), "points": points}
-        say_json(whole)
+        dump_json(whole)
         return
     out = console()
 
@@ -70,7 +70,7 @@ def show(
             out.print(f"{kind}: {as_flags(line)}", markup=False, highlight=False)
 
     if points is not None:
-        print(f"wrote {number_of(points, 'point')} to {curves}")
+        print(f"wrote {count_text(points, 'point')} to {curves}")
     if told is not None:
         for table in convention_tables(told):
             out.print(table)

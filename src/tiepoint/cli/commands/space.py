@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ...core.amounts import age_s, number_of, shown_bytes, shown_seconds, size_bytes
+from ...core.amounts import age_s, count_text, format_bytes, format_seconds, size_bytes
 from ...core.formatting import shown
-from ..asking import STORE, sure, table
-from ..common import reading, writing
+from ..asking import STORE, confirm, table
+from ..common import open_store_for_writing, reading
 
 if TYPE_CHECKING:
-    from ...store.maintenance.prune import Pruned
+    from ...store.maintenance.prune import PruneReport
 
 
 def size(
@@ -31,17 +31,17 @@ def size(
     if json_:
         print(json.dumps(found.to_dict(), indent=1))
         return
-    kinds = [[k, f"{a.files:,}", shown_bytes(a.size_bytes)] for k, a in found.kinds.items()]
-    table(["kind", "files", "size"], [*kinds, ["all", "", shown_bytes(found.total_bytes)]], right=2)
+    kinds = [[k, f"{a.files:,}", format_bytes(a.size_bytes)] for k, a in found.kinds.items()]
+    table(["kind", "files", "size"], [*kinds, ["all", "", format_bytes(found.total_bytes)]], right=2)
     if found.methods:
         print()
         rows = [
-            [name, f"{m.runs:,}", shown_bytes(m.only_bytes), shown_bytes(m.shared_bytes)]
+            [name, f"{m.runs:,}", format_bytes(m.only_bytes), format_bytes(m.shared_bytes)]
             for name, m in found.methods.items()
         ]
         table(["method", "runs", "only this method", "shared"], rows, right=3)
     if found.unused_bytes:
-        print(f"\nno run needs {shown_bytes(found.unused_bytes)}; `tiepoint store prune` removes it")
+        print(f"\nno run needs {format_bytes(found.unused_bytes)}; `tiepoint store prune` removes it")
 
 
 def prune(
@@ -69,30 +69,30 @@ def prune(
     if not json_:
         _tell(told)
     if not dry_run and told.files:
-        sure(f"Remove {shown_bytes(told.size_bytes)}?", yes)
-        with writing(store, create=False) as opened:
+        confirm(f"Remove {format_bytes(told.size_bytes)}?", yes)
+        with open_store_for_writing(store, create=False) as opened:
             told = prune_store(opened, older_than_s=age, larger_than_bytes=most)
     if json_:
         print(json.dumps(told.to_dict(), indent=1))
     elif not dry_run and told.files:
-        print(f"removed {shown_bytes(told.size_bytes)}")
+        print(f"removed {format_bytes(told.size_bytes)}")
 
 
-def _tell(told: Pruned) -> None:
+def _tell(told: PruneReport) -> None:
     after = told.before_bytes - told.size_bytes
     if not told.files:
-        print(f"nothing to remove: the store has {shown_bytes(told.before_bytes)}")
+        print(f"nothing to remove: the store has {format_bytes(told.before_bytes)}")
     for kind, amount in told.files.items():
-        print(f"{kind}: {amount.files:,}, {shown_bytes(amount.size_bytes)}")
+        print(f"{kind}: {amount.files:,}, {format_bytes(amount.size_bytes)}")
     if told.files:
-        print(f"the store has {shown_bytes(told.before_bytes)}, and {shown_bytes(after)} without them")
+        print(f"the store has {format_bytes(told.before_bytes)}, and {format_bytes(after)} without them")
     if told.wanted_bytes is not None and after > told.wanted_bytes:
-        print(f"that is more than {shown_bytes(told.wanted_bytes)}: nothing else may go")
+        print(f"that is more than {format_bytes(told.wanted_bytes)}: nothing else may go")
     if told.in_use:
-        print(f"kept, since processes at work may use them: {number_of(told.in_use, 'file')}")
+        print(f"kept, since processes at work may use them: {count_text(told.in_use, 'file')}")
     if told.again:
         print("computed again when these are run again:")
         for one in told.again:
-            took = f", {shown_seconds(one.time_s)} of work" if one.time_s else ""
-            made = f"{number_of(one.features, 'feature')} of {number_of(one.runs, 'run')}"
+            took = f", {format_seconds(one.time_s)} of work" if one.time_s else ""
+            made = f"{count_text(one.features, 'feature')} of {count_text(one.runs, 'run')}"
             print(f"  {shown(one.method)}: {made}{took}")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.formatting import shown
 from ..asking import STORE
 from ..common import console, notice, reading
@@ -28,12 +28,12 @@ def sql(
 
     Example: `tiepoint sql "select method_id, task, created_at from runs"`
     """
-    from ...store.sql_query import ask
+    from ...store.sql_query import run_query
 
     with reading(store) as opened:
-        found = ask(opened.engine, query, timeout_s=timeout, most_rows=limit or None)
+        found = run_query(opened.engine, query, timeout_s=timeout, most_rows=limit or None)
     if found.more:
-        notice(f"these are the first {number_of(limit, 'row')}; `limit` asks for more, 0 for all")
+        notice(f"these are the first {count_text(limit, 'row')}; `limit` asks for more, 0 for all")
     if json_:
         names = _unlike(found.columns)
         rows = [dict(zip(names, row, strict=True)) for row in found.rows]

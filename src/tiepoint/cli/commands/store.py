@@ -23,10 +23,10 @@ def check(
 
     Example: `tiepoint store check --store tiepoint-store`
     """
-    return check_and_tell(store, json_)
+    return check_and_report(store, json_)
 
 
-def check_and_tell(store: str | None, json_: bool = False) -> int:
+def check_and_report(store: str | None, json_: bool = False) -> int:
     """Verify a store, print what was found, and return the exit code: 0, or 2 if there are problems."""
     from ...store.maintenance.verify import check_store
 

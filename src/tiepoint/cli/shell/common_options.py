@@ -52,7 +52,7 @@ def _common_options() -> list[Any]:
     return [p for p in typer.main.get_command(made).params if p.name in wanted]
 
 
-def dressed(command: Any) -> Any:
+def add_common_options(command: Any) -> Any:
     """The command and all below it, with what every command has."""
     common = _common_options()
     for one in _all(command):

@@ -18,15 +18,15 @@ from .names import (
     PROTOCOLS,
     datasets,
     groups,
-    kept_datasets,
-    kept_methods,
-    kept_runs,
     keypoint_sets,
     methods,
     metrics,
-    ran,
     ran_on,
+    run_completions,
     splits,
+    stored_datasets,
+    stored_methods,
+    stored_run_ids,
     tasks,
 )
 
@@ -46,7 +46,7 @@ def _protocols(_store: str | None, task: str | None) -> Iterator[str]:
 
 
 _EVERYWHERE: dict[str, Names] = {
-    "task": ran_on, "dataset": kept_datasets, "methods": ran, "run": ran, "runs": ran, "baseline": ran,
+    "task": ran_on, "dataset": stored_datasets, "methods": run_completions, "run": run_completions, "runs": run_completions, "baseline": run_completions,
     "protocol": _protocols,
     "split": splits, "metric": metrics, "group": groups, "device": _fixed("cpu", "cuda"),
     "on_bad": _fixed("error", "miss", "keep-zeros"), "missing": _fixed("error", "skip", "zero"),
@@ -64,9 +64,9 @@ _OF_A_COMMAND: dict[tuple[str, str], Names] = {
     ("score", "task"): lambda _store, _task: tasks(),
     ("describe", "method"): lambda _store, _task: methods("hpatches/matching"),
     ("get", "name"): lambda _store, _task: datasets(),
-    ("ls", "method"): kept_methods,
-    ("rm", "runs"): kept_runs,
-    ("rename", "old"): kept_methods,
+    ("ls", "method"): stored_methods,
+    ("rm", "runs"): stored_run_ids,
+    ("rename", "old"): stored_methods,
     ("export", "name"): keypoint_sets,
     ("intersect", "first"): keypoint_sets,
     ("intersect", "second"): keypoint_sets,

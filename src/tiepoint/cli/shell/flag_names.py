@@ -44,7 +44,7 @@ def as_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
     return _COMMAND.sub(r"`tiepoint \g<words>`", _SETTING.sub(flag, text))
 
 
-def speak_of(command: Any, arguments: list[str]) -> None:
+def set_command_flags(command: Any, arguments: list[str]) -> None:
     """From now on `as_flags` uses the flags of the command below this one that the arguments call."""
     words = iter([a for a in arguments if not a.startswith("-")][:2])
     while (word := next(words, None)) is not None and word in getattr(command, "commands", {}):

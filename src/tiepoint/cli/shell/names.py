@@ -71,19 +71,19 @@ def datasets() -> Iterator[str]:
         yield from sorted(listed if isinstance(listed, dict) else (one["name"] for one in listed))
 
 
-def ran(store: str | None, task: str | None) -> Iterator[str]:
+def run_completions(store: str | None, task: str | None) -> Iterator[str]:
     """Methods of runs, then ids of runs, newest first; of one task if it is given."""
-    yield from kept_methods(store, task)
-    yield from kept_runs(store, task)
+    yield from stored_methods(store, task)
+    yield from stored_run_ids(store, task)
 
 
-def kept_runs(store: str | None, task: str | None) -> Iterator[str]:
+def stored_run_ids(store: str | None, task: str | None) -> Iterator[str]:
     """Ids of runs, newest first; of one task if it is given."""
     of = "where runs.task = ?" if task else ""
     return _column(store, f"select id from runs {of} order by created_at desc", (task,) if task else ())
 
 
-def kept_methods(store: str | None, task: str | None) -> Iterator[str]:
+def stored_methods(store: str | None, task: str | None) -> Iterator[str]:
     """Methods of runs, the newest first; of one task if it is given."""
     of = "where runs.task = ?" if task else ""
     return _column(
@@ -94,7 +94,7 @@ def kept_methods(store: str | None, task: str | None) -> Iterator[str]:
     )
 
 
-def kept_datasets(store: str | None, _task: str | None) -> Iterator[str]:
+def stored_datasets(store: str | None, _task: str | None) -> Iterator[str]:
     """Names of datasets that have runs."""
     return _column(store, "select distinct name from datasets order by name")
 

@@ -59,12 +59,12 @@ class OutputError(TiepointError):
         super().__init__(f"cannot write to standard output: {why}")
 
 
-class Tolerant:
+class TolerantStream:
     r"""A stream that takes any text; `careful` ones spell out control characters.
 
     >>> import io
     >>> ascii = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    >>> out = Tolerant(ascii)
+    >>> out = TolerantStream(ascii)
     >>> _ = out.write("3–5 ± ┃ é \x1b[31m\n")
     >>> out.flush(); ascii.buffer.getvalue()
     b'3-5 +- | \\xe9 \\x1b[31m\n'
@@ -112,9 +112,9 @@ class Tolerant:
             if self._needed:
                 raise
 
-    def with_escapes(self) -> Tolerant:
+    def with_escapes(self) -> TolerantStream:
         """The same stream for what makes colours and bars itself."""
-        return Tolerant(self._stream, careful=False, needed=self._needed)
+        return TolerantStream(self._stream, careful=False, needed=self._needed)
 
     def __getattr__(self, name: str) -> Any:
         if name == "buffer":  # the way around
@@ -123,7 +123,7 @@ class Tolerant:
 
 
 @contextlib.contextmanager
-def guarded() -> Iterator[None]:
+def tolerant_streams() -> Iterator[None]:
     """Standard output and error are tolerant; a missing one is nowhere."""
     before = sys.stdout, sys.stderr
     with contextlib.ExitStack() as opened:
@@ -133,15 +133,15 @@ def guarded() -> Iterator[None]:
                 return stream
             return opened.enter_context(open(os.devnull, "w", encoding="utf-8"))
 
-        sys.stdout = cast(TextIO, Tolerant(there(before[0])))
-        sys.stderr = cast(TextIO, Tolerant(there(before[1]), needed=False))
+        sys.stdout = cast(TextIO, TolerantStream(there(before[0])))
+        sys.stderr = cast(TextIO, TolerantStream(there(before[1]), needed=False))
         try:
             yield
         finally:
             sys.stdout, sys.stderr = before
 
 
-def lose(stream: TextIO) -> None:
+def discard_pending(stream: TextIO) -> None:
     """What is still held for a stream that takes no more goes nowhere, so that ending is quiet."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         place = os.open(os.devnull, os.O_WRONLY)
@@ -149,7 +149,7 @@ def lose(stream: TextIO) -> None:
         os.close(place)
 
 
-def hold_standard_places() -> None:
+def reserve_standard_fds() -> None:
     """Files opened later never take the numbers of a closed standard input, output or error."""
     with contextlib.suppress(OSError):
         while (place := os.open(os.devnull, os.O_RDWR)) <= 2:
@@ -164,4 +164,4 @@ def can_ask() -> bool:
 
 def escaping(stream: TextIO) -> TextIO:
     """A stream for rich, which makes its own escapes."""
-    return cast(TextIO, stream.with_escapes()) if isinstance(stream, Tolerant) else stream
+    return cast(TextIO, stream.with_escapes()) if isinstance(stream, TolerantStream) else stream

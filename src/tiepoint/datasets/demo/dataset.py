@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.errors import InputError, UnknownNameError
-from ...core.hashing import named_generator
+from ...core.hashing import seeded_generator
 from ...core.scores import kind_of
 from ...formats.image.reader import write_image
 from ...formats.text.matrices import write_homography
@@ -84,7 +84,7 @@ def _make_scene(folder: Path, scene: str, size: Size, seed: int) -> None:
     base = front_view(whole, size, share=0.65 if kind == "v" else 0.95)
     folder.mkdir(parents=True, exist_ok=True)
     for k in range(1, IMAGES + 1):
-        rng = named_generator(seed, "demo", scene, str(k))
+        rng = seeded_generator(seed, "demo", scene, str(k))
         strength = (k - 1) / (IMAGES - 1)
         if k == 1:
             camera, light, noise = base, 0.0, 0.05

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.hashing import named_generator
+from ...core.hashing import seeded_generator
 from ...formats.flow.flo import write_flo
 from ...formats.image.reader import write_image
 from ...geometry.covisibility import Size, centre
@@ -45,7 +45,7 @@ def make_dense(out: str | Path, *, size: Size = (240, 180), seed: int = 0) -> Pa
     for name, (subject, first, second, flip) in PAIRS.items():
         folder = root / _SUBSET / name
         folder.mkdir(parents=True, exist_ok=True)
-        rng = named_generator(seed, "dense", name)
+        rng = seeded_generator(seed, "dense", name)
         to_photo = _cameras(subject, size, rng, flip=flip)
         blob = _blob(linear_photo(subject), to_photo, size, rng)
         for k, backdrop in ((1, first), (2, second)):

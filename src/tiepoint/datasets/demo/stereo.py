@@ -31,7 +31,7 @@ ZOOM = 1.04
 """Turned views are a little longer in focus, so that they show the photograph only."""
 
 
-class Turn(NamedTuple):
+class CameraRotation(NamedTuple):
     """How the right camera is turned, in degrees: about its axis, to the right, upwards."""
 
     roll_deg: float = 0.0
@@ -41,7 +41,7 @@ class Turn(NamedTuple):
     def rotation(self) -> Matrix:
         """From coordinates of the camera as it stood to those of the turned one.
 
-        >>> Turn(roll_deg=90).rotation().round(12).tolist()
+        >>> CameraRotation(roll_deg=90).rotation().round(12).tolist()
         [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
         """
         (cr, sr), (cp, sp), (ct, st) = ((np.cos(a), np.sin(a)) for a in np.deg2rad(self))
@@ -52,12 +52,12 @@ class Turn(NamedTuple):
 
 
 TURNS = {
-    "roll020": Turn(20),
-    "roll090": Turn(90),
-    "roll180": Turn(180),
-    "pan": Turn(pan_deg=8),
-    "tilt": Turn(tilt_deg=-3.5),
-    "roll045pan": Turn(-45, 4),
+    "roll020": CameraRotation(20),
+    "roll090": CameraRotation(90),
+    "roll180": CameraRotation(180),
+    "pan": CameraRotation(pan_deg=8),
+    "tilt": CameraRotation(tilt_deg=-3.5),
+    "roll045pan": CameraRotation(-45, 4),
 }
 
 

@@ -70,7 +70,7 @@ def next_url(url: str, location: str, hosts: Sequence[str]) -> str:
 
 
 class _Plain(urllib.request.HTTPErrorProcessor):
-    """Answers as they are: redirects are followed by `opened`, other codes are told there."""
+    """Answers as they are: redirects are followed by `open_url`, other codes are told there."""
 
     def http_response(self, request: Any, response: Any) -> Any:
         return response
@@ -92,7 +92,7 @@ def _opener() -> urllib.request.OpenerDirector:
     return opener
 
 
-def opened(
+def open_url(
     url: str, headers: dict[str, str], hosts: Sequence[str], timeout_s: float = TIMEOUT_S
 ) -> tuple[str, http.client.HTTPResponse]:
     """The last address and its answer, whatever its code; redirects are followed as `next_url` allows.

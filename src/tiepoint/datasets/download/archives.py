@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...core.errors import FormatError, InputError, TiepointError
-from ...core.regular_files import plain_file
+from ...core.regular_files import regular_file_size
 from ...formats.edge import DAMAGED
-from ...formats.sniff import instead
-from .members import Places
+from ...formats.sniff import explain_wrong_type
+from .members import MemberPaths
 
 MAX_COMPRESSION_RATIO = 200
 """Bytes that a byte of an archive may become; true flows of mostly unknown pixels come to about 100."""
@@ -35,11 +35,11 @@ class _Writer:
 
     def __init__(self, archive: Path, folder: Path, most_bytes: int | None, most_files: int | None) -> None:
         self.archive, self.folder = archive, folder
-        size = plain_file(archive)
+        size = regular_file_size(archive)
         by_ratio = MAX_COMPRESSION_RATIO * size + _SLACK
         self.most_bytes = by_ratio if most_bytes is None else min(by_ratio, most_bytes + _SLACK)
         self.most_files = most_files or MAX_ARCHIVE_FILES
-        self.places = Places(archive.name)
+        self.places = MemberPaths(archive.name)
         self.bytes = self.files = 0
 
     def write(self, name: str, source: IO[bytes]) -> None:
@@ -109,7 +109,7 @@ def unpack(
                 _untar(file, writer, progress, packed=head[:2] == b"\x1f\x8b")
             else:
                 otherwise = "is no zip, tar or tar.gz" if head else "is empty; fetch it again"
-                raise FormatError(archive, instead(archive, otherwise))
+                raise FormatError(archive, explain_wrong_type(archive, otherwise))
         except TiepointError:
             raise
         except _DAMAGE as e:

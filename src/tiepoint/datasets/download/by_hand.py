@@ -9,17 +9,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ...core.errors import InputError
-from ...core.regular_files import plain_file
+from ...core.regular_files import regular_file_size
 from .archives import unpack
-from .members import Places
-from .mirrors import Fetched
+from .members import MemberPaths
+from .mirrors import FetchedFile
 from .partial_file import hashes, refusal
 from .sources import Source
 
 
-def placed(
+def install_local(
     paths: Sequence[Path], source: Source, new: Path, unpacking: Callable[[int, int], None] | None
-) -> list[tuple[str, Fetched]]:
+) -> list[tuple[str, FetchedFile]]:
     """Unpack archives into `new`, copy folders and single files there; returns what each file was.
 
     A single file is one that the source names as such (a list of pairs); any other file is an archive. Its
@@ -34,7 +34,7 @@ def placed(
         if path.is_dir():
             _copied(path, new)
             continue
-        size = plain_file(path)
+        size = regular_file_size(path)
         sha256, md5 = hashes(path)
         published = _published(path, size, sha256, md5, source)
         if path.name in single:
@@ -42,7 +42,7 @@ def placed(
                 shutil.copyfile(path, base_of(new, source) / path.name)
         else:
             unpack(path, new, progress=unpacking)
-        found.append((path.name, Fetched(path, "", size, sha256, published)))
+        found.append((path.name, FetchedFile(path, "", size, sha256, published)))
     return found
 
 
@@ -72,7 +72,7 @@ def base_of(new: Path, source: Source) -> Path:
 
 def _copied(folder: Path, new: Path) -> None:
     """Copy a folder's files, links refused, names checked as those of an archive are."""
-    places = Places(str(folder))
+    places = MemberPaths(str(folder))
     for where, folders, names in os.walk(folder):
         for name in [*folders, *names]:
             path = Path(where, name)
@@ -83,7 +83,7 @@ def _copied(folder: Path, new: Path) -> None:
             place = places.file(path.relative_to(folder).as_posix())
             if place is None:
                 continue
-            plain_file(path)
+            regular_file_size(path)
             with refusal(new / place):
                 (new / place).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, new / place)

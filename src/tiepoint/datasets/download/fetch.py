@@ -13,9 +13,9 @@ from typing import Any
 
 from ...core.errors import InputError
 from ...core.formatting import shown
-from ...formats.sniff import HEAD_BYTES, named
-from .allowed_hosts import TIMEOUT_S, opened
-from .partial_file import Part, Stamp, refusal
+from ...formats.sniff import HEAD_BYTES, sniff
+from .allowed_hosts import TIMEOUT_S, open_url
+from .partial_file import Part, VersionStamp, refusal
 from .sources import Mirror
 
 _CHUNK = 1 << 18
@@ -40,7 +40,7 @@ class _AgainError(Exception):
 
 
 @dataclass(frozen=True)
-class Manner:
+class FetchOptions:
     """How to fetch: what to call while waiting and when something is to be told, and how patient to be."""
 
     progress: Progress | None = None
@@ -48,15 +48,17 @@ class Manner:
     wait: Callable[[float], None] = time.sleep
     timeout_s: float = TIMEOUT_S
     tries: int = 4
-    most_tries: int = 60
-    longest_pause_s: float = 120.0
-    patience_s: float = 60.0
+    max_tries: int = 60
+    max_pause_s: float = 120.0
+    stall_timeout_s: float = 60.0
     clock: Callable[[], float] = time.monotonic
     allow_http: bool = False
     """Whether addresses that are not encrypted are asked where no hash is published."""
 
 
-def fetch(mirror: Mirror, part: Part, hosts: Sequence[str], *, most: int, manner: Manner) -> Stamp:
+def fetch(
+    mirror: Mirror, part: Part, hosts: Sequence[str], *, most: int, manner: FetchOptions
+) -> VersionStamp:
     """Fetch a file into its part, which is then whole.
 
     A part of the same version is continued (``Range`` with ``If-Range``); a server without ranges, a file
@@ -68,13 +70,13 @@ def fetch(mirror: Mirror, part: Part, hosts: Sequence[str], *, most: int, manner
         part: Where the bytes go; it stays where this is stopped.
         hosts: Hosts that may be asked.
         most: Bytes that are taken at most.
-        manner: See `Manner`.
+        manner: See `FetchOptions`.
 
     Raises:
         MirrorError: The address does not give the file.
     """
     fruitless = 0
-    for tried in range(manner.most_tries):
+    for tried in range(manner.max_tries):
         before = part.length
         try:
             return _once(mirror, part, hosts, most, manner)
@@ -85,17 +87,17 @@ def fetch(mirror: Mirror, part: Part, hosts: Sequence[str], *, most: int, manner
         except (OSError, http.client.HTTPException, ValueError) as e:
             reason, pause = _words(e), None
         fruitless = 0 if part.length - before > _FRUIT and before else fruitless + 1
-        if fruitless >= manner.tries or tried + 1 == manner.most_tries:
+        if fruitless >= manner.tries or tried + 1 == manner.max_tries:
             raise MirrorError(f"{mirror.url}: {reason}")
         seconds = 2.0 ** min(fruitless, 5) if pause is None else pause
-        if seconds > manner.longest_pause_s:
+        if seconds > manner.max_pause_s:
             raise MirrorError(f"{mirror.url}: {reason}; it asks to wait {seconds:.0f} s")
         manner.tell(f"{reason}; trying again in {seconds:.0f} s")
         manner.wait(seconds)
     raise AssertionError
 
 
-def _once(mirror: Mirror, part: Part, hosts: Sequence[str], most: int, manner: Manner) -> Stamp:
+def _once(mirror: Mirror, part: Part, hosts: Sequence[str], most: int, manner: FetchOptions) -> VersionStamp:
     """One request; returns when the part is whole."""
     have, before = part.length, part.stamp()
     known = before is not None and before.url == mirror.url
@@ -106,7 +108,7 @@ def _once(mirror: Mirror, part: Part, hosts: Sequence[str], most: int, manner: M
     headers = {"Range": f"bytes={have}-"} if have else {}
     if have and before is not None and before.validator:
         headers["If-Range"] = before.validator
-    url, answer = opened(mirror.url, headers, hosts, manner.timeout_s)
+    url, answer = open_url(mirror.url, headers, hosts, manner.timeout_s)
     with answer:
         if answer.status == 416 and have:
             part.drop()
@@ -137,7 +139,7 @@ def _refused(url: str, answer: http.client.HTTPResponse) -> None:
     raise MirrorError(reason)
 
 
-def _stamp(mirror: Mirror, answer: http.client.HTTPResponse, have: int) -> Stamp | None:
+def _stamp(mirror: Mirror, answer: http.client.HTTPResponse, have: int) -> VersionStamp | None:
     """The version an answer is of; None where it does not continue what is there."""
     if answer.status == 206:
         place = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
@@ -146,7 +148,7 @@ def _stamp(mirror: Mirror, answer: http.client.HTTPResponse, have: int) -> Stamp
         total = int(place[2]) if place[2] != "*" else None
     else:
         total = answer.length
-    return Stamp.of(mirror.url, dict(answer.headers), total)
+    return VersionStamp.of(mirror.url, dict(answer.headers), total)
 
 
 def _check_total(url: str, mirror: Mirror, total: int | None, most: int) -> None:
@@ -162,7 +164,7 @@ def _receive(
     part: Part,
     total: int | None,
     most: int,
-    manner: Manner,
+    manner: FetchOptions,
 ) -> None:
     """Append what comes to the part, up to the end."""
     have = part.length
@@ -182,7 +184,7 @@ def _receive(
             if manner.progress is not None:
                 manner.progress(have, total)
             now = manner.clock()
-            if now - since > manner.patience_s:
+            if now - since > manner.stall_timeout_s:
                 if have - at < _FRUIT:
                     raise _AgainError(f"it sent {have - at:,} bytes in {now - since:.0f} s")
                 since, at = now, have
@@ -197,7 +199,7 @@ def _receive(
 
 def _named(part: Part, have: int, chunk: bytes) -> str | None:
     with part.path.open("rb") as file:
-        return named(file.read(have) + chunk[:HEAD_BYTES])
+        return sniff(file.read(have) + chunk[:HEAD_BYTES])
 
 
 def _words(error: Exception) -> str:

@@ -12,12 +12,12 @@ from pathlib import Path
 from ...core.errors import FormatError, InputError
 from ..validation.dataset import CheckReport, check_dataset
 from .archives import unpack
-from .by_hand import base_of, placed
-from .fetch import Manner
-from .mirrors import Fetched, fetch_file
-from .partial_file import locked, refusal
+from .by_hand import base_of, install_local
+from .fetch import FetchOptions
+from .mirrors import FetchedFile, fetch_file
+from .partial_file import lock_file, refusal
 from .plan import Plan, plan_for
-from .record import check_first_use, record_of, write_record
+from .record import check_unchanged, record_path, write_record
 from .sources import Source, SourceFile, named_source, read_sources
 
 WORK = ".tiepoint-get"
@@ -25,12 +25,12 @@ WORK = ".tiepoint-get"
 
 
 @dataclass(frozen=True)
-class Got:
+class InstalledDataset:
     """A dataset that is there: its folder, what a look at it found, what was fetched."""
 
     folder: Path
     report: CheckReport
-    files: tuple[tuple[str, Fetched], ...] = ()
+    files: tuple[tuple[str, FetchedFile], ...] = ()
     new: bool = True
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Got:
             trust = "as published" if file.published else "trusted on first use"
             lines.append(f"{name}: {file.size:,} bytes, SHA-256 {file.sha256} ({trust})")
         if self.files:
-            lines.append(f"recorded in {record_of(self.folder)}")
+            lines.append(f"recorded in {record_path(self.folder)}")
         return "\n".join([*lines, str(self.report)])
 
 
@@ -51,9 +51,9 @@ def get_dataset(
     from_file: str | Path | Sequence[str | Path] = (),
     sources: str | Path | None = None,
     keep_archive: bool = False,
-    manner: Manner | None = None,
+    manner: FetchOptions | None = None,
     unpacking: Callable[[int, int], None] | None = None,
-) -> Got:
+) -> InstalledDataset:
     """Get a published dataset, checked, as a folder of its own.
 
     A call that was stopped is taken up where it was by the next one. Two at the same time do not disturb each
@@ -86,37 +86,37 @@ def get_dataset(
             f"{source.licence.page}); to get it, accept that with `accept_licence`"
         )
     work = plan.folder.parent / WORK
-    with locked(work / f"{name}.lock", name):
+    with lock_file(work / f"{name}.lock", name):
         if plan.folder.exists():
             return _there(plan.folder, source)
-        got = _made(plan, work / name, by_hand, manner or Manner(), unpacking)
+        got = _made(plan, work / name, by_hand, manner or FetchOptions(), unpacking)
         if not keep_archive:
             shutil.rmtree(work / name, ignore_errors=True)
     return got
 
 
-def _there(folder: Path, source: Source) -> Got:
+def _there(folder: Path, source: Source) -> InstalledDataset:
     """The dataset that is there already, if it is that one."""
     report = check_dataset(folder, deep=False)
     if report.release is None or report.release.key != source.release:
         raise InputError(f"{folder} is there and is not {source.title}; remove it or choose another `to`")
-    return Got(folder, report, new=False)
+    return InstalledDataset(folder, report, new=False)
 
 
 def _made(
     plan: Plan,
     work: Path,
     by_hand: Sequence[str | Path],
-    manner: Manner,
+    manner: FetchOptions,
     unpacking: Callable[[int, int], None] | None,
-) -> Got:
+) -> InstalledDataset:
     source, new = plan.source, work / "new"
     shutil.rmtree(new, ignore_errors=True)  # of a call that was killed: the lock is ours
     try:
         with refusal(new):
             new.mkdir(parents=True)
         if by_hand:
-            files = placed([Path(p).expanduser() for p in by_hand], source, new, unpacking)
+            files = install_local([Path(p).expanduser() for p in by_hand], source, new, unpacking)
             base = base_of(new, source)
         else:
             files, base = _fetched(plan, work, new, manner, unpacking)
@@ -126,15 +126,15 @@ def _made(
             write_record(plan.folder, plan.name, source, report.release, files)
     finally:
         shutil.rmtree(new, ignore_errors=True)
-    return Got(plan.folder, check_dataset(plan.folder, deep=False), tuple(files))
+    return InstalledDataset(plan.folder, check_dataset(plan.folder, deep=False), tuple(files))
 
 
 def _fetched(
-    plan: Plan, work: Path, new: Path, manner: Manner, unpacking: Callable[[int, int], None] | None
-) -> tuple[list[tuple[str, Fetched]], Path]:
+    plan: Plan, work: Path, new: Path, manner: FetchOptions, unpacking: Callable[[int, int], None] | None
+) -> tuple[list[tuple[str, FetchedFile]], Path]:
     """Fetch and unpack all files; where they are, and the folder of the dataset among what was unpacked."""
     plan.check_room(fetched=sum(p.stat().st_size for p in work.glob("*.part")))
-    files: list[tuple[SourceFile, Fetched]] = []
+    files: list[tuple[SourceFile, FetchedFile]] = []
     for file in plan.source.files:
         try:
             fetched = fetch_file(file, work, plan.source.hosts, manner)
@@ -143,7 +143,7 @@ def _fetched(
                 raise
             manner.tell(f"going on without {file.name}: {e.brief}")
             continue
-        check_first_use(plan.folder, file.name, fetched)
+        check_unchanged(plan.folder, file.name, fetched)
         files.append((file, fetched))
     for file, fetched in files:
         if file.archive:

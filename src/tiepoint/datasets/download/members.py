@@ -14,7 +14,7 @@ _LEAVINGS = frozenset({"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", "Ico
 """What file managers leave in archives."""
 
 
-class Places:
+class MemberPaths:
     """The places that the members of one archive take; no two take one, on no file system."""
 
     def __init__(self, archive: str) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ...core.errors import InputError, ProblemsError
 from .allowed_hosts import AddressError
-from .fetch import Manner, MirrorError, fetch
+from .fetch import FetchOptions, MirrorError, fetch
 from .partial_file import Part, hashes
 from .sources import Mirror, SourceFile
 
@@ -18,7 +18,7 @@ _SLACK = 64 << 20
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 
-class Fetched(NamedTuple):
+class FetchedFile(NamedTuple):
     """A whole file: where it lies, where it came from, its hash, and whether that is the published one."""
 
     path: Path
@@ -28,7 +28,7 @@ class Fetched(NamedTuple):
     published: bool
 
 
-def most_bytes(file: SourceFile) -> int:
+def max_bytes(file: SourceFile) -> int:
     """Bytes that a file may have where no size is published: twice of what is expected."""
     return max(m.size or 0 for m in file.mirrors) or 2 * file.about_bytes + _SLACK
 
@@ -39,7 +39,7 @@ def is_guarded(mirror: Mirror) -> bool:
     return parts.scheme == "https" or bool(mirror.sha256 or mirror.md5) or parts.hostname in _HERE
 
 
-def fetch_file(file: SourceFile, folder: Path, hosts: Sequence[str], manner: Manner) -> Fetched:
+def fetch_file(file: SourceFile, folder: Path, hosts: Sequence[str], manner: FetchOptions) -> FetchedFile:
     """Try the mirrors of a file in order; parts lie in `folder`, one a mirror, and stay if this is stopped.
 
     Raises:
@@ -56,8 +56,8 @@ def fetch_file(file: SourceFile, folder: Path, hosts: Sequence[str], manner: Man
             continue
         try:
             manner.tell(f"fetching {mirror.url}")
-            fetch(mirror, part, hosts, most=most_bytes(file), manner=manner)
-            return verified(mirror, part)
+            fetch(mirror, part, hosts, most=max_bytes(file), manner=manner)
+            return verify_file(mirror, part)
         except (MirrorError, AddressError) as e:
             reasons.append(str(e))
             manner.tell(str(e))
@@ -65,7 +65,7 @@ def fetch_file(file: SourceFile, folder: Path, hosts: Sequence[str], manner: Man
     raise ProblemsError(f"no mirror gave {file.name}", [*reasons, by_hand])
 
 
-def verified(mirror: Mirror, part: Part) -> Fetched:
+def verify_file(mirror: Mirror, part: Part) -> FetchedFile:
     """The whole file, if its size and hashes are the published ones; else the part goes.
 
     Raises:
@@ -87,4 +87,4 @@ def verified(mirror: Mirror, part: Part) -> Fetched:
             raise MirrorError(
                 f"{mirror.url}: the file is damaged or another one: {what} {found}, published {published}"
             )
-    return Fetched(part.path, mirror.url, size, sha256, bool(mirror.sha256 or mirror.md5))
+    return FetchedFile(part.path, mirror.url, size, sha256, bool(mirror.sha256 or mirror.md5))

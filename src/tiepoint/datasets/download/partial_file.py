@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class Stamp:
+class VersionStamp:
     """What tells one version of a remote file from another."""
 
     url: str
@@ -34,7 +34,7 @@ class Stamp:
     total: int | None = None
 
     @classmethod
-    def of(cls, url: str, headers: Mapping[str, str], total: int | None) -> Stamp:
+    def of(cls, url: str, headers: Mapping[str, str], total: int | None) -> VersionStamp:
         """The stamp of an answer's headers."""
         by_name = {name.lower(): value for name, value in headers.items()}
         return cls(url, by_name.get("etag", ""), by_name.get("last-modified", ""), total)
@@ -44,7 +44,7 @@ class Stamp:
         """What ``If-Range`` may carry: a strong ETag, else the time of modification, else nothing."""
         return self.etag if self.etag and not self.etag.startswith("W/") else self.modified
 
-    def same(self, other: Stamp) -> bool:
+    def same(self, other: VersionStamp) -> bool:
         """Whether both may be the same version: nothing that both state differs."""
         pairs = ((self.etag, other.etag), (self.modified, other.modified), (self.total, other.total))
         return all(a == b for a, b in pairs if a and b)
@@ -65,15 +65,15 @@ class Part:
         except OSError:
             return 0
 
-    def stamp(self) -> Stamp | None:
+    def stamp(self) -> VersionStamp | None:
         """What was said about the file when it was begun; None where that is lost."""
         try:
             found = json.loads(self.facts.read_text(encoding="utf-8"))
-            return Stamp(found["url"], found["etag"], found["modified"], found["total"])
+            return VersionStamp(found["url"], found["etag"], found["modified"], found["total"])
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
-    def begin(self, stamp: Stamp) -> None:
+    def begin(self, stamp: VersionStamp) -> None:
         """An empty part of this version. The old bytes go before the new facts come: a kill mixes nothing."""
         self.drop()
         with refusal(self.path):
@@ -121,7 +121,7 @@ def refusal(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def locked(path: Path, what: str) -> Iterator[None]:
+def lock_file(path: Path, what: str) -> Iterator[None]:
     """Hold the lock file; where another process has it, that is an error and nobody waits.
 
     The file stays: removing it could take the lock of the next one from under it.

@@ -7,18 +7,18 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...core.amounts import shown_bytes
+from ...core.amounts import format_bytes
 from ...core.errors import InputError
 from .sources import Mirror, Source
 
 
-def size_words(size: float) -> str:
+def format_size(size: float) -> str:
     """Bytes for people, in powers of ten.
 
-    >>> size_words(1_279_545_572), size_words(40_000), size_words(12)
+    >>> format_size(1_279_545_572), format_size(40_000), format_size(12)
     ('1.28 GB', '40 kB', '12 B')
     """
-    return shown_bytes(size, ".3g")
+    return format_bytes(size, ".3g")
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ class Plan:
     free: int
 
     @property
-    def needed(self) -> int:
+    def required_bytes(self) -> int:
         """Bytes for the archives and what is in them, at the same time."""
         return self.source.archive_bytes + self.source.unpacked_bytes
 
     def check_room(self, *, fetched: int = 0) -> None:
         """Raise an `InputError` where the disk is too small; `fetched` bytes are there already."""
-        needed = self.needed - fetched
+        needed = self.required_bytes - fetched
         if needed > self.free:
             raise InputError(
-                f"{self.folder.parent} has {size_words(self.free)} free, {self.name} needs about "
-                f"{size_words(needed)} (archives and what is in them); make room or choose another `to`"
+                f"{self.folder.parent} has {format_size(self.free)} free, {self.name} needs about "
+                f"{format_size(needed)} (archives and what is in them); make room or choose another `to`"
             )
 
     def __str__(self) -> str:
@@ -50,20 +50,20 @@ class Plan:
         for file in source.files:
             known = "" if file.mirrors[0].size else "about "
             lines.append(
-                f"  fetch {file.name}, {known}{size_words(file.size)}, from the first that gives it:"
+                f"  fetch {file.name}, {known}{format_size(file.size)}, from the first that gives it:"
             )
             lines += [f"    {i}. {_mirror(m)}" for i, m in enumerate(file.mirrors, 1)]
         if source.files:
-            lines.append(f"  unpacked: about {size_words(source.unpacked_bytes)}")
-            lines.append(f"  room: {size_words(self.needed)} needed, {size_words(self.free)} free")
-        lines.append(f"  licence: {licence_words(source)}")
+            lines.append(f"  unpacked: about {format_size(source.unpacked_bytes)}")
+            lines.append(f"  room: {format_size(self.required_bytes)} needed, {format_size(self.free)} free")
+        lines.append(f"  licence: {format_licence(source)}")
         if source.licence.ask:
             lines.append(f"  to get it: {source.licence.ask}")
         lines += [f"  cite: {source.cite}", f"  verified: {source.verified}"]
         return "\n".join(lines)
 
 
-def licence_words(source: Source) -> str:
+def format_licence(source: Source) -> str:
     """The licence of a dataset in one line."""
     licence = source.licence
     return f"{licence.name}: {licence.terms} ({licence.page}; verified: {licence.verified})"

@@ -14,19 +14,19 @@ from ...core.errors import InputError
 from ...formats.file_io import write_bytes
 from ...formats.json_yaml import read_json
 from ..validation.release import Release
-from .mirrors import Fetched
+from .mirrors import FetchedFile
 from .sources import Source
 
 ENDING = ".source.json"
 _MAX_RECORD_BYTES = 1 << 20
 
 
-def record_of(folder: Path) -> Path:
+def record_path(folder: Path) -> Path:
     """The file of a dataset's folder, beside it.
 
-    >>> record_of(Path("data/EVD")).name
+    >>> record_path(Path("data/EVD")).name
     'EVD.source.json'
-    >>> record_of(Path(".")) == record_of(Path.cwd())
+    >>> record_path(Path(".")) == record_path(Path.cwd())
     True
     """
     whole = folder.resolve() if folder.name in ("", "..") else folder
@@ -36,14 +36,14 @@ def record_of(folder: Path) -> Path:
 def read_record(folder: Path) -> dict[str, Any]:
     """What is recorded of a folder; nothing where there is no record, or it cannot be read."""
     try:
-        found = read_json(record_of(folder), most=_MAX_RECORD_BYTES)
+        found = read_json(record_path(folder), most=_MAX_RECORD_BYTES)
     except InputError:
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def write_record(
-    folder: Path, name: str, source: Source, release: Release | None, files: Sequence[tuple[str, Fetched]]
+    folder: Path, name: str, source: Source, release: Release | None, files: Sequence[tuple[str, FetchedFile]]
 ) -> Path:
     """Write the record of a dataset that was got; returns its place."""
     value = {
@@ -66,12 +66,12 @@ def write_record(
         "got": datetime.now(UTC).isoformat(timespec="seconds"),
         "tiepoint": __version__,
     }
-    path = record_of(folder)
+    path = record_path(folder)
     write_bytes(path, [(json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()])
     return path
 
 
-def check_first_use(folder: Path, name: str, fetched: Fetched) -> None:
+def check_unchanged(folder: Path, name: str, fetched: FetchedFile) -> None:
     """Hold a file against the record of an earlier one: an unpublished hash is trusted once, then pinned.
 
     Raises:
@@ -84,5 +84,5 @@ def check_first_use(folder: Path, name: str, fetched: Fetched) -> None:
         if fetched.url and entry.get("sha256") != fetched.sha256:
             raise InputError(
                 f"{fetched.url} gives another file than when it was first fetched: SHA-256 {fetched.sha256}, "
-                f"recorded {entry.get('sha256')}; to accept it, remove {record_of(folder)}"
+                f"recorded {entry.get('sha256')}; to accept it, remove {record_path(folder)}"
             )

@@ -47,7 +47,7 @@ def _mask(top: int) -> Any:
 
 
 @cached_njit(nogil=True)
-def bounded(state: Any, out: Any, pos: int, tops: Any, values: Any) -> int:
+def bounded_integers(state: Any, out: Any, pos: int, tops: Any, values: Any) -> int:
     """Fill `values` with uniform integers from 0 to tops[i], as `RandomState.randint(tops[i] + 1)`."""
     for i in range(tops.size):
         top = np.uint32(tops[i])

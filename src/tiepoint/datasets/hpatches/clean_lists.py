@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.hashing import hash_json, named_generator
+from ...core.hashing import hash_json, seeded_generator
 from ...formats.hpatches.task_csv import PairTable
 from ...formats.hpatches_v1.pairs import PairList
 from .sampling_2016 import PatchSpace, draw_pairs, scene_numbers
@@ -38,7 +38,7 @@ def draw_clean(
     numbers = [str(k) for k in range(images)]
     drawn = {
         name: _pair_table(
-            draw_pairs(space, kind, size, numbers, named_generator(seed, "hpatches clean", key, name)),
+            draw_pairs(space, kind, size, numbers, seeded_generator(seed, "hpatches clean", key, name)),
             tuple(test),
             images,
         )

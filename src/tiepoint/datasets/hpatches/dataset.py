@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from ...core.cores import cores
 from ...core.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...core.formatting import path_part
-from ...core.hashing import hash_file, hash_files, hash_json, remembered
+from ...core.hashing import cached_file_hash, hash_file, hash_files, hash_json
 from ...core.scores import kind_of
 from ...core.units import Item
 from ...formats.hpatches.patch_pack import SUFFIX, PatchPack, open_pack
 from ...formats.hpatches.patch_strip import read_strip
 from ...formats.json_yaml import read_json
-from ...formats.unfinished import refuse_unfinished
+from ...formats.unfinished import refuse_incomplete
 from .layout import NOISES, STANDARD_IMAGES, image_order, scan_folder
 from .pack import find_pack
 
@@ -51,7 +51,7 @@ class HPatchesDataset:
 
     def __init__(self, root: str | Path, *, packed: bool = True) -> None:
         path = Path(root).expanduser()
-        refuse_unfinished(path)
+        refuse_incomplete(path)
         self._pack: PatchPack | None = None
         lengths = path / LENGTHS_FILE if path.is_dir() else path
         has_strips = path.is_dir() and any(path.glob("*/*.png"))
@@ -182,7 +182,7 @@ class HPatchesDataset:
         wanted = list(keys)
         if not self.has_patches or self._pack is not None:
             return [self.item(key) for key in wanted]
-        known = {key: remembered(f"{self.root}/{key}.png") for key in wanted}
+        known = {key: cached_file_hash(f"{self.root}/{key}.png") for key in wanted}
         hash_files([f"{self.root}/{key}.png" for key, content in known.items() if content is None], cores())
         counts = {key: self.count(self._split(key, None)[0]) for key in wanted}
         return [self.item(key) if (c := known[key]) is None else Item(key, c, counts[key]) for key in wanted]

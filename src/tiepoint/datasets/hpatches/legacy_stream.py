@@ -32,7 +32,9 @@ class LegacyStream:
         from . import _mt19937_loops as kernel
 
         values = np.empty(len(n), np.int64)
-        self._pos = kernel.bounded(self._state, self._words, self._pos, np.asarray(n, np.int64) - 1, values)
+        self._pos = kernel.bounded_integers(
+            self._state, self._words, self._pos, np.asarray(n, np.int64) - 1, values
+        )
         return values
 
     def first_two(self, n: Ints) -> tuple[Ints, Ints]:

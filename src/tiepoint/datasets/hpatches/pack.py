@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.cores import cores
 from ...core.errors import InputError
 from ...core.hashing import hash_bytes, hash_file, hash_json
@@ -28,7 +28,7 @@ CACHE = "TIEPOINT_CACHE"
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedDataset:
     """What was packed, and where the pack is."""
 
     path: Path
@@ -40,13 +40,13 @@ class Packed:
     def __str__(self) -> str:
         """What the user has now."""
         use = "it is used whenever the dataset is" if self.found_alone else "give it as `data`"
-        patches = number_of(self.patches, "patch", "patches")
-        return f"{self.path}: {patches} of {number_of(self.strips, 'strip')}; {use}"
+        patches = count_text(self.patches, "patch", "patches")
+        return f"{self.path}: {patches} of {count_text(self.strips, 'strip')}; {use}"
 
 
 def pack_dataset(
     data: str | Path, to: str | Path | None = None, *, progress: Callable[[int, int], None] | None = None
-) -> Packed:
+) -> PackedDataset:
     """Decode all strips of a patch dataset once and keep their pixels in one file, mapped from then on.
 
     Features are cached under the same keys, packed or not. The pack is about as large as the pixels.
@@ -88,7 +88,7 @@ def pack_dataset(
     write_pack(place, dataset.side, strips())
     if progress is not None:
         progress(len(keys), len(keys))
-    return Packed(place, len(keys), sum(dataset.counts.values()), to is None or place == root / PACK)
+    return PackedDataset(place, len(keys), sum(dataset.counts.values()), to is None or place == root / PACK)
 
 
 def find_pack(root: Path) -> tuple[PatchPack | None, str | None]:

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import InputError, ProblemsError
-from ...core.hashing import hash_json, named_generator
+from ...core.hashing import hash_json, seeded_generator
 from ...formats.file_io import read_lines
 from ...formats.hpatches_v1 import definitions as benchmarks
 from ...formats.hpatches_v1.classification import write_classification_labels
@@ -104,10 +104,10 @@ def _usable(data: HPatchesDataset, deviation: float, report: V1Report) -> dict[s
     if not data.has_patches:
         report.notes.append("the dataset has no pixels: queries are not filtered by contrast")
         return {s: np.arange(data.count(s)) for s in data.sequences}
-    return {s: contrasty(data.patches(s, "ref"), deviation) for s in data.sequences}
+    return {s: high_contrast_indices(data.patches(s, "ref"), deviation) for s in data.sequences}
 
 
-def contrasty(patches: NDArray[np.uint8], deviation: float) -> NDArray[np.int64]:
+def high_contrast_indices(patches: NDArray[np.uint8], deviation: float) -> NDArray[np.int64]:
     """Indices of patches whose pixels have a standard deviation above `deviation` grey levels."""
     flat = patches.reshape(len(patches), -1)
     spread = np.concatenate([part.std(axis=1) for part in np.array_split(flat, max(1, len(flat) // 256))])
@@ -129,7 +129,7 @@ class _Drawn:
 
     def _rng(self, file: str) -> np.random.Generator:
         lengths = hash_json({s: self.data.count(s) for s in self.sequences})
-        return named_generator(self.seed, "hpatches-v1", lengths, file)
+        return seeded_generator(self.seed, "hpatches-v1", lengths, file)
 
     def _images(self, noise: str) -> list[str]:
         images = self.data.images(self.sequences[0])
@@ -173,7 +173,7 @@ class _Drawn:
                 self.report.rows[f"classification/{path.name}"] = n_pos + n_neg
         if n_pos < self.sizes.positives:
             self.report.notes.append(
-                f"{self.name}: {number_of(n_pos, 'positive pair')}, fewer than published, because it is small"
+                f"{self.name}: {count_text(n_pos, 'positive pair')}, fewer than published, because it is small"
             )
 
     def matching(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import FormatError, InputError, ProblemsError, UnknownNameError
 from ...formats.file_io import write_bytes
 from ...formats.hpatches.task_csv import RefPatches, pairs_csv_chunks, patches_csv_chunks, read_patches_csv
@@ -33,7 +33,7 @@ from .sampling_2017 import (
     draw_verification,
 )
 from .splits import WHOLE, known_splits, left_out, named_split, scene_groups, shares_release, split_problems
-from .task_files_2016 import contrasty
+from .task_files_2016 import high_contrast_indices
 
 LISTS = ("official", "clean")
 MIN_DEVIATION = 10.0
@@ -133,7 +133,7 @@ def _splits(
             found = {n: s for n, s in found.items() if n == "full" or len(s.test) > 1}
         if not found:
             found = {WHOLE: known[WHOLE]}
-            every = number_of(len(data.sequences), "sequence")
+            every = count_text(len(data.sequences), "sequence")
             report.notes.append(
                 f"no published split is complete here, so the split {WHOLE!r} takes all {every}"
             )
@@ -192,7 +192,7 @@ def _usable(data: HPatchesDataset, splits: Iterable[Split]) -> dict[str, NDArray
     usable = {}
     for sequence in wanted:
         mask = np.zeros(data.count(sequence), bool)
-        mask[contrasty(data.patches(sequence, "ref"), MIN_DEVIATION)] = True
+        mask[high_contrast_indices(data.patches(sequence, "ref"), MIN_DEVIATION)] = True
         usable[sequence] = mask
     return usable
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...formats.text.matrices import is_singular
 from ...geometry.two_view.scaling import turned_intrinsics, turned_pose
 from .pair import ImagePair, Matrix, PairSet, Size, default_names, file_name
-from .problems import Findings, listed
+from .problems import PairProblems, first_names
 from .scenes import dataset_of, scenes_of
 
 NEEDS: dict[str, tuple[str, ...]] = {
@@ -40,7 +40,7 @@ _NUMBERS = ("ids", "visible0", "visible1")
 
 
 @dataclass
-class Draft:
+class PairDraft:
     """A pair as its file states it; sizes, K and T are those of the images before any turn."""
 
     where: str
@@ -58,13 +58,15 @@ class Draft:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def build(drafts: Sequence[Draft], findings: Findings, *, needs: str, what: str) -> PairSet:
+def build(drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str, what: str) -> PairSet:
     """The pairs of a dataset; all problems of all of them are raised together, as a `ProblemsError`."""
-    pairs = assembled(drafts, findings, needs=needs)
+    pairs = assemble_pairs(drafts, findings, needs=needs)
     return PairSet(pairs, what, findings.end())
 
 
-def assembled(drafts: Sequence[Draft], findings: Findings, *, needs: str) -> tuple[ImagePair, ...]:
+def assemble_pairs(
+    drafts: Sequence[PairDraft], findings: PairProblems, *, needs: str
+) -> tuple[ImagePair, ...]:
     """The pairs of a dataset, with what is wrong with them noted in `findings`.
 
     Problems are: an image that is neither there nor has a stated size, a size that is not the image's, K not
@@ -80,7 +82,7 @@ def assembled(drafts: Sequence[Draft], findings: Findings, *, needs: str) -> tup
     )
 
 
-def _checked(draft: Draft, name: str, scene: str, findings: Findings, needs: str) -> ImagePair:
+def _checked(draft: PairDraft, name: str, scene: str, findings: PairProblems, needs: str) -> ImagePair:
     found = [None if image is None else findings.image(image) for image in draft.images]
     sizes = [
         findings.size(path, size, f"{draft.where}, image{side}", draft.assumed[side])
@@ -101,7 +103,7 @@ def _checked(draft: Draft, name: str, scene: str, findings: Findings, needs: str
         value, size = K[side], sizes[side]
         if turns[side] and size is not None:
             if value is not None:
-                K[side] = turned_camera(value, size, turns[side], draft.centre)
+                K[side] = rotated_camera(value, size, turns[side], draft.centre)
             sizes[side] = size if turns[side] % 2 == 0 else (size[1], size[0])
     return ImagePair(
         name=name,
@@ -121,18 +123,18 @@ def _checked(draft: Draft, name: str, scene: str, findings: Findings, needs: str
     )
 
 
-def turned_camera(K: Matrix, size: Size, turns: int, centre: float) -> Matrix:
+def rotated_camera(K: Matrix, size: Size, turns: int, centre: float) -> Matrix:
     """K of an image turned by quarters: the rule is that of integer centres, so others are shifted there.
 
     >>> K = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
-    >>> turned_camera(K, (640, 480), 1, 0.5)[:2, 2].tolist()  # the middle stays the middle
+    >>> rotated_camera(K, (640, 480), 1, 0.5)[:2, 2].tolist()  # the middle stays the middle
     [240.0, 320.0]
     """
     shift = np.array([[0, 0, centre], [0, 0, centre], [0, 0, 0]], np.float64)
     return np.asarray(turned_intrinsics(K - shift, size, turns) + shift, np.float64)
 
 
-def _principal_point(K: Matrix | None, size: Size | None, where: str, findings: Findings) -> None:
+def _principal_point(K: Matrix | None, size: Size | None, where: str, findings: PairProblems) -> None:
     if K is None or size is None:
         return
     cx, cy = float(K[0, 2]), float(K[1, 2])
@@ -143,7 +145,7 @@ def _principal_point(K: Matrix | None, size: Size | None, where: str, findings: 
         )
 
 
-def _truth(draft: Draft, findings: Findings) -> dict[str, Matrix]:
+def _truth(draft: PairDraft, findings: PairProblems) -> dict[str, Matrix]:
     truth = {}
     for key, value in draft.truth.items():
         array = None if value is None else findings.numbers(value, _SHAPES[key], f"{draft.where}, {key}")
@@ -167,7 +169,7 @@ def _truth(draft: Draft, findings: Findings) -> dict[str, Matrix]:
     return truth
 
 
-def _names(drafts: Sequence[Draft], scenes: Sequence[str], findings: Findings) -> list[str]:
+def _names(drafts: Sequence[PairDraft], scenes: Sequence[str], findings: PairProblems) -> list[str]:
     """Stated names or default ones; the turns are part of a default name. Repeated ones are problems."""
     stems = [
         (_stem(d.images[0], f"{i}a"), _stem(d.images[1], f"{i}b")) for i, d in enumerate(drafts, start=1)
@@ -179,13 +181,15 @@ def _names(drafts: Sequence[Draft], scenes: Sequence[str], findings: Findings) -
     repeated = [name for name, n in Counter(names).items() if n > 1]
     for name in repeated:
         wheres = [d.where for d, n in zip(drafts, names, strict=True) if n == name]
-        findings.problems.append(f"{listed(wheres)} have the same name {name!r}; a name stands for one pair")
+        findings.problems.append(
+            f"{first_names(wheres)} have the same name {name!r}; a name stands for one pair"
+        )
     files: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         files.setdefault(file_name(name), []).append(name)
     for clash in (group for group in files.values() if len(group) > 1):
         findings.problems.append(
-            f"the names {listed(clash)} are the same with slashes written as `-`, as files do; rename one"
+            f"the names {first_names(clash)} are the same with slashes written as `-`, as files do; rename one"
         )
     return names
 

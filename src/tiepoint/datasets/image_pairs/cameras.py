@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .pair import Matrix
-from .problems import Findings
+from .problems import PairProblems
 
 PARAMETERS = {
     "SIMPLE_PINHOLE": ("f", "cx", "cy"),
@@ -22,13 +22,13 @@ PARAMETERS = {
 _CURVED = ("OPENCV_FISHEYE", "FOV", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "THIN_PRISM_FISHEYE")
 
 
-def camera_matrix(model: str, values: Sequence[float], where: str, findings: Findings) -> Matrix | None:
+def camera_matrix(model: str, values: Sequence[float], where: str, findings: PairProblems) -> Matrix | None:
     """K of a camera; None after a problem was noted.
 
     A distortion that is not 0 is a problem, never ignored: matches of a distorted image do not obey K and T.
 
     >>> from pathlib import Path
-    >>> camera_matrix("SIMPLE_PINHOLE", [500, 320, 240], "camera 1", Findings(Path()))[:2].tolist()
+    >>> camera_matrix("SIMPLE_PINHOLE", [500, 320, 240], "camera 1", PairProblems(Path()))[:2].tolist()
     [[500.0, 0.0, 320.0], [0.0, 500.0, 240.0]]
     """
     names = PARAMETERS.get(model)
@@ -55,11 +55,11 @@ def camera_matrix(model: str, values: Sequence[float], where: str, findings: Fin
     return np.array([[fx, 0, given["cx"]], [0, fy, given["cy"]], [0, 0, 1]], np.float64)
 
 
-def rotation(q: Sequence[float], where: str, findings: Findings) -> Matrix | None:
+def rotation(q: Sequence[float], where: str, findings: PairProblems) -> Matrix | None:
     """The rotation of a quaternion (w, x, y, z), scaled to length 1; one far from it is a problem.
 
     >>> from pathlib import Path
-    >>> rotation([0, 1, 0, 0], "image 1", Findings(Path())).diagonal().tolist()
+    >>> rotation([0, 1, 0, 0], "image 1", PairProblems(Path())).diagonal().tolist()
     [1.0, -1.0, -1.0]
     """
     length = float(np.linalg.norm(q))

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import FormatError
 from ...core.hashing import hash_json
 from ...formats.file_io import read_lines
-from .builder import Draft
+from .builder import PairDraft
 from .cameras import camera_matrix, rotation
 from .pair import Matrix, Size
-from .posed import PAIRS, View, named_pairs, paired, posed_matrix
-from .problems import Findings
+from .posed import PAIRS, View, pair_views, posed_matrix, read_pair_list
+from .problems import PairProblems
 from .text_lists import floats
 
 SHARED = 30
@@ -30,7 +30,7 @@ _POINT = re.compile(r"-?[0-9]{1,19}")
 _PLACES = ("", "sparse", "sparse/0", "dense/sparse")
 
 
-def model_drafts(root: Path, findings: Findings) -> list[Draft] | None:
+def model_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Pairs of `cameras.txt` and `images.txt`, in the folder or its `sparse`; None where they are not.
 
     With `pairs.txt` (two names a line) beside the model or in the folder, its pairs; else every two images
@@ -54,11 +54,11 @@ def model_drafts(root: Path, findings: Findings) -> list[Draft] | None:
     scene = root.absolute().name
     listed = next((p / PAIRS for p in (root, base) if (p / PAIRS).is_file()), None)
     if listed is not None:
-        return paired(named_pairs(listed, findings), views, findings, scene=scene)
+        return pair_views(read_pair_list(listed, findings), views, findings, scene=scene)
     shared = _shared(views)
     if not shared and not findings.problems:
         findings.problems.append(
-            f"no two of {number_of(len(views), 'image')} share {SHARED} points, {OVERLAP:g} of all; "
+            f"no two of {count_text(len(views), 'image')} share {SHARED} points, {OVERLAP:g} of all; "
             f"name pairs in {PAIRS}"
         )
     names = list(shared)
@@ -68,10 +68,10 @@ def model_drafts(root: Path, findings: Findings) -> list[Draft] | None:
         )
         names = sorted(sorted(names, key=hash_json)[:MAX_PAIRS])
     pairs = [(f"{a} and {b}", a, b) for a, b in names]
-    return paired(pairs, views, findings, scene=scene, facts=shared)
+    return pair_views(pairs, views, findings, scene=scene, facts=shared)
 
 
-def _cameras(path: Path, findings: Findings) -> dict[str, tuple[Matrix | None, Size | None]]:
+def _cameras(path: Path, findings: PairProblems) -> dict[str, tuple[Matrix | None, Size | None]]:
     """K and size by the number of the camera."""
     cameras: dict[str, tuple[Matrix | None, Size | None]] = {}
     for number, line in enumerate(read_lines(path), start=1):
@@ -86,12 +86,12 @@ def _cameras(path: Path, findings: Findings) -> dict[str, tuple[Matrix | None, S
         if fields[0] in cameras:
             findings.problems.append(f"{where}: camera {fields[0]} is there twice")
         K = camera_matrix(fields[1], values[2:], f"{where} (camera {fields[0]})", findings)
-        cameras[fields[0]] = (K, findings.whole_size(values[:2], where))
+        cameras[fields[0]] = (K, findings.integer_size(values[:2], where))
     return cameras
 
 
 def _views(
-    path: Path, cameras: Mapping[str, tuple[Matrix | None, Size | None]], findings: Findings
+    path: Path, cameras: Mapping[str, tuple[Matrix | None, Size | None]], findings: PairProblems
 ) -> Iterator[View]:
     """Images: a line with number, quaternion, t, camera, name; then a line of x, y, point (may be empty)."""
     lines = [(n, line) for n, line in enumerate(read_lines(path), start=1) if not line.startswith("#")]

@@ -8,11 +8,11 @@ from pathlib import Path
 from ...core.errors import FormatError
 from ...formats.image.reader import SUFFIXES
 from ...formats.text.matrices import read_homography
-from .builder import Draft
-from .problems import Findings
+from .builder import PairDraft
+from .problems import PairProblems
 
 
-def plane_drafts(root: Path, findings: Findings) -> list[Draft] | None:
+def plane_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Pairs `1/NAME.png`, `2/NAME.png`, `h/NAME.txt`, sorted by name; None where these folders are not.
 
     H maps image 1 to image 2 and is divided by its last number. The folder may be one level up (`EVD`).
@@ -37,7 +37,7 @@ def plane_drafts(root: Path, findings: Findings) -> list[Draft] | None:
         if not lost:
             truth = {"H": H / H[2, 2]}
             two = (str(images[0]), str(images[1]))
-            drafts.append(Draft(name, two, name=name, scene=name, dataset="evd", truth=truth))
+            drafts.append(PairDraft(name, two, name=name, scene=name, dataset="evd", truth=truth))
     return drafts
 
 

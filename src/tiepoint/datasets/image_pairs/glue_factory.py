@@ -10,15 +10,15 @@ import numpy as np
 
 from ...core.errors import FormatError
 from ...formats.file_io import read_lines
-from .builder import Draft
-from .problems import Findings
+from .builder import PairDraft
+from .problems import PairProblems
 from .scenes import dataset_of, known_sizes
 from .text_lists import floats, rows
 
 FIELDS = {32: "names, K0, K1, R, t", 36: "names, K0, K1, T_0to1", 11: "names, H"}
 
 
-def plain_drafts(lines: Sequence[str], findings: Findings) -> list[Draft]:
+def plain_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft]:
     """Pairs of lines with 32 (R and t), 36 (T) or 11 (H) fields; comments begin with `#`.
 
     K puts the centre of the first pixel at (.5, .5) as the cameras of that tool do, but for ScanNet, whose K
@@ -28,13 +28,13 @@ def plain_drafts(lines: Sequence[str], findings: Findings) -> list[Draft]:
     for where, fields, values in rows(lines, FIELDS, findings):
         names = (fields[0], fields[1])
         if len(values) == 9:
-            drafts.append(Draft(where, names, truth={"H": np.reshape(values, (3, 3))}))
+            drafts.append(PairDraft(where, names, truth={"H": np.reshape(values, (3, 3))}))
             continue
         T = values[18:]
         if len(T) == 12:
             T = np.hstack([np.reshape(T[:9], (3, 3)), np.reshape(T[9:], (3, 1))]).ravel().tolist()
         drafts.append(
-            Draft(
+            PairDraft(
                 where,
                 names,
                 assumed=known_sizes(names, values[2], values[11]),
@@ -46,7 +46,7 @@ def plain_drafts(lines: Sequence[str], findings: Findings) -> list[Draft]:
     return drafts
 
 
-def one_line_drafts(root: Path, findings: Findings) -> list[Draft] | None:
+def one_line_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Pairs of a folder of text files with one line of 38 fields each; None where there is none.
 
     Fields: name0 name1 overlap0 overlap1 K0(9) K1(9) T_0to1(16), images beside the file. A pair is called
@@ -54,7 +54,7 @@ def one_line_drafts(root: Path, findings: Findings) -> list[Draft] | None:
     a folder of such folders.
     """
     files = sorted([*root.glob("*.txt"), *root.glob("*/*.txt")])
-    drafts: list[Draft] = []
+    drafts: list[PairDraft] = []
     for file in files:
         try:
             lines = [line for line in read_lines(file) if line]
@@ -71,7 +71,7 @@ def one_line_drafts(root: Path, findings: Findings) -> list[Draft] | None:
             continue
         folder = file.parent.absolute()
         drafts.append(
-            Draft(
+            PairDraft(
                 f"{folder.name}/{file.stem}",
                 (str(folder / fields[0]), str(folder / fields[1])),
                 name=f"{folder.name}/{file.stem}",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.hashing import named_generator
+from ...core.hashing import seeded_generator
 from ...geometry.covisibility import in_view
 from ...geometry.homography import project
 
@@ -15,10 +15,10 @@ Size = tuple[int, int]
 COUNT, TRIES = 500, 20_000
 
 
-def on_plane(h: Floats, sizes: tuple[Size, Size]) -> Floats:
+def points_on_plane(h: Floats, sizes: tuple[Size, Size]) -> Floats:
     """Points (n, 4) of a grid in image 0 that the homography takes into image 1.
 
-    >>> on_plane(np.eye(3), ((9, 9), (9, 9)))[-1].tolist()
+    >>> points_on_plane(np.eye(3), ((9, 9), (9, 9)))[-1].tolist()
     [8.0, 8.0, 8.0, 8.0]
     """
     side = round(COUNT**0.5)
@@ -28,7 +28,7 @@ def on_plane(h: Floats, sizes: tuple[Size, Size]) -> Floats:
     return np.column_stack([first, second])[in_view(second, sizes[1])]
 
 
-def at_drawn_depths(
+def points_at_random_depths(
     K0: Floats, K1: Floats, T: Floats, sizes: tuple[Size, Size], centre: float, name: str
 ) -> Floats:
     """Up to 500 points (n, 4): pixels of image 0 at drawn depths, where camera 1 sees them, if it does.
@@ -38,11 +38,11 @@ def at_drawn_depths(
 
     >>> K = np.array([[100.0, 0, 50], [0, 100, 50], [0, 0, 1]])
     >>> T = np.eye(4); T[0, 3] = 1
-    >>> points = at_drawn_depths(K, K, T, ((101, 101), (101, 101)), 0.0, "a")
+    >>> points = points_at_random_depths(K, K, T, ((101, 101), (101, 101)), 0.0, "a")
     >>> len(points), float(np.abs(points[:, 1] - points[:, 3]).max()) < 1e-9
     (500, True)
     """
-    draw = named_generator(0, "true points", name)
+    draw = seeded_generator(0, "true points", name)
     first = draw.random((TRIES, 2)) * (np.array(sizes[0]) - 1)
     baseline = float(np.linalg.norm(T[:3, 3])) or 1.0
     depth = baseline * np.exp(draw.uniform(np.log(0.5), np.log(200.0), TRIES))

@@ -14,16 +14,16 @@ from ...core.errors import FormatError
 from ...formats.image.reader import read_size
 from ...formats.npz import read_npz
 from ...formats.pickled_arrays import is_pickle, read_arrays
-from .builder import Draft
+from .builder import PairDraft
 from .pair import Matrix, Size
-from .problems import Findings, listed
+from .problems import PairProblems, first_names
 
 SCANNET_SIZE = (640, 480)
 """The size to which K of the ScanNet index belongs."""
 _KEYS = ("image_paths", "intrinsics", "poses", "pair_infos")
 
 
-def scannet_drafts(root: Path, findings: Findings) -> list[Draft] | None:
+def scannet_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Pairs of `test.npz` (`name` (n, 4), `rel_pose` (n, 12)) with `intrinsics.npz` beside it.
 
     `name` holds scene, scan and two frames: `sceneNNNN_MM/color/FRAME.jpg`. K belongs to 640 x 480 pixels;
@@ -39,7 +39,7 @@ def scannet_drafts(root: Path, findings: Findings) -> list[Draft] | None:
     index, cameras = read_npz(file), read_npz(beside)
     lacking = [key for key in ("name", "rel_pose") if key not in index]
     if lacking:
-        raise FormatError(file, f"lacks {', '.join(lacking)}; it has {listed(sorted(index), 8)}")
+        raise FormatError(file, f"lacks {', '.join(lacking)}; it has {first_names(sorted(index), 8)}")
     names, poses = index["name"], index["rel_pose"]
     if names.ndim != 2 or names.shape[1] != 4 or poses.shape != (len(names), 12):
         raise FormatError(file, f"expected name (n, 4), rel_pose (n, 12), found {names.shape}, {poses.shape}")
@@ -55,7 +55,7 @@ def scannet_drafts(root: Path, findings: Findings) -> list[Draft] | None:
         sizes = [_known_size(findings.image(image)) for image in images]
         K = [_scaled(cameras[folder], size) for size in sizes]
         drafts.append(
-            Draft(
+            PairDraft(
                 where,
                 images,
                 name=f"{folder}/{frames[0]}--{frames[1]}",
@@ -82,7 +82,7 @@ def _scaled(K: Any, size: Size) -> Any:
     return K * np.array([[size[0] / SCANNET_SIZE[0]], [size[1] / SCANNET_SIZE[1]], [1.0]])
 
 
-def megadepth_drafts(root: Path, findings: Findings) -> list[Draft] | None:
+def megadepth_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Pairs of one pickled index, or of all in a folder; None where there is none.
 
     An index is a dict with `image_paths`, `intrinsics`, `poses` (world to camera; None where unused) and
@@ -113,7 +113,7 @@ def megadepth_drafts(root: Path, findings: Findings) -> list[Draft] | None:
     return drafts if files else None
 
 
-def _indexed(index: dict[str, Any], i: int, j: int, where: str) -> Draft:
+def _indexed(index: dict[str, Any], i: int, j: int, where: str) -> PairDraft:
     for key in ("image_paths", "intrinsics", "poses"):
         for at in (i, j):
             if not 0 <= at < len(index[key]):
@@ -125,7 +125,7 @@ def _indexed(index: dict[str, Any], i: int, j: int, where: str) -> Draft:
     poses = [_square(index["poses"][at], 4) for at in (i, j)]
     K = [_square(index["intrinsics"][at], 3) for at in (i, j)]
     sizes = [_centred_size(k) for k in K]
-    return Draft(
+    return PairDraft(
         where,
         (str(index["image_paths"][i]), str(index["image_paths"][j])),
         dataset="megadepth",

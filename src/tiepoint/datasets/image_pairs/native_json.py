@@ -10,9 +10,9 @@ import numpy as np
 
 from ...core.errors import InputError
 from ...formats.file_io import read_bytes
-from .builder import Draft
+from .builder import PairDraft
 from .pair import Size
-from .problems import Findings
+from .problems import PairProblems
 
 TRUTH = ("corrs", "H", "points0", "points1", "ids", "visible0", "visible1", "box0", "box1", "crossval")
 _KNOWN = {
@@ -31,7 +31,7 @@ def is_own(value: Any) -> bool:
     return isinstance(first, dict) and ({"image0", "image1"} <= set(first) or "pair_names" in first)
 
 
-def own_drafts(value: Any, findings: Findings) -> list[Draft]:
+def own_drafts(value: Any, findings: PairProblems) -> list[PairDraft]:
     """The pairs of a list of objects (or of its key `pairs`).
 
     Keys: `image0`, `image1` (paths below the folder of the file, or its folder `images`), `K0`, `K1`,
@@ -52,7 +52,7 @@ def own_drafts(value: Any, findings: Findings) -> list[Draft]:
     return drafts
 
 
-def _draft(entry: Mapping[str, Any], where: str, findings: Findings) -> Draft:
+def _draft(entry: Mapping[str, Any], where: str, findings: PairProblems) -> PairDraft:
     names = entry.get("pair_names") or (entry.get("image0"), entry.get("image1"))
     images = _two_names(names, where, findings)
     if entry.get("name"):
@@ -64,7 +64,7 @@ def _draft(entry: Mapping[str, Any], where: str, findings: Findings) -> Draft:
     if scene is None and isinstance(entry.get("scene_id"), str):
         scene = entry["scene_id"].partition("_")[0]  # "0015_0" is part 0 of the model 0015
     twin = "size0_hw" in entry
-    return Draft(
+    return PairDraft(
         where,
         images,
         name=str(entry["name"]) if entry.get("name") else None,
@@ -82,7 +82,7 @@ def _draft(entry: Mapping[str, Any], where: str, findings: Findings) -> Draft:
     )
 
 
-def _two_names(names: Any, where: str, findings: Findings) -> tuple[str | None, str | None]:
+def _two_names(names: Any, where: str, findings: PairProblems) -> tuple[str | None, str | None]:
     two = list(names) if isinstance(names, list | tuple) else []
     if len(two) != 2 or any(n is not None and not isinstance(n, str) for n in two):
         findings.problems.append(f"{where}: image0 and image1 must be names of files")
@@ -90,7 +90,7 @@ def _two_names(names: Any, where: str, findings: Findings) -> tuple[str | None, 
     return two[0], two[1]
 
 
-def _size(entry: Mapping[str, Any], side: int, where: str, findings: Findings) -> Size | None:
+def _size(entry: Mapping[str, Any], side: int, where: str, findings: PairProblems) -> Size | None:
     """(width, height) as stated, or of the image before the resize that `scale` undoes."""
     stated = entry.get(f"size{side}")
     if stated is None and f"size{side}_hw" in entry:
@@ -101,10 +101,10 @@ def _size(entry: Mapping[str, Any], side: int, where: str, findings: Findings) -
         stated = np.rint(hw[::-1] * scale).tolist()
     if stated is None:
         return None
-    return findings.whole_size(stated, f"{where}, size{side}")
+    return findings.integer_size(stated, f"{where}, size{side}")
 
 
-def _centre(value: Any, where: str, findings: Findings) -> float:
+def _centre(value: Any, where: str, findings: PairProblems) -> float:
     if value not in (0, 0.5) or isinstance(value, bool):
         findings.problems.append(
             f"{where}: `centre` is 0 or 0.5, where K puts the first pixel, found {value!r}"
@@ -113,14 +113,14 @@ def _centre(value: Any, where: str, findings: Findings) -> float:
     return float(value)
 
 
-def _turns(value: Any, where: str, findings: Findings) -> tuple[int, int]:
+def _turns(value: Any, where: str, findings: PairProblems) -> tuple[int, int]:
     if not isinstance(value, list | tuple) or len(value) != 2 or any(v not in (0, 1, 2, 3) for v in value):
         findings.problems.append(f"{where}: `turns` are two numbers of 0 to 3 quarter turns, found {value!r}")
         return 0, 0
     return int(value[0]), int(value[1])
 
 
-def _truth(value: Any, findings: Findings) -> Any:
+def _truth(value: Any, findings: PairProblems) -> Any:
     """Numbers as they stand, or those of the text file that is named."""
     if not isinstance(value, str):
         return value

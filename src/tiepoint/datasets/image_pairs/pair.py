@@ -15,7 +15,7 @@ from ...core.errors import InputError, UnknownNameError
 from ...core.hashing import hash_array, hash_file, hash_json
 from ...core.regular_files import is_file
 from ...formats.image.reader import read_image, read_size
-from .ground_truth import at_drawn_depths, on_plane
+from .ground_truth import points_at_random_depths, points_on_plane
 
 Matrix = NDArray[np.float64]
 Size = tuple[int, int]
@@ -90,9 +90,11 @@ class ImagePair:
         if "corrs" in self.truth:
             return np.asarray(self.truth["corrs"], np.float64)
         if "H" in self.truth:
-            return on_plane(self.truth["H"], self.sizes())
+            return points_on_plane(self.truth["H"], self.sizes())
         if self.K0 is not None and self.K1 is not None and self.T_0to1 is not None:
-            return at_drawn_depths(self.K0, self.K1, self.T_0to1, self.sizes(), self.centre, self.name)
+            return points_at_random_depths(
+                self.K0, self.K1, self.T_0to1, self.sizes(), self.centre, self.name
+            )
         return None
 
     def sizes(self) -> tuple[Size, Size]:
@@ -127,7 +129,7 @@ class ImagePair:
         hashes = {name: hash_array(a) for name, a in arrays.items() if a is not None}
         return hash_json([hashes, self.centre, self.sizes(), list(self.turns), self.dataset])
 
-    def reversed(self) -> ImagePair:
+    def swapped(self) -> ImagePair:
         """The same pair from image 1 to image 0: T and H inverted, sides of everything swapped."""
         truth: dict[str, NDArray[Any]] = {}
         for key, value in self.truth.items():

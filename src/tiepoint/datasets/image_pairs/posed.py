@@ -12,11 +12,11 @@ import numpy as np
 
 from ...core.errors import FormatError
 from ...formats.file_io import read_lines
-from .builder import Draft
+from .builder import PairDraft
 from .cameras import camera_matrix
 from .loftr import relative
 from .pair import Matrix, Size
-from .problems import Findings
+from .problems import PairProblems
 from .text_lists import floats
 
 PAIRS = "pairs.txt"
@@ -33,7 +33,7 @@ class View:
     points: frozenset[int] = field(default_factory=frozenset)
 
 
-def view_drafts(root: Path, findings: Findings) -> list[Draft] | None:
+def view_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Pairs of `views.txt` and `pairs.txt`; None where there is no views.txt.
 
     `views.txt`: name, R (9), t (3), MODEL, width, height, parameters of the camera; world to camera, centre
@@ -59,13 +59,13 @@ def view_drafts(root: Path, findings: Findings) -> list[Draft] | None:
         if fields[0] in views:
             findings.problems.append(f"{where}: the name {fields[0]} is there twice")
         K = camera_matrix(fields[13], values[14:], where, findings)
-        size = findings.whole_size(values[12:14], where)
+        size = findings.integer_size(values[12:14], where)
         pose = findings.pose(posed_matrix(values[:9], values[9:12]), where, moved=False)
         views[fields[0]] = View(fields[0], K, size, pose)
     listed = file.with_name(PAIRS)
     if not listed.is_file():
         raise FormatError(listed, f"is not there; it names the pairs of {file.name}, two names a line")
-    return paired(named_pairs(listed, findings), views, findings, scene=file.parent.absolute().name)
+    return pair_views(read_pair_list(listed, findings), views, findings, scene=file.parent.absolute().name)
 
 
 def posed_matrix(R: Sequence[float], t: Sequence[float]) -> Matrix:
@@ -80,7 +80,7 @@ def posed_matrix(R: Sequence[float], t: Sequence[float]) -> Matrix:
     return T
 
 
-def named_pairs(file: Path, findings: Findings) -> list[tuple[str, str, str]]:
+def read_pair_list(file: Path, findings: PairProblems) -> list[tuple[str, str, str]]:
     """Where a line is and its two names, of each line of a list of pairs."""
     found = []
     for number, line in enumerate(read_lines(file), start=1):
@@ -94,14 +94,14 @@ def named_pairs(file: Path, findings: Findings) -> list[tuple[str, str, str]]:
     return found
 
 
-def paired(
+def pair_views(
     pairs: Sequence[tuple[str, str, str]],
     views: Mapping[str, View],
-    findings: Findings,
+    findings: PairProblems,
     *,
     scene: str,
     facts: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
-) -> list[Draft]:
+) -> list[PairDraft]:
     """Pairs of views by their names; a name that no view has is a problem."""
     drafts = []
     for where, a, b in pairs:
@@ -113,7 +113,7 @@ def paired(
         if v0.pose is None or v1.pose is None or None in (v0.size, v1.size) or v0.K is None or v1.K is None:
             continue  # its problem is noted already
         drafts.append(
-            Draft(
+            PairDraft(
                 where,
                 (a, b),
                 scene=scene,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import FormatError, ProblemsError
 from ...core.regular_files import is_file
 from ...formats.image.reader import SUFFIXES, read_orientation, read_size
@@ -25,7 +25,7 @@ _MAX_LISTED = 5
 
 
 @dataclass
-class Findings:
+class PairProblems:
     """Problems and warnings of one dataset, images that were looked at, and where they are looked for."""
 
     place: Path
@@ -57,7 +57,7 @@ class Findings:
     def pose(self, value: Any, where: str, *, moved: bool = True) -> Matrix | None:
         """A 4x4 pose from nested or flat numbers, 3x4 completed; None after a problem was noted.
 
-        With `moved`, t = 0 is a problem too: it has no direction that could be compared.
+        With `rotations_and_translations`, t = 0 is a problem too: it has no direction that could be compared.
         """
         count = len(value) if isinstance(value, list | tuple | np.ndarray) else 0
         shape = (3, 4) if count in (3, 12) else (4, 4)
@@ -103,7 +103,7 @@ class Findings:
             return None
         return np.ascontiguousarray(array)
 
-    def whole_size(self, value: Any, where: str) -> Size | None:
+    def integer_size(self, value: Any, where: str) -> Size | None:
         """(width, height) as two whole numbers above 0; None after a problem was noted."""
         size = self.numbers(value, (2,), where)
         if size is None:
@@ -183,10 +183,10 @@ class Findings:
         else:
             self.problems.append(
                 f"{len(self.sizeless)} images are not there and their sizes are not stated "
-                f"({listed([self.short(name) for name in self.sizeless])}); bring one of both"
+                f"({first_names([self.short(name) for name in self.sizeless])}); bring one of both"
             )
         for what, places in self.lacking.items():
-            several = f"{listed(places)} lack" if len(places) > 1 else f"{places[0]} lacks"
+            several = f"{first_names(places)} lack" if len(places) > 1 else f"{places[0]} lacks"
             self.problems.append(f"{several} {what}")
         if self.problems:
             raise ProblemsError(str(self.place), list(dict.fromkeys(self.problems)))
@@ -194,26 +194,26 @@ class Findings:
         if self.absent:
             names = dict.fromkeys(self.short(name) for name in self.absent)
             warnings.append(
-                f"{number_of(len(names), 'image is', 'images are')} not there ({listed(list(names))}): "
+                f"{count_text(len(names), 'image is', 'images are')} not there ({first_names(list(names))}): "
                 "matches must come from files"
             )
         if self.assumed:
-            shown = listed([f"{w} x {h}" for w, h in dict.fromkeys(self.assumed.values())])
+            shown = first_names([f"{w} x {h}" for w, h in dict.fromkeys(self.assumed.values())])
             warnings.append(
-                f"sizes of {number_of(len(self.assumed), 'absent image')} follow from dataset and K: {shown}"
+                f"sizes of {count_text(len(self.assumed), 'absent image')} follow from dataset and K: {shown}"
             )
         if self.turned:
             warnings.append(
-                f"{number_of(len(self.turned), 'image has', 'images have')} an EXIF orientation "
-                f"({listed(self.turned)}): stored pixels are used, as they lie in the file"
+                f"{count_text(len(self.turned), 'image has', 'images have')} an EXIF orientation "
+                f"({first_names(self.turned)}): stored pixels are used, as they lie in the file"
             )
         return tuple(dict.fromkeys(warnings))
 
 
-def listed(names: Sequence[str], shown: int = 3) -> str:
+def first_names(names: Sequence[str], shown: int = 3) -> str:
     """The first few of several names.
 
-    >>> listed(["a", "b", "c", "d"])
+    >>> first_names(["a", "b", "c", "d"])
     'a, b, c, …'
     """
     return ", ".join(names[:shown]) + (", …" if len(names) > shown else "")

@@ -16,8 +16,8 @@ from ...formats.csv_table import csv_rows
 from ...formats.file_io import read_lines
 from ...formats.image.reader import SUFFIXES
 from ...formats.keypoints.pf_willow import read_mat5_matrix, read_pf_keypoints
-from .builder import Draft
-from .problems import Findings
+from .builder import PairDraft
+from .problems import PairProblems
 
 CLASSES = (
     "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
@@ -29,7 +29,7 @@ _WILLOW_POINTS = 10
 Points = NDArray[np.float64]
 
 
-def list_drafts(file: Path, findings: Findings) -> list[Draft] | None:
+def list_drafts(file: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Pairs of a CSV list: PF-PASCAL (source, target, class number) or PF-WILLOW (names and 40 numbers).
 
     None for a table of another kind. Names of images are taken without the folders of the authors' machine.
@@ -59,8 +59,8 @@ def _pascal_row(
     where: str,
     base: Path,
     cache: dict[tuple[str, str], Points | None],
-    findings: Findings,
-) -> Draft:
+    findings: PairProblems,
+) -> PairDraft:
     names = [row.get(key, "").rpartition("/")[2] for key in ("source_image", "target_image")]
     number = row.get("class", "")
     category = NUMBERED.get(number, number)
@@ -75,10 +75,10 @@ def _pascal_row(
     truth = _common(points[0], points[1], where, findings)
     facts = {"category": category}
     two = (names[0], names[1])
-    return Draft(where, two, scene=None, dataset="pf-pascal", truth=truth, facts=facts)
+    return PairDraft(where, two, scene=None, dataset="pf-pascal", truth=truth, facts=facts)
 
 
-def _pascal_keypoints(path: Path, findings: Findings) -> Points | None:
+def _pascal_keypoints(path: Path, findings: PairProblems) -> Points | None:
     """Keypoints (n, 2) of an image, NaN where not visible."""
     try:
         values = read_mat5_matrix(path, "kps")
@@ -90,7 +90,7 @@ def _pascal_keypoints(path: Path, findings: Findings) -> Points | None:
         return None
 
 
-def _willow_row(row: list[str], where: str, findings: Findings) -> Draft:
+def _willow_row(row: list[str], where: str, findings: PairProblems) -> PairDraft:
     names = ["/".join(word.strip().replace("\\", "/").split("/")[-2:]) for word in row[:2]]
     if len(names) < 2:
         findings.problems.append(f"{where} has {len(names)} fields; expected two names and numbers")
@@ -107,10 +107,10 @@ def _willow_row(row: list[str], where: str, findings: Findings) -> Draft:
     else:
         findings.problems.append(f"{where} has {numbers.size} numbers; expected {4 * _WILLOW_POINTS}")
     facts = {"category": names[0].partition("/")[0]}
-    return Draft(where, (names[0], names[1]), dataset="pf-willow", truth=truth, facts=facts)
+    return PairDraft(where, (names[0], names[1]), dataset="pf-willow", truth=truth, facts=facts)
 
 
-def willow_drafts(root: Path, findings: Findings) -> list[Draft] | None:
+def willow_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Every ordered pair of a class folder whose images have a `.mat` beside them; None without one."""
     classes = sorted({p.parent for p in root.glob("*/*.mat")})
     drafts = []
@@ -130,12 +130,12 @@ def willow_drafts(root: Path, findings: Findings) -> list[Draft] | None:
             truth = _common(points[a], points[b], where, findings)
             facts = {"category": folder.name}
             drafts.append(
-                Draft(where, (a, b), scene=folder.name, dataset="pf-willow", truth=truth, facts=facts)
+                PairDraft(where, (a, b), scene=folder.name, dataset="pf-willow", truth=truth, facts=facts)
             )
     return drafts if classes else None
 
 
-def _common(a: Points | None, b: Points | None, where: str, findings: Findings) -> dict[str, Any]:
+def _common(a: Points | None, b: Points | None, where: str, findings: PairProblems) -> dict[str, Any]:
     """Points that both images have, with their row numbers as ids; negative or NaN is a point not there."""
     if a is None or b is None:
         return {"points0": np.zeros((0, 2)), "points1": np.zeros((0, 2))}  # its problem is noted already

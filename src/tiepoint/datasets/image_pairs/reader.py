@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import InputError, UnknownNameError
-from ...core.regular_files import plain_file
+from ...core.regular_files import regular_file_size
 from ...formats.file_io import read_lines
 from ...formats.json_yaml import read_json
 from . import glue_factory, text_lists
-from .builder import NEEDS, Draft, build
+from .builder import NEEDS, PairDraft, build
 from .colmap import model_drafts
 from .evd import plane_drafts
 from .glue_factory import one_line_drafts, plain_drafts
@@ -21,13 +21,13 @@ from .loftr import megadepth_drafts, scannet_drafts
 from .native_json import is_own, own_drafts
 from .pair import PairSet
 from .posed import view_drafts
-from .problems import Findings, listed
+from .problems import PairProblems, first_names
 from .proposal_flow import list_drafts, willow_drafts
 from .semantic import is_listed, listed_drafts, spair_drafts
 from .text_lists import turned_drafts
 from .wide_baseline import clicked_drafts
 
-Reader = Callable[[Path, Findings], list[Draft] | None]
+Reader = Callable[[Path, PairProblems], list[PairDraft] | None]
 
 
 def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | None = None) -> PairSet:
@@ -49,16 +49,16 @@ def read_pairs(path: str | Path, *, needs: str = "pose", images: str | Path | No
     if not root.exists():
         raise InputError(f"{root} does not exist; give a file or folder of pairs")
     if not root.is_dir():
-        plain_file(root)
+        regular_file_size(root)
     folder = root if root.is_dir() else root.parent
-    findings = Findings(root, (Path(images).expanduser(),) if images else (folder, folder / "images"))
-    layout, drafts = recognised(root, findings)
+    findings = PairProblems(root, (Path(images).expanduser(),) if images else (folder, folder / "images"))
+    layout, drafts = detect_layout(root, findings)
     if layout is None:
         raise InputError(unknown(root))
     return build(drafts, findings, needs=needs, what=f"{root}: {layout.name}")
 
 
-def recognised(root: Path, findings: Findings) -> tuple[Layout | None, list[Draft]]:
+def detect_layout(root: Path, findings: PairProblems) -> tuple[Layout | None, list[PairDraft]]:
     """The first layout that a path has, and what it says about each pair; None where no layout fits."""
     for layout in LAYOUTS:
         drafts = layout.read(root, findings)
@@ -82,31 +82,31 @@ def _file(root: Path, suffix: str, *names: str) -> Path | None:
     return next((p for name in names for p in sorted(root.glob(name))), None)
 
 
-def _json(root: Path, findings: Findings) -> list[Draft] | None:
+def _json(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     file = _file(root, ".json", "pairs.json")
     value = None if file is None else read_json(file)
     return own_drafts(value, findings) if is_own(value) else None
 
 
-def _listed(root: Path, findings: Findings) -> list[Draft] | None:
+def _listed(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     file = _file(root, ".json", "pairs.json")
     value = None if file is None else read_json(file)
     return listed_drafts(value, findings) if is_listed(value) else None
 
 
-def _text(root: Path, findings: Findings) -> list[Draft] | None:
+def _text(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     file = _file(root, ".txt", "pairs_with_gt.txt")
     lines = [] if file is None else read_lines(file)
     return turned_drafts(lines, findings) if _fields(lines) in text_lists.FIELDS else None
 
 
-def _plain(root: Path, findings: Findings) -> list[Draft] | None:
+def _plain(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     file = _file(root, ".txt", "pairs_with_gt.txt", "pairs_calibrated.txt", "pairs.txt")
     lines = [] if file is None else read_lines(file)
     return plain_drafts(lines, findings) if _fields(lines) in glue_factory.FIELDS else None
 
 
-def _csv(root: Path, findings: Findings) -> list[Draft] | None:
+def _csv(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     file = _file(root, ".csv", "test_pairs.csv", "*_pairs.csv", "*test_pairs*.csv")
     return None if file is None else list_drafts(file, findings)
 
@@ -150,8 +150,8 @@ def unknown(path: Path) -> str:
     """What lies at a path and which layouts are known."""
     if path.is_dir():
         names = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir())
-        found = f"the folder has {listed(names, 8)}" if names else "the folder is empty"
+        found = f"the folder has {first_names(names, 8)}" if names else "the folder is empty"
     else:
-        found = f"a file of {number_of(path.stat().st_size, 'byte')}"
+        found = f"a file of {count_text(path.stat().st_size, 'byte')}"
     known = "; ".join(known_layouts())
     return f"{path} is no dataset of pairs that is known: {found}; known are {known}"

@@ -11,9 +11,9 @@ from typing import Any
 from ...core.errors import FormatError, InputError
 from ...core.regular_files import is_file
 from ...formats.json_yaml import read_json
-from .builder import Draft
+from .builder import PairDraft
 from .pair import Size
-from .problems import Findings
+from .problems import PairProblems
 
 SPLITS = ("trn", "val", "test")
 FACTS = ("category", "viewpoint_variation", "scale_variation", "truncation", "occlusion", "mirror")
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _NEEDED = ("src_kps", "trg_kps", "src_bndbox", "trg_bndbox", "category")
 
 
-def spair_drafts(root: Path, findings: Findings) -> list[Draft] | None:
+def spair_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Pairs of `PairAnnotation/SPLIT/*.json` with images in `JPEGImages/CLASS`; None for other folders.
 
     Of the root folder the split `test` is read; the folder of another split can be given itself. The name of
@@ -34,7 +34,7 @@ def spair_drafts(root: Path, findings: Findings) -> list[Draft] | None:
         raise InputError(f"{split} does not exist; give the folder of another split of {root}")
     base = split.parent.parent
     findings.folders = (base / "JPEGImages", *findings.folders)
-    drafts: list[Draft] = []
+    drafts: list[PairDraft] = []
     seen: dict[Path, list[int] | None] = {}
     for file in sorted(split.glob("*.json")):
         try:
@@ -55,8 +55,8 @@ def _published(
     entry: Mapping[str, Any],
     split: str,
     seen: dict[Path, list[int] | None],
-    findings: Findings,
-) -> Draft:
+    findings: PairProblems,
+) -> PairDraft:
     category = str(entry["category"])
     stems = file.stem.partition(":")[0].split("-")
     names = [entry.get("src_imname"), entry.get("trg_imname")]
@@ -75,7 +75,7 @@ def _published(
             if seen[own] is not None:
                 truth[f"visible{side}"] = seen[own]
     sizes = [_size(entry.get(key), f"{file.name}, {key}", findings) for key in ("src_imsize", "trg_imsize")]
-    return Draft(
+    return PairDraft(
         file.name,
         (f"{category}/{names[0]}", f"{category}/{names[1]}"),
         name=file.stem,
@@ -86,7 +86,7 @@ def _published(
     )
 
 
-def _visible(file: Path, findings: Findings) -> list[int] | None:
+def _visible(file: Path, findings: PairProblems) -> list[int] | None:
     """Numbers of all keypoints that an image has; None without its own annotation."""
     if not is_file(file):
         return None
@@ -102,11 +102,11 @@ def _visible(file: Path, findings: Findings) -> list[int] | None:
     return sorted(int(number) for number, place in keypoints.items() if place is not None)
 
 
-def _size(value: Any, where: str, findings: Findings) -> Size | None:
+def _size(value: Any, where: str, findings: PairProblems) -> Size | None:
     """(width, height) of [width, height] or [width, height, channels]; None where nothing is stated."""
     if value is None:
         return None
-    return findings.whole_size(value[:2] if isinstance(value, list) else value, where)
+    return findings.integer_size(value[:2] if isinstance(value, list) else value, where)
 
 
 def is_listed(value: Any) -> bool:
@@ -115,7 +115,7 @@ def is_listed(value: Any) -> bool:
     return isinstance(first, dict) and {"source_path", "target_path", "source_points"} <= set(first)
 
 
-def listed_drafts(value: Any, findings: Findings) -> list[Draft]:
+def listed_drafts(value: Any, findings: PairProblems) -> list[PairDraft]:
     """Pairs of a list with `source_path`, `source_points`, `source_bounding_box`, the same of the target."""
     drafts = []
     for i, entry in enumerate(value, start=1):
@@ -127,7 +127,7 @@ def listed_drafts(value: Any, findings: Findings) -> list[Draft]:
         keys |= {"box0": "source_bounding_box", "box1": "target_bounding_box", "ids": "ids"}
         sizes = [_size(entry.get(k), f"{where}, {k}", findings) for k in ("source_size", "target_size")]
         drafts.append(
-            Draft(
+            PairDraft(
                 where,
                 (str(entry["source_path"]), str(entry["target_path"])),
                 dataset="spair",

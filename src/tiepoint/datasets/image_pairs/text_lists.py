@@ -6,14 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from .builder import Draft
-from .problems import Findings
+from .builder import PairDraft
+from .problems import PairProblems
 from .scenes import dataset_of, known_sizes
 
 FIELDS = {38: "names, turns, K0, K1, T_0to1", 4: "names and turns", 2: "names"}
 
 
-def turned_drafts(lines: Sequence[str], findings: Findings) -> list[Draft]:
+def turned_drafts(lines: Sequence[str], findings: PairProblems) -> list[PairDraft]:
     """Pairs of lines with 38 fields, or with 4 or 2 without truth; comments begin with `#`.
 
     Fields: name0 name1 turns0 turns1 K0(9) K1(9) T_0to1(16), row by row, all before the turns. The tool that
@@ -27,7 +27,7 @@ def turned_drafts(lines: Sequence[str], findings: Findings) -> list[Draft]:
             continue
         truth, names = len(fields) == 38, (fields[0], fields[1])
         drafts.append(
-            Draft(
+            PairDraft(
                 where,
                 names,
                 turns=(turns[0], turns[1]),
@@ -41,7 +41,7 @@ def turned_drafts(lines: Sequence[str], findings: Findings) -> list[Draft]:
 
 
 def rows(
-    lines: Sequence[str], known: Mapping[int, str], findings: Findings
+    lines: Sequence[str], known: Mapping[int, str], findings: PairProblems
 ) -> Iterator[tuple[str, list[str], list[float]]]:
     """Where each pair stands, its fields, and the numbers behind its two names; comments begin with `#`.
 
@@ -60,7 +60,7 @@ def rows(
             yield where, fields, values
 
 
-def floats(words: Sequence[str], where: str, findings: Findings) -> list[float] | None:
+def floats(words: Sequence[str], where: str, findings: PairProblems) -> list[float] | None:
     """Words as finite numbers; None after a problem was noted."""
     try:
         values = [float(word) for word in words]

@@ -13,8 +13,8 @@ from ...core.hashing import hash_file
 from ...formats.file_io import read_bytes
 from ...formats.image.reader import SUFFIXES
 from ...formats.text.numbers import parse_table
-from .builder import Draft
-from .problems import Findings, listed
+from .builder import PairDraft
+from .problems import PairProblems, first_names
 
 CATEGORIES = ("WGABS", "WGALBS", "WGBS", "WGLBS", "WGSBS", "WLABS")
 VALIDATION = ("kyiv_dolltheater2", "petrzin")
@@ -22,7 +22,7 @@ VALIDATION = ("kyiv_dolltheater2", "petrzin")
 _ENDINGS = (".png", *(s for s in SUFFIXES if s != ".png"))  # 01.png is looked for first
 
 
-def clicked_drafts(root: Path, findings: Findings) -> list[Draft] | None:
+def clicked_drafts(root: Path, findings: PairProblems) -> list[PairDraft] | None:
     """Pairs of `[CATEGORY/]PAIR/{01.*, 02.*, corrs.txt}`, sorted; None where there is no corrs.txt.
 
     `corrs.txt` has rows x1 y1 x2 y2 in original pixels, centres at integers. A pair without one of its images
@@ -45,7 +45,7 @@ def clicked_drafts(root: Path, findings: Findings) -> list[Draft] | None:
             continue
         facts = {"category": category, "split": "val" if folder.name in VALIDATION else "test"}
         drafts.append(
-            Draft(
+            PairDraft(
                 name,
                 (str(images[0]), str(images[1])),
                 name=name,
@@ -56,7 +56,7 @@ def clicked_drafts(root: Path, findings: Findings) -> list[Draft] | None:
         )
     if missing:
         of = f"{len(missing)} of {len(folders)} pairs lack an image and are left out"
-        findings.warnings.append(f"{of}: {listed(missing, 10)}")
+        findings.warnings.append(f"{of}: {first_names(missing, 10)}")
     _join_scenes(drafts, findings)
     return drafts
 
@@ -65,7 +65,7 @@ def _image(folder: Path, number: str) -> Path | None:
     return next((p.absolute() for s in _ENDINGS if (p := folder / f"{number}{s}").is_file()), None)
 
 
-def _numbers(folder: Path, findings: Findings) -> dict[str, object]:
+def _numbers(folder: Path, findings: PairProblems) -> dict[str, object]:
     truth: dict[str, object] = {}
     for file, key, columns in (("corrs.txt", "corrs", 4), ("crossval_errors.txt", "crossval", 1)):
         path = folder / file
@@ -79,9 +79,9 @@ def _numbers(folder: Path, findings: Findings) -> dict[str, object]:
     return truth
 
 
-def _join_scenes(drafts: list[Draft], findings: Findings) -> None:
+def _join_scenes(drafts: list[PairDraft], findings: PairProblems) -> None:
     """One scene for pairs that share the content of an image, named after the first of them."""
-    by_content: dict[str, list[Draft]] = defaultdict(list)
+    by_content: dict[str, list[PairDraft]] = defaultdict(list)
     for draft in drafts:
         for image in draft.images:
             by_content[hash_file(str(image))].append(draft)
@@ -93,4 +93,4 @@ def _join_scenes(drafts: list[Draft], findings: Findings) -> None:
             first = min(scenes)
             for draft in drafts:
                 draft.scene = first if draft.scene in scenes else draft.scene
-            findings.warnings.append(f"{listed(sorted(scenes))} share an image file: one scene")
+            findings.warnings.append(f"{first_names(sorted(scenes))} share an image file: one scene")

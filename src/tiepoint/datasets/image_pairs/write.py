@@ -12,7 +12,7 @@ import numpy as np
 
 from ...formats.file_io import write_bytes
 from ...geometry.two_view.scaling import turned_pose
-from .builder import turned_camera
+from .builder import rotated_camera
 from .native_json import TRUTH
 from .pair import ImagePair, Matrix, Size
 
@@ -52,7 +52,7 @@ def _entry(pair: ImagePair, folder: Path) -> dict[str, Any]:
 
 
 def _upright(K: Matrix, size: Size, back: int, centre: float) -> Any:
-    return (turned_camera(K, size, back, centre) if back else K).tolist()
+    return (rotated_camera(K, size, back, centre) if back else K).tolist()
 
 
 def _name(image: Path, folder: Path) -> str:

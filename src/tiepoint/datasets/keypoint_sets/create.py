@@ -19,7 +19,7 @@ from ...methods.keypoints.detectors import strongest_first
 from ...methods.keypoints.factory import DETECTORS, Plan, check_roles, plan_part
 from ...methods.user_code import user_failure
 from ..image_sequences import ImageSequences
-from .filters import intersect, sized, spaced, subset
+from .filters import filter_by_size, intersect, subset, thin_by_distance
 
 BORDER_PX = 40.0
 MODES = ("independent", "projected")
@@ -95,13 +95,13 @@ def make_keypoint_set(
         except (Exception, SystemExit) as error:
             raise user_failure(f"{detector} failed on {key}", error, thing, pixels) from error
         found = check_keypoints(as_keypoints(raw, key), pixels, f"{detector} on {key}")
-        found = sized(found[strongest_first(found)], min_size_px, max_size_px)
+        found = filter_by_size(found[strongest_first(found)], min_size_px, max_size_px)
         if mode == "projected":
             images |= _projected(sequences, scene, found, max_features, border_px, min_distance_px)
             pairs |= {f"{scene}/{other}": np.arange(len(images[key])) for other in sequences.images(scene)}
             continue
         inside = found[in_view(found.xy, sequences.size(scene, k), border_px=border_px)]
-        images[key] = spaced(inside, min_distance_px)[:max_features]
+        images[key] = thin_by_distance(inside, min_distance_px)[:max_features]
     progress(len(todo), len(todo))
     recipe = {
         "method": mode, "detector": detector, "max_features": max_features, "border_px": border_px,
@@ -131,7 +131,7 @@ def _projected(
     kept = found[keep]
     chosen = np.flatnonzero(keep)
     if min_distance_px is not None:
-        chosen = chosen[spaced(kept, min_distance_px, rows=True)]
+        chosen = chosen[thin_by_distance(kept, min_distance_px, rows=True)]
     chosen = chosen[:max_features]
     out = {}
     for k, xy in places.items():

@@ -11,7 +11,7 @@ from ...core.errors import InputError, ProblemsError, UnknownNameError
 from ...core.formatting import path_below
 from ...formats.keypoints.csv_file import read_keypoint_csv, write_keypoint_csv
 from ...formats.keypoints.set_folder import KeypointSet
-from ...formats.unfinished import in_the_making, refuse_unfinished
+from ...formats.unfinished import mark_incomplete, refuse_incomplete
 from ...geometry.covisibility import in_view
 from ...methods.keypoints.files_part import find_file
 from ..image_sequences import ImageSequences
@@ -26,7 +26,7 @@ def import_keypoints(folder: Path, name: str, sequences: ImageSequences) -> Keyp
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder of SCENE/IMAGE.csv")
-    refuse_unfinished(folder)
+    refuse_incomplete(folder)
     images, problems, margin = {}, [], np.inf
     for scene in sequences.scenes:
         for k in sequences.images(scene):
@@ -71,7 +71,7 @@ def export_keypoints(made: KeypointSet, folder: Path, *, names: str = "number") 
         files.append(
             path_below(folder, scene, image, what=f"keypoint set {made.name}: the image", ending=ending)
         )
-    with in_the_making(folder, "keypoints export"):
+    with mark_incomplete(folder, "keypoints export"):
         for file, keypoints in zip(files, made.images.values(), strict=True):
             write_keypoint_csv(file, keypoints)
     return len(files)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError, UnknownNameError
-from ...core.hashing import named_generator
+from ...core.hashing import seeded_generator
 from ...core.keypoints import Keypoints
 from ...formats.keypoints.set_folder import KeypointSet
 from ...geometry.correspondence import nearest_of, points_within
@@ -21,10 +21,10 @@ ORDERS = ("response", "size", "random")
 Ints = NDArray[np.int64]
 
 
-def sized(keypoints: Keypoints, low_px: float | None, high_px: float | None) -> Keypoints:
+def filter_by_size(keypoints: Keypoints, low_px: float | None, high_px: float | None) -> Keypoints:
     """Keypoints whose size lies within bounds, both inclusive.
 
-    >>> sized(Keypoints.at([[0, 0], [1, 1]], size_px=[4, 9]), 5, None).size_px.tolist()
+    >>> filter_by_size(Keypoints.at([[0, 0], [1, 1]], size_px=[4, 9]), 5, None).size_px.tolist()
     [9.0]
     """
     low = -np.inf if low_px is None else low_px
@@ -32,13 +32,13 @@ def sized(keypoints: Keypoints, low_px: float | None, high_px: float | None) -> 
     return keypoints[(keypoints.size_px >= low) & (keypoints.size_px <= high)]
 
 
-def spaced(keypoints: Keypoints, distance_px: float | None, *, rows: bool = False) -> Any:
+def thin_by_distance(keypoints: Keypoints, distance_px: float | None, *, rows: bool = False) -> Any:
     """Greedy thinning: in order, each keypoint at least `distance_px` from all kept before it.
 
     Exact, in a grid of cells: only keypoints of neighbouring cells can be too near. Co-located keypoints
     lose all but the first. With `rows` the kept row numbers are returned.
 
-    >>> spaced(Keypoints.at([[0, 0], [3, 0], [5, 0]]), 5).xy[:, 0].tolist()
+    >>> thin_by_distance(Keypoints.at([[0, 0], [3, 0], [5, 0]]), 5).xy[:, 0].tolist()
     [0.0, 5.0]
     """
     if distance_px is None:
@@ -88,7 +88,7 @@ def subset(
         low = -np.inf if min_size_px is None else min_size_px
         high = np.inf if max_size_px is None else max_size_px
         fits = np.flatnonzero((keypoints.size_px >= low) & (keypoints.size_px <= high))
-        rows[key] = fits[spaced(keypoints[fits], min_distance_px, rows=True)]
+        rows[key] = fits[thin_by_distance(keypoints[fits], min_distance_px, rows=True)]
     if count is not None:
         rows = _chosen(source, rows, count, scope, by, seed)
     recipe = {
@@ -109,7 +109,7 @@ def _chosen(
         value = np.concatenate(
             [
                 np.empty(0),
-                *(named_generator(seed, "subset", k).random(len(source.of(k)))[rows[k]] for k in keys),
+                *(seeded_generator(seed, "subset", k).random(len(source.of(k)))[rows[k]] for k in keys),
             ]
         )
     else:

@@ -16,7 +16,7 @@ from ...core.errors import InputError
 from ...formats.hpatches.patch_strip import write_strip
 from ...formats.image.reader import write_image
 from ...formats.text.matrices import write_frames, write_homography
-from ...formats.unfinished import in_the_making
+from ...formats.unfinished import mark_incomplete
 from ..image_sequences import ImageSequences
 from .jitter import NOISE
 from .sequence import CutOptions, CutPatches, cut_sequence
@@ -93,7 +93,7 @@ def cut_patches(
         return replace(cut, strips={}, frames={})  # 116 sequences would not fit into memory
 
     done: dict[str, CutPatches] = {}
-    with in_the_making(root, "data cut"), ThreadPoolExecutor(jobs) as pool:
+    with mark_incomplete(root, "data cut"), ThreadPoolExecutor(jobs) as pool:
         for scene, cut in zip(sequences.scenes, pool.map(one, sequences.scenes), strict=True):
             done[scene] = cut
             if progress is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.hashing import named_generator
+from ...core.hashing import seeded_generator
 from ...formats.image.reader import to_grey
 from ...geometry.areas import circle_overlap, ellipse_overlap
 from ...geometry.homography import Floats
@@ -69,7 +69,7 @@ def cut_sequence(data: ImageSequences, scene: str, options: CutOptions) -> CutPa
     overlaps: dict[str, list[Floats]] = {noise: [] for noise in NOISE}
     for noise, jitter in NOISE.items():
         for k in targets:
-            rng = named_generator(options.seed, "jitter", scene, noise, str(k - 1))
+            rng = seeded_generator(options.seed, "jitter", scene, noise, str(k - 1))
             moved = apply_jitter(frames, jitter.draw(len(frames), rng))
             overlaps[noise].append(ellipse_overlap(frames, moved))
             projected = project_frames(data.homography(scene, k), moved, reference)
@@ -90,7 +90,7 @@ def cut_sequence(data: ImageSequences, scene: str, options: CutOptions) -> CutPa
     rows = np.flatnonzero(clear)
     counts["with contrast in every image"] = len(rows)
     if len(rows) > options.max_patches:
-        rng = named_generator(options.seed, "subset", scene)
+        rng = seeded_generator(options.seed, "subset", scene)
         rows = np.sort(rng.choice(rows, options.max_patches, replace=False))
     counts["patches"] = len(rows)
     keep = index[rows]
@@ -121,7 +121,7 @@ def _places(
         seen &= square_in_view(magnify(projected, options.magnification), data.size(scene, k))
     frames, sigma = frames[seen], sigma[seen]
     counts["inside every image"] = len(frames)
-    rng = named_generator(options.seed, "cluster", scene)
+    rng = seeded_generator(options.seed, "cluster", scene)
     kept = thin_overlapping(frames[:, :, 2], sigma, rng, overlap=options.cluster_overlap)
     counts["not overlapping"] = len(kept)
     frames = frames[kept]

@@ -13,26 +13,26 @@ from textwrap import wrap
 
 import numpy as np
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import FormatError, InputError, ProblemsError
 from ...core.formatting import shown
 from ...core.hashing import hash_array, hash_bytes
-from ...core.regular_files import plain_file
+from ...core.regular_files import regular_file_size
 from ...formats.flow.reader import SUFFIXES
 from ...formats.hpatches.patch_pack import SUFFIX
 from ...formats.hpatches.patch_strip import read_strip
-from ...formats.sniff import instead
-from ...formats.unfinished import refuse_unfinished
+from ...formats.sniff import explain_wrong_type
+from ...formats.unfinished import refuse_incomplete
 from ..dense_pairs import BrokenPair, find_pairs
 from ..hpatches.dataset import HPatchesDataset
 from ..hpatches.layout import scan_folder
 from ..hpatches.pack import PACK
-from ..image_pairs.problems import Findings
-from ..image_pairs.reader import known_layouts, recognised
+from ..image_pairs.problems import PairProblems
+from ..image_pairs.reader import detect_layout, known_layouts
 from ..tss import TssDataset, TssPair
 from .image_pairs import check_pairs, span
 from .pair_sets import pairs_release
-from .release import MAX_MISSING_LISTED, Release, compared
+from .release import MAX_MISSING_LISTED, Release, content_note
 from .releases import patches_release, sequences_release, tss_release
 from .usable_tasks import Protocols, Use, flow_uses, pair_uses, patch_uses, sequence_uses
 
@@ -78,7 +78,7 @@ class CheckReport:
             lines.append("  good for: no task as it is")
         for name, entries in (("problem", self.problems), ("warning", self.warnings)):
             if entries:
-                lines.append(f"{number_of(len(entries), name)}:")
+                lines.append(f"{count_text(len(entries), name)}:")
                 lines += [f"  - {entry}" for entry in entries]
         lines += self.hints
         return "\n".join(lines if not self.ok or self.warnings else [*lines, "no problems"])
@@ -101,12 +101,12 @@ def check_dataset(
     if not root.exists():
         return CheckReport(f"{root}", problems=("the folder does not exist",))
     try:
-        (refuse_unfinished if root.is_dir() else plain_file)(root)
+        (refuse_incomplete if root.is_dir() else regular_file_size)(root)
     except FormatError as e:
         return CheckReport(f"{root}", problems=(e.reason,))
     report = _checked(root, deep, progress)
     if deep and report.ok and report.release is not None:
-        notes = (*report.release.notes, *compared(report.release.key, root))
+        notes = (*report.release.notes, *content_note(report.release.key, root))
         report = replace(report, release=replace(report.release, notes=notes))
     return report
 
@@ -139,10 +139,10 @@ def _unknown(root: Path) -> CheckReport:
             return CheckReport(f"{root}", problems=(f"the folder cannot be read: {e.strerror or e}",))
         some = [*names[:_NAMED], *([f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
         found = ", ".join(some) or "nothing, the folder is empty"
-    elif said := instead(root, _archive(root)):
+    elif said := explain_wrong_type(root, _archive(root)):
         return CheckReport(f"{root}", problems=(f"the file {said}",))
     else:
-        found = f"a file of {number_of(root.stat().st_size, 'byte')}"
+        found = f"a file of {count_text(root.stat().st_size, 'byte')}"
     hints = ("looked for:", *(f"  {name}" for name in known), *_wrapped(f"found: {found}"))
     return CheckReport(f"{root}", problems=("no dataset that is known is here",), hints=hints)
 
@@ -170,12 +170,12 @@ def _several(root: Path) -> CheckReport | None:
         what = report.what.removeprefix(f"{folder}: ")
         if report.release is not None:
             what = report.release.lines()[0].removeprefix("release: ")
-        wrong = f"; {number_of(len(report.problems), 'problem')}" if report.problems else ""
+        wrong = f"; {count_text(len(report.problems), 'problem')}" if report.problems else ""
         facts += _wrapped(f"{shown(folder.relative_to(root).as_posix())}: {what}{wrong}", width=78)
     parts = {folder.relative_to(root).parts[0] for folder in inside}
     rest = [shown(p.name) for p in _folders(root) if p.name not in parts]
     return CheckReport(
-        f"{root}: {number_of(len(inside), 'dataset')} in its folders",
+        f"{root}: {count_text(len(inside), 'dataset')} in its folders",
         tuple(facts),
         ("the folder itself is no dataset; give one of those in it",),
         hints=(
@@ -219,7 +219,7 @@ def _layout_name(folder: Path) -> str | None:
     if any(p.suffix in SUFFIXES and any(p.parent.glob("image1.*")) for p in folder.rglob("flow.*")):
         return "flow"
     try:
-        layout, _ = recognised(folder, Findings(folder))
+        layout, _ = detect_layout(folder, PairProblems(folder))
     except InputError:
         return "pairs"  # of a layout that is known, and wrong
     return None if layout is None else layout.name
@@ -241,9 +241,9 @@ def check_patches(
     total = sum(lengths)
     kinds = [data.kind(s) for s in data.sequences]
     facts = [
-        f"{number_of(len(kinds), 'sequence')}: {kinds.count('i')} illumination, "
+        f"{count_text(len(kinds), 'sequence')}: {kinds.count('i')} illumination, "
         f"{kinds.count('v')} viewpoint, {kinds.count('other')} other",
-        f"{number_of(total, 'place')}, {span(lengths)} a sequence",
+        f"{count_text(total, 'place')}, {span(lengths)} a sequence",
         f"images: {', '.join(data.images(data.sequences[0]))}",
     ]
     if not data.has_patches:
@@ -319,7 +319,7 @@ def _warnings(data: HPatchesDataset) -> list[str]:
                 f"{', '.join(group)} have the same reference patches: one scene, not {len(group)}"
             )
     if flat:
-        what = number_of(flat, "reference patch has", "reference patches have")
+        what = count_text(flat, "reference patch has", "reference patches have")
         warnings.append(f"{what} almost no contrast (deviation below 5 grey levels)")
     return warnings
 
@@ -348,9 +348,9 @@ def _tss(root: Path, deep: bool) -> CheckReport:
     problems = [problem for pair in pairs for problem in pair.problems()]
     if deep and not problems:
         problems = [problem for pair in pairs for problem in _undecoded(pair)]
-    facts = (number_of(len(pairs), "pair"),)
+    facts = (count_text(len(pairs), "pair"),)
     bare = sum(not all((p.folder / f"image{i}.png").exists() for i in (1, 2)) for p in pairs)
-    told = f"{number_of(bare, 'pair')} without image1.png and image2.png: are these results?"
+    told = f"{count_text(bare, 'pair')} without image1.png and image2.png: are these results?"
     uses = tuple(flow_uses(root, images=not bare))
     return CheckReport("", facts, tuple(problems), (told,) if bare else (), tss_release(pairs), uses)
 
@@ -364,7 +364,9 @@ def _flow_folders(root: Path, deep: bool) -> CheckReport:
             _ = pair.images(), pair.flow and pair.flow()
         except InputError as e:
             problems.append(f"{pair.key}: {e}")
-    return CheckReport("", (number_of(len(pairs), "pair"),), tuple(problems), uses=tuple(flow_uses(root)[1:]))
+    return CheckReport(
+        "", (count_text(len(pairs), "pair"),), tuple(problems), uses=tuple(flow_uses(root)[1:])
+    )
 
 
 def _undecoded(pair: TssPair) -> Iterator[str]:
@@ -385,7 +387,7 @@ def _image_sequences(root: Path, deep: bool) -> CheckReport:
 
     images = ImageSequences(root)
     counts = {scene: len(images.images(scene)) for scene in images.scenes}
-    facts = (f"{number_of(len(counts), 'sequence')}, {number_of(sum(counts.values()), 'image')}",)
+    facts = (f"{count_text(len(counts), 'sequence')}, {count_text(sum(counts.values()), 'image')}",)
     release = sequences_release(list(counts), counts)
     return CheckReport(
         "", facts, tuple(images.check() if deep else ()), release=release, uses=tuple(sequence_uses(root))

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import FormatError, InputError, ProblemsError
 from ...core.hashing import hash_bytes
 from ...formats.image.reader import read_image
-from ..image_pairs.builder import NEEDS, Draft, assembled
+from ..image_pairs.builder import NEEDS, PairDraft, assemble_pairs
 from ..image_pairs.pair import ImagePair
-from ..image_pairs.problems import Findings, listed
-from ..image_pairs.reader import recognised
+from ..image_pairs.problems import PairProblems, first_names
+from ..image_pairs.reader import detect_layout
 
 
 class PairsReport(NamedTuple):
@@ -38,14 +38,14 @@ def check_pairs(
     What each pair must have follows from what some have: where one has K or T, all need K and T.
     """
     folder = root if root.is_dir() else root.parent
-    findings = Findings(root, (folder, folder / "images"))
+    findings = PairProblems(root, (folder, folder / "images"))
     try:
-        layout, drafts = recognised(root, findings)
+        layout, drafts = detect_layout(root, findings)
     except InputError as e:
         return PairsReport(f"{root}: pairs", problems=(str(e),))
     if layout is None:
         return None
-    pairs = assembled(drafts, findings, needs=_needs(drafts))
+    pairs = assemble_pairs(drafts, findings, needs=_needs(drafts))
     if deep:
         _decode(pairs, findings, progress)
     warnings: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ def check_pairs(
     return PairsReport(f"{root}: {layout.name}", tuple(facts), problems, warnings, tuple(pairs))
 
 
-def _needs(drafts: Sequence[Draft]) -> str:
+def _needs(drafts: Sequence[PairDraft]) -> str:
     """The kind of task that most of the truth is for: the first kind of which any pair has a part."""
     for needs, keys in NEEDS.items():
         for draft in drafts:
@@ -69,7 +69,7 @@ def _needs(drafts: Sequence[Draft]) -> str:
 
 
 def _decode(
-    pairs: Sequence[ImagePair], findings: Findings, progress: Callable[[int, int], None] | None
+    pairs: Sequence[ImagePair], findings: PairProblems, progress: Callable[[int, int], None] | None
 ) -> None:
     """Decode each image once; images of equal content are one warning."""
     paths = sorted({p for pair in pairs for p in (pair.image0, pair.image1) if p is not None and p.is_file()})
@@ -84,7 +84,9 @@ def _decode(
             progress(i, len(paths))
     for group in same.values():
         if len(group) > 1:
-            findings.warnings.append(f"{listed(group)} are the same image: their pairs are not independent")
+            findings.warnings.append(
+                f"{first_names(group)} are the same image: their pairs are not independent"
+            )
 
 
 def _facts(pairs: Sequence[ImagePair]) -> list[str]:
@@ -92,8 +94,8 @@ def _facts(pairs: Sequence[ImagePair]) -> list[str]:
     there = sum(path.is_file() for path in images)
     scenes = Counter(pair.scene for pair in pairs)
     facts = [
-        f"{number_of(len(pairs), 'pair')} of {number_of(len(images), 'image')}, {there} of them there",
-        f"{number_of(len(scenes), 'scene')}, {span(scenes.values(), 'pair')} a scene",
+        f"{count_text(len(pairs), 'pair')} of {count_text(len(images), 'image')}, {there} of them there",
+        f"{count_text(len(scenes), 'scene')}, {span(scenes.values(), 'pair')} a scene",
     ]
     names = Counter(pair.dataset for pair in pairs if pair.dataset)
     if names:
@@ -101,10 +103,10 @@ def _facts(pairs: Sequence[ImagePair]) -> list[str]:
     directed = {(pair.image0, pair.image1, pair.turns) for pair in pairs if pair.image0 is not None}
     both = sum((b, a, turns[::-1]) in directed for a, b, turns in directed) // 2
     if both:
-        facts.append(f"in both directions: {number_of(both, 'pair')}")
+        facts.append(f"in both directions: {count_text(both, 'pair')}")
     turned = sum(any(pair.turns) for pair in pairs)
     if turned:
-        facts.append(f"with turned images: {number_of(turned, 'pair')}")
+        facts.append(f"with turned images: {count_text(turned, 'pair')}")
     facts += _truth(pairs)
     keys = sorted({key for pair in pairs for key in pair.facts})
     if keys:
@@ -118,7 +120,7 @@ def _truth(pairs: Sequence[ImagePair]) -> list[str]:
     if posed:
         centres = sorted({pair.centre for pair in posed})
         where = " and ".join(f"({c:g}, {c:g})" for c in centres)
-        facts.append(f"K and T: {number_of(len(posed), 'pair')}, centre of the first pixel at {where}")
+        facts.append(f"K and T: {count_text(len(posed), 'pair')}, centre of the first pixel at {where}")
         T = np.stack([pair.T_0to1 for pair in posed if pair.T_0to1 is not None])
         R = T[:, :3, :3]
         off = np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max()
@@ -131,10 +133,10 @@ def _truth(pairs: Sequence[ImagePair]) -> list[str]:
     for key, words in (("corrs", "correspondences"), ("points0", "keypoints")):
         counts = [len(pair.truth[key]) for pair in pairs if key in pair.truth]
         if counts:
-            facts.append(f"{words}: {number_of(len(counts), 'pair')}, {span(counts)} each")
+            facts.append(f"{words}: {count_text(len(counts), 'pair')}, {span(counts)} each")
     planes = sum("H" in pair.truth for pair in pairs)
     if planes:
-        facts.append(f"homographies: {number_of(planes, 'pair')}")
+        facts.append(f"homographies: {count_text(planes, 'pair')}")
     return facts
 
 

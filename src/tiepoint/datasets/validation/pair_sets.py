@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ..image_pairs.pair import ImagePair
 from .release import Release, by_names, releases
 
@@ -51,7 +51,7 @@ def _by_digests(key: str, named: Callable[[str], str]) -> Callable[[Sequence[Ima
         other = len(pairs) - sum(f in known for f in found)
         notes = ["by the names of the images of each pair"]
         if other:
-            notes.append(f"{other} of {number_of(len(pairs), 'pair is', 'pairs are')} not of the release")
+            notes.append(f"{other} of {count_text(len(pairs), 'pair is', 'pairs are')} not of the release")
         return Release(key, have, len(known), (), tuple(notes))
 
     return release

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import FormatError
 from ...core.hashing import hash_array, hash_bytes
 from ...formats.image.reader import SUFFIXES, read_image
@@ -88,7 +88,7 @@ def by_names(key: str, there: Collection[str], names: Iterable[str], **more: Any
     return Release(key, len(wanted) - len(missing), len(wanted), missing, **more)
 
 
-def compared(key: str, root: Path) -> tuple[str, ...]:
+def content_note(key: str, root: Path) -> tuple[str, ...]:
     """A note on how many files of a release have the content that is known of them; none without such files.
 
     Files are compared byte by byte, images that a copy may have in another format by their pixels. Everything
@@ -109,7 +109,7 @@ def compared(key: str, root: Path) -> tuple[str, ...]:
             same, other = _counted(_pixels(path), content, name, same, other)
     if not same and not other:
         return ()
-    some = number_of(same + len(other), "file")
+    some = count_text(same + len(other), "file")
     note = f"content is known of {some} here, and {same} {'has' if same == 1 else 'have'} it"
     return (note + (f"; not {', '.join(other[:5])}{', …' * (len(other) > 5)}" if other else ""),)
 

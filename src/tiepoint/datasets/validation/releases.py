@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ..hpatches.dataset import HPatchesDataset
 from ..hpatches.layout import STANDARD_IMAGES
 from ..hpatches.release_2017 import official_lengths, official_splits, open_lengths
@@ -37,7 +37,7 @@ def patches_release(data: HPatchesDataset) -> Release | None:
     key, wrong = ("hpatches-2016-train", wrong_old) if is_old else ("hpatches-2017", wrong_new)
     notes = [
         f"numbers of patches are the published ones in {len(there) - len(wrong)} of "
-        + number_of(len(there), "sequence")
+        + count_text(len(there), "sequence")
         + (f"; not in {_some(wrong)}: these were cut anew, scores do not compare" if wrong else "")
     ]
     own = [s for s in data.sequences if s not in names]
@@ -49,7 +49,7 @@ def patches_release(data: HPatchesDataset) -> Release | None:
         lack = {s: [i for i in wanted if i not in data.images(s)] for s in there}
         short = [s for s, images in lack.items() if images]
         if short:
-            of = f"{len(short)} of {number_of(len(there), 'sequence lacks', 'sequences lack')} images"
+            of = f"{len(short)} of {count_text(len(there), 'sequence lacks', 'sequences lack')} images"
             notes.append(f"{of}: {_some(short)} ({_some(lack[short[0]])})")
     wanted_names = sorted(old) if is_old else names
     return by_names(key, there, wanted_names, notes=tuple(notes), differs=bool(wrong), short=bool(short))

@@ -13,7 +13,7 @@ from ...core.errors import FormatError, InputError
 from ..file_io import reading
 from ..npy import map_npy
 from ..npz import read_npz
-from ..whole_file import whole_file
+from ..whole_file import atomic_path
 
 
 def read_flow_array(path: str | Path) -> NDArray[np.float32]:
@@ -57,7 +57,7 @@ def write_flow_array(path: str | Path, flow: NDArray[np.floating]) -> None:
     values = np.ascontiguousarray(flow, dtype="<f4")
     if values.ndim != 3 or values.shape[2] != 2 or 0 in values.shape:
         raise InputError(f"a flow must have shape (height, width, 2), found {values.shape}")
-    with whole_file(path) as temporary, temporary.open("wb") as f:
+    with atomic_path(path) as temporary, temporary.open("wb") as f:
         if Path(path).suffix == ".npz":
             np.savez_compressed(f, flow=values)
         else:

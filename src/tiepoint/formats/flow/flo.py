@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ...core.buffers import Workspace, aligned_empty
 from ...core.errors import FormatError, InputError
 from ..file_io import reading
-from ..sniff import instead
-from ..whole_file import whole_file
+from ..sniff import explain_wrong_type
+from ..whole_file import atomic_path
 
 MAGIC = b"PIEH"
 MAX_SIDE = 99_999
@@ -84,7 +84,7 @@ def _sizes(path: str | Path, head: bytes) -> tuple[int, int]:
     magic, width, height = _HEADER.unpack(head)
     if magic != MAGIC:
         found = f"not a .flo file: it starts with {magic!r}, expected {MAGIC!r}"
-        raise FormatError(path, instead(path, found))
+        raise FormatError(path, explain_wrong_type(path, found))
     if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
         raise FormatError(path, f"absurd size {width} x {height}; each side must be 1 to {MAX_SIDE}")
     return width, height
@@ -103,6 +103,6 @@ def write_flo(path: str | Path, flow: NDArray[np.floating]) -> None:
     if max(values.shape) > MAX_SIDE:
         raise InputError(f"a .flo side can be {MAX_SIDE} at most, found {values.shape}")
     data = np.ascontiguousarray(values, dtype="<f4")
-    with whole_file(path) as temporary, temporary.open("wb") as f:
+    with atomic_path(path) as temporary, temporary.open("wb") as f:
         f.write(_HEADER.pack(MAGIC, data.shape[1], data.shape[0]))
         f.write(data.data)

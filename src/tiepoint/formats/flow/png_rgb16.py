@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..file_io import read_bytes
 from ..image.png import decode_plain
 from ..image.png_header import RGB16, SIGNATURE
-from ..whole_file import whole_file
+from ..whole_file import atomic_path
 
 
 def read_png_rgb16(path: str | Path) -> NDArray[np.uint16]:
@@ -40,7 +40,7 @@ def write_png_rgb16(path: str | Path, samples: NDArray[np.uint16]) -> None:
     rows[0, 1:] = raw[0]
     rows[1:, 1:] = raw[1:] - raw[:-1]
     header = struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0)
-    with whole_file(path) as temporary, temporary.open("wb") as f:
+    with atomic_path(path) as temporary, temporary.open("wb") as f:
         f.write(SIGNATURE)
         for kind, body in (
             (b"IHDR", header),

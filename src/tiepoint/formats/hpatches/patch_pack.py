@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checksums import sum_of
+from ...core.checksums import checksum
 from ...core.errors import FormatError
 from ..file_io import reading, write_bytes
 
@@ -83,7 +83,7 @@ class PatchPack:
 
     def _wrong(self, key: str, pixels: NDArray[np.uint8], *, fast: bool) -> bool:
         if fast:
-            return sum_of(pixels) != self.sums[key]
+            return checksum(pixels) != self.sums[key]
         return hashlib.sha256(pixels.data).hexdigest() != self.strips[key].pixels
 
     def _pixels(self, key: str) -> NDArray[np.uint8]:
@@ -116,7 +116,7 @@ def write_pack(path: Path, side: int, strips: Iterable[tuple[PackedStrip, NDArra
             yield bytes(gap)
             yield pixels.data
             table.append(replace(strip, offset=at + gap))
-            sums[strip.key] = sum_of(pixels)
+            sums[strip.key] = checksum(pixels)
             at += gap + pixels.size
         rows = json.dumps({"side": side, "strips": [astuple(s) for s in table], "sums": sums}).encode()
         yield rows

@@ -19,7 +19,7 @@ from ...core.errors import FormatError, InputError
 from ..file_io import read_bytes, reading, write_bytes
 from ..image.png import allow_large_images, decode_plain
 from ..image.png_header import COLOURS, GREY8, SIGNATURE, png_header
-from ..sniff import instead
+from ..sniff import explain_wrong_type
 
 _END = b"IEND\xaeB`\x82"
 _MAX_PIXELS = 170_000_000
@@ -57,7 +57,7 @@ def _header(start: bytes, end: bytes, size: int, path: str | Path) -> StripHeade
     if not start:
         raise FormatError(path, "the file is empty; expected a PNG patch strip")
     if not start.startswith(SIGNATURE):
-        raise FormatError(path, instead(path, "is not a PNG file; a patch strip must be one"))
+        raise FormatError(path, explain_wrong_type(path, "is not a PNG file; a patch strip must be one"))
     if len(start) < 33 or _END not in end:
         raise FormatError(path, "is a truncated PNG (its end is missing); copy it again")
     found = png_header(path, start, size, limited=False)

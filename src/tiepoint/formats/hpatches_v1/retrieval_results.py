@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import FormatError
 from ..file_io import read_bytes, write_bytes
-from ..text.identifiers import Fields, scan_fields, split_first_line
+from ..text.identifiers import FieldTable, scan_fields, split_first_line
 from .definitions import RetrievalBenchmark, read_pool
 from .patch_ids import PatchList, check_patches, recode
 
@@ -66,7 +66,7 @@ def read_retrieval_results(
     return Rankings(benchmark.pool, image[order], index[order])
 
 
-def _check_pool(path: str | Path, fields: Fields, pool: tuple[str, ...], width: int) -> None:
+def _check_pool(path: str | Path, fields: FieldTable, pool: tuple[str, ...], width: int) -> None:
     outside = sorted(set(fields.table) - set(pool))
     if outside:
         field = int(np.flatnonzero(fields.names == fields.table.index(outside[0]))[0])

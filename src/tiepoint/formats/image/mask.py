@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...core.buffers import Workspace
 from ...core.errors import FormatError, InputError
 from ..file_io import reading
-from ..whole_file import whole_file
+from ..whole_file import atomic_path
 from .limits import BAND
 from .luma import luma8, luma16
 from .png import decode_plain
@@ -105,5 +105,5 @@ def write_mask(path: str | Path, mask: NDArray[Any]) -> None:
         raise InputError(f"a mask is boolean or uint8 (height, width), found {values.dtype} {values.shape}")
     if values.dtype == np.bool_:
         values = values.astype(np.uint8) * np.uint8(255)
-    with whole_file(path) as temporary:
+    with atomic_path(path) as temporary:
         Image.fromarray(values).save(temporary, format="PNG")

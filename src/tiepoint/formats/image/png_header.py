@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...core.errors import FormatError
-from ..sniff import named
+from ..sniff import sniff
 from .limits import check_pixels
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -54,13 +54,13 @@ class PngHeader(NamedTuple):
 def png_header(path: str | Path, head: bytes, file_bytes: int, *, limited: bool = True) -> PngHeader:
     """The header in the first bytes of a PNG of any kind, held against its `file_bytes`.
 
-    With `limited`, `check_pixels` is asked as well; who has a limit of its own asks without.
+    With `select`, `check_pixels` is asked as well; who has a limit of its own asks without.
 
     Raises:
         FormatError: if it is no PNG, or the file is too short for so many pixels (see `check_pixels`, too).
     """
     if not head.startswith(SIGNATURE) or head[8:16] != b"\0\0\0\rIHDR" or len(head) < 33:
-        raise FormatError(path, named(head) or "not a PNG file")
+        raise FormatError(path, sniff(head) or "not a PNG file")
     width, height, depth, colour, _, _, interlace = struct.unpack_from(">IIBBBBB", head, 16)
     if colour not in _CHANNELS:
         raise FormatError(path, f"damaged PNG: unknown colour type {colour}")

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from ...core.errors import FormatError, InputError
-from ...core.regular_files import plain_file, read_plain
-from ..sniff import instead
-from ..whole_file import whole_file
+from ...core.regular_files import read_regular_file, regular_file_size
+from ..sniff import explain_wrong_type
+from ..whole_file import atomic_path
 from .limits import BAND, check_pixels
 from .png import allow_large_images
 from .png_header import png_header
@@ -101,7 +101,7 @@ def to_grey(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def write_image(path: str | Path, image: NDArray[np.uint8]) -> None:
     """Write RGB (h, w, 3) or grey (h, w) uint8; the format follows from the file name."""
     try:
-        with whole_file(path) as temporary:
+        with atomic_path(path) as temporary:
             Image.fromarray(np.ascontiguousarray(image)).save(temporary)
     except ValueError as e:
         raise InputError(f"cannot write {path}: {e}") from e
@@ -110,13 +110,13 @@ def write_image(path: str | Path, image: NDArray[np.uint8]) -> None:
 def _opened(path: str | Path, *, load: bool = True) -> Image.Image:
     if not os.path.exists(path):
         raise FormatError(path, "the image is missing")
-    size = plain_file(path, most=MAX_IMAGE_BYTES)
+    size = regular_file_size(path, most=MAX_IMAGE_BYTES)
     try:
         allow_large_images()
         if not load:
             return Image.open(path, formats=_KINDS)
         # From memory: of a file Pillow would reserve what a damaged chunk announces.
-        data = read_plain(path, most=MAX_IMAGE_BYTES)
+        data = read_regular_file(path, most=MAX_IMAGE_BYTES)
         image = Image.open(BytesIO(data), formats=_KINDS)
         if image.format == "PNG":
             png_header(path, data, len(data))
@@ -130,7 +130,7 @@ def _opened(path: str | Path, *, load: bool = True) -> Image.Image:
     except UnidentifiedImageError:
         empty = size == 0
         raise FormatError(
-            path, "the file is empty" if empty else instead(path, "this is not an image")
+            path, "the file is empty" if empty else explain_wrong_type(path, "this is not an image")
         ) from None
     except PermissionError as e:
         raise FormatError(path, f"cannot be read: {e.strerror}") from e

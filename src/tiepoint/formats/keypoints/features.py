@@ -54,7 +54,7 @@ def read_features(path: Path) -> ImageFeatures:
 
 def read_hdf5_features(path: Path, group: str) -> ImageFeatures:
     """The features of an image in an HDF5 file; descriptors that fit both ways are (d, n), as in hloc."""
-    with hdf5.opened(path) as file:
+    with hdf5.open_hdf5(path) as file:
         names = [n for n in ("keypoints", "descriptors", "scores") if n in file[group]]
         arrays = {name: hdf5.numbers(file[group], name, path) for name in names}
     if "descriptors" not in arrays:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import FormatError
 from ..file_io import reading
-from ..sniff import named
+from ..sniff import sniff
 
 MAX_BYTES = 1 << 20
 _NAME = "pts_coord"
@@ -75,9 +75,9 @@ def read_mat5_matrix(path: str | Path, name: str) -> NDArray[np.float64]:
         data = f.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES or len(data) < _HEADER:
         sizes = f"expected a MATLAB 5 file of {_HEADER} to {MAX_BYTES} bytes, found {len(data)}"
-        raise FormatError(p, named(data[:1024]) or sizes)
+        raise FormatError(p, sniff(data[:1024]) or sizes)
     if data[126:128] != b"IM":
-        raise FormatError(p, named(data[:1024]) or "not a little-endian MATLAB 5 file")
+        raise FormatError(p, sniff(data[:1024]) or "not a little-endian MATLAB 5 file")
     try:
         for kind, body in _elements(data[_HEADER:], padded=False):
             found = _matrix(_unpacked(kind, body), name)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checksums import sealed, unsealed
+from ...core.checksums import add_checksum, verify_checksum
 from ...core.errors import FormatError, InputError, UnknownNameError
-from ...core.formatting import storable
+from ...core.formatting import storable_text
 from ...core.hashing import hash_array, hash_json
 from ...core.keypoints import COLUMNS, Keypoints
-from ...core.regular_files import read_plain
+from ...core.regular_files import read_regular_file
 from ..file_io import read_bytes
 from ..npy import array_in
 
@@ -95,7 +95,7 @@ class KeypointSet:
             "name": self.name,
             "generator_type": r.get("detector"),
             "generation_method": r.get("method"),
-            "dataset_path": None if r.get("data") is None else storable(str(r["data"])),
+            "dataset_path": None if r.get("data") is None else storable_text(str(r["data"])),
             "max_features": r.get("max_features"),
             "boundary_filter_px": r.get("border_px"),
             "tolerance_px": r.get("tolerance_px"),
@@ -125,7 +125,7 @@ def write_keypoint_set(folder: Path, made: KeypointSet) -> None:
     if made.pairs is not None:
         numbers = [np.asarray(made.pairs[key], np.int64) for key in made.images]
         np.save(folder / PAIRS, np.concatenate([np.empty(0, np.int64), *numbers]))
-    (folder / HEADER).write_text(sealed(header, indent=1), encoding="utf-8", newline="\n")
+    (folder / HEADER).write_text(add_checksum(header, indent=1), encoding="utf-8", newline="\n")
 
 
 def read_keypoint_set(folder: str | Path) -> KeypointSet:
@@ -159,13 +159,13 @@ def read_keypoint_set(folder: str | Path) -> KeypointSet:
 
 
 def _array(path: Path) -> NDArray[Any]:
-    return array_in(path, bytearray(read_plain(path)))
+    return array_in(path, bytearray(read_regular_file(path)))
 
 
 def _header(path: Path) -> dict[str, Any]:
     """The header of a set; every value has the type that is written."""
     try:
-        found = unsealed(read_bytes(path, most=_MAX_HEADER_BYTES))[0]
+        found = verify_checksum(read_bytes(path, most=_MAX_HEADER_BYTES))[0]
     except ValueError as e:
         raise FormatError(path, f"the keypoint set is damaged: {e}") from e
     kinds = {"name": str, "id": str, "images": dict, "contents": dict, "recipe": dict, "paired": bool}

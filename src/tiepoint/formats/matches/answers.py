@@ -13,7 +13,7 @@ import numpy as np
 from ...core.errors import FormatError
 from ...core.units import Arrays
 from ..json_yaml import read_json
-from .naming import flat, once
+from .naming import flat, index_unique
 
 
 class Entry(NamedTuple):
@@ -43,7 +43,7 @@ class AnswerFiles:
     def pairs(self) -> dict[str, Entry]:
         """Entries by name of the pair."""
         places = [(flat(name), Entry(f, name)) for f, content in self._content.items() for name in content]
-        return once(places, self.all[-1])
+        return index_unique(places, self.all[-1])
 
     def files(self, place: Entry) -> Sequence[Path]:
         """The file of a pair."""

@@ -26,7 +26,7 @@ KNOWN = (
 )
 
 
-def recognise(root: Path) -> Source | None:
+def detect_match_layout(root: Path) -> Source | None:
     """The match files of a folder; None where it has none, and perhaps features of images instead.
 
     Raises:
@@ -63,7 +63,7 @@ def _is_own(path: Path) -> bool:
 def _hdf5(paths: list[Path]) -> list[Source]:
     features, matches, found = [], [], []
     for path in paths:
-        with hdf5.opened(path) as file:
+        with hdf5.open_hdf5(path) as file:
             if hdf5.groups_with(file, ("keypoints0", "keypoints1", "matches0")):
                 found.append(path)
             elif hdf5.groups_with(file, ("matches0",)):
@@ -79,11 +79,11 @@ def _hdf5(paths: list[Path]) -> list[Source]:
     return [*sources, HlocFiles(features[0], matches[0])] if matches else sources
 
 
-def words_about(root: Path) -> str:
+def describe_folder(root: Path) -> str:
     """What a folder holds, in words: endings with their counts.
 
     >>> import tempfile
-    >>> words_about(Path(tempfile.mkdtemp()))
+    >>> describe_folder(Path(tempfile.mkdtemp()))
     'nothing'
     """
     counts = Counter(p.suffix or p.name for p in root.rglob("*") if p.is_file())

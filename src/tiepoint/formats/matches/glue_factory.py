@@ -17,8 +17,8 @@ from typing import Any
 
 from ...core.units import Arrays
 from .. import hdf5
-from .naming import flat, once, pair_text
-from .source import Indexed, float16_remarks
+from .naming import flat, index_unique, pair_text
+from .source import IndexedSource, float16_remarks
 
 _ROW = re.compile(r"(?P<sequence>[iv]_\w+)/(?P<row>\d+)\.ppm")
 
@@ -35,25 +35,25 @@ class GlueFactoryFiles:
     @cached_property
     def pairs(self) -> dict[str, str]:
         """Groups of pairs by name."""
-        with hdf5.opened(self.path) as file:
+        with hdf5.open_hdf5(self.path) as file:
             groups = hdf5.groups_with(file, ("keypoints0", "keypoints1", "matches0"))
         rows = _hpatches(groups)
         if len(rows) == len(groups):
             return rows
         places = ((pair_text(*_halves(g)) if "/" in g else flat(g), g) for g in groups)
-        return once(places, self.path)
+        return index_unique(places, self.path)
 
     def files(self, place: str) -> Sequence[Path]:
         """The one file."""
         return [self.path]
 
-    def _indexed(self, place: str) -> Indexed:
-        with hdf5.opened(self.path) as file:
+    def _indexed(self, place: str) -> IndexedSource:
+        with hdf5.open_hdf5(self.path) as file:
             group = file[place]
             names = ("keypoints0", "keypoints1", "matches0", "matching_scores0")
             found: dict[str, Any] = {n: hdf5.numbers(group, n, self.path) for n in names if n in group}
         keypoints = found["keypoints0"], found["keypoints1"]
-        return Indexed(keypoints, found["matches0"], found.get("matching_scores0"), place, self.path)
+        return IndexedSource(keypoints, found["matches0"], found.get("matching_scores0"), place, self.path)
 
     def read(self, place: str) -> Arrays:
         """Matched points of a pair."""

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 from ...core.errors import FormatError
 from ...core.units import Arrays
 from .. import hdf5
-from .naming import find_image, flat, once, pair_text, without_ending
-from .source import Indexed, float16_remarks
+from .naming import find_image, flat, index_unique, pair_text, without_ending
+from .source import IndexedSource, float16_remarks
 
 
-class Matched(NamedTuple):
+class MatchedGroup(NamedTuple):
     """Group of the matches, and the images' groups of the features."""
 
     group: str
@@ -47,12 +47,12 @@ class HlocFiles:
         return feature_groups(self.features)
 
     @cached_property
-    def pairs(self) -> dict[str, Matched]:
+    def pairs(self) -> dict[str, MatchedGroup]:
         """Groups of pairs by name."""
-        with hdf5.opened(self.matches) as file:
+        with hdf5.open_hdf5(self.matches) as file:
             groups = hdf5.groups_with(file, ("matches0",))
-        places = [(Matched(g, two), two) for g in groups if (two := self._two(g)) is not None]
-        return once(((pair_text(*two), place) for place, two in places), self.matches)
+        places = [(MatchedGroup(g, two), two) for g in groups if (two := self._two(g)) is not None]
+        return index_unique(((pair_text(*two), place) for place, two in places), self.matches)
 
     def _two(self, group: str) -> tuple[str, str] | None:
         """The images of a pair; where names are joined by ``_``, the parting of which both are known."""
@@ -64,27 +64,27 @@ class HlocFiles:
                     return first, second
         return None
 
-    def files(self, place: Matched) -> Sequence[Path]:
+    def files(self, place: MatchedGroup) -> Sequence[Path]:
         """Both files."""
         return [self.features, self.matches]
 
-    def read(self, place: Matched) -> Arrays:
+    def read(self, place: MatchedGroup) -> Arrays:
         """Matched points of a pair."""
         keypoints = self._keypoints(place)
-        with hdf5.opened(self.matches) as file:
+        with hdf5.open_hdf5(self.matches) as file:
             group = file[place.group]
             partner = hdf5.numbers(group, "matches0", self.matches)
             scores = None
             if "matching_scores0" in group:
                 scores = hdf5.numbers(group, "matching_scores0", self.matches)
-        return Indexed(keypoints, partner, scores, place.group, self.matches).arrays()
+        return IndexedSource(keypoints, partner, scores, place.group, self.matches).arrays()
 
-    def _keypoints(self, place: Matched) -> tuple[Any, Any]:
-        with hdf5.opened(self.features) as file:
+    def _keypoints(self, place: MatchedGroup) -> tuple[Any, Any]:
+        with hdf5.open_hdf5(self.features) as file:
             first, second = (hdf5.numbers(file[g], "keypoints", self.features) for g in place.images)
         return first, second
 
-    def remarks(self, place: Matched) -> list[str]:
+    def remarks(self, place: MatchedGroup) -> list[str]:
         """Whether float16 is too coarse."""
         return float16_remarks(*self._keypoints(place))
 
@@ -94,10 +94,10 @@ def feature_groups(path: Path) -> dict[str, str]:
 
     A name without ending that two images have (``1.jpg`` and ``1.png``) stands for neither.
     """
-    with hdf5.opened(path) as file:
+    with hdf5.open_hdf5(path) as file:
         groups = hdf5.groups_with(file, ("keypoints",))
     if not groups:
         raise FormatError(path, "has no group with keypoints")
-    known = once(((flat(g), g) for g in groups), path)
+    known = index_unique(((flat(g), g) for g in groups), path)
     bare = Counter(flat(without_ending(g)) for g in groups)
     return {flat(without_ending(g)): g for g in groups if bare[flat(without_ending(g))] == 1} | known

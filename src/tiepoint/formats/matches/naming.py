@@ -23,7 +23,7 @@ BACK = "-back"
 """Ends the name of a pair that is asked about from image 1 to image 0."""
 
 
-class Wanted(NamedTuple):
+class PairQuery(NamedTuple):
     """A pair that is looked for: its name and those of its images, empty where unknown."""
 
     name: str
@@ -44,13 +44,15 @@ def pair_text(name0: str, name1: str) -> str:
     return f"{flat(name0)}{TWO}{flat(name1)}"
 
 
-def once(places: Iterable[tuple[str, T]], path: Path, shown: Callable[[T], str] = str) -> dict[str, T]:
+def index_unique(
+    places: Iterable[tuple[str, T]], path: Path, shown: Callable[[T], str] = str
+) -> dict[str, T]:
     """Places by name, which are `shown` in errors; which of two would count is not guessed.
 
     Raises:
         FormatError: if a name is there twice, as two names are that differ only in their slashes.
 
-    >>> once([("a-b", 1), ("a-b", 2)], Path("m.h5"))
+    >>> index_unique([("a-b", 1), ("a-b", 2)], Path("m.h5"))
     Traceback (most recent call last):
     tiepoint.core.errors.FormatError: m.h5: has a-b twice, as 1 and as 2; keep one of them
     """
@@ -73,10 +75,10 @@ def without_ending(name: str) -> str:
     return str(path.with_suffix("")) if path.suffix.lower() in SUFFIXES else name
 
 
-def forms(name: str) -> Iterator[str]:
+def name_variants(name: str) -> Iterator[str]:
     """The names an image may go by, longest first.
 
-    >>> list(forms("a/b.png"))
+    >>> list(name_variants("a/b.png"))
     ['a-b.png', 'a-b', 'b.png', 'b']
     """
     parts = [part for part in name.replace("\\", "/").split("/") if part]
@@ -87,19 +89,19 @@ def forms(name: str) -> Iterator[str]:
             yield flat(bare)
 
 
-def find(known: Mapping[str, T], wanted: Wanted) -> tuple[T, bool] | None:
+def find(known: Mapping[str, T], wanted: PairQuery) -> tuple[T, bool] | None:
     """What is known for a pair, and whether that is the reversed pair; None where there is nothing.
 
     `known` has texts as `flat` and `pair_text` make them. The name of the pair is tried first, then those of
     its images.
 
-    >>> find({"b_a": 1}, Wanted("x", ("s/a.png", "s/b.png"))), find({"s-x": 2}, Wanted("s/x-back"))
+    >>> find({"b_a": 1}, PairQuery("x", ("s/a.png", "s/b.png"))), find({"s-x": 2}, PairQuery("s/x-back"))
     ((1, True), (2, True))
     """
     for text in (flat(wanted.name), flat(wanted.name).replace("--", TWO)):
         if text in known:
             return known[text], False
-    sides = [list(forms(name)) for name in wanted.images]
+    sides = [list(name_variants(name)) for name in wanted.images]
     if all(sides):
         for i, j in sorted(product(*(range(len(side)) for side in sides)), key=sum):
             for text, flipped in _joined(sides[0][i], sides[1][j]):
@@ -124,4 +126,4 @@ def find_image(known: Mapping[str, T], name: str) -> T | None:
     >>> find_image({"s-a": 1}, "/data/s/a.png")
     1
     """
-    return next((known[form] for form in forms(name) if form in known), None)
+    return next((known[form] for form in name_variants(name) if form in known), None)

@@ -13,7 +13,7 @@ import numpy as np
 from ...core.errors import FormatError
 from ...core.units import Arrays
 from ..npz import read_npz
-from ..whole_file import whole_file
+from ..whole_file import atomic_path
 from .naming import flat
 from .source import float16_remarks
 
@@ -50,7 +50,7 @@ def write_matches(folder: str | Path, pair: str, **arrays: Any) -> Path:
     """
     path = Path(folder) / f"{flat(pair)}.npz"
     kept: dict[str, Any] = {name: np.asarray(arrays[name]) for name in NAMES if name in arrays}
-    with whole_file(path) as temporary, temporary.open("wb") as f:
+    with atomic_path(path) as temporary, temporary.open("wb") as f:
         np.savez(f, **kept)
     return path
 

@@ -43,7 +43,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Indexed:
+class IndexedSource:
     """Matches as indices: keypoints of both images, and for each of the first its partner or -1."""
 
     keypoints: tuple[NDArray[Any], NDArray[Any]]

@@ -14,7 +14,7 @@ from pathlib import Path
 from ...core.errors import FormatError
 from ...core.units import Arrays
 from ..npz import read_npz
-from .source import Indexed, float16_remarks
+from .source import IndexedSource, float16_remarks
 
 ENDING = "_matches.npz"
 
@@ -37,13 +37,13 @@ class SuperGlueFiles:
         """The dump of a pair."""
         return [place]
 
-    def _indexed(self, place: Path) -> Indexed:
+    def _indexed(self, place: Path) -> IndexedSource:
         arrays = read_npz(place)
         missing = [n for n in ("keypoints0", "keypoints1", "matches") if n not in arrays]
         if missing:
             raise FormatError(place, f"has no {' and no '.join(missing)}; it has {', '.join(arrays)}")
         keypoints = arrays["keypoints0"], arrays["keypoints1"]
-        return Indexed(keypoints, arrays["matches"], arrays.get("match_confidence"), "matches", place)
+        return IndexedSource(keypoints, arrays["matches"], arrays.get("match_confidence"), "matches", place)
 
     def read(self, place: Path) -> Arrays:
         """Matched points of a pair."""

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.errors import FormatError
-from ...core.regular_files import plain_file
+from ...core.regular_files import regular_file_size
 from ...core.units import Arrays
 from ..csv_table import csv_rows, named_columns
-from ..edge import may_unpack, reason_of
+from ..edge import check_unpacked_size, error_reason
 from ..file_io import check_lines
-from .naming import flat, once, pair_text
+from .naming import flat, index_unique, pair_text
 
 SUFFIXES = (".csv", ".parquet")
 NAMES = ("pair", "image0", "image1")
@@ -77,7 +77,9 @@ class MatchTables:
                 groups = [(pair_text(str(a), str(b)), v) for (a, b), v in both.items()]
             else:
                 groups = [(flat(file.stem), None)]
-            found = once([*found.items(), *((n, Rows(file, rows, n)) for n, rows in groups)], file, _line)
+            found = index_unique(
+                [*found.items(), *((n, Rows(file, rows, n)) for n, rows in groups)], file, _line
+            )
         return found
 
     def _table(self, file: Path) -> Any:
@@ -124,7 +126,7 @@ def _line(place: Rows) -> str:
 
 def columns_of(file: Path) -> list[str]:
     """Names of the columns of a table, from its first line or its footer."""
-    plain_file(file)
+    regular_file_size(file)
     try:
         if file.suffix == ".parquet":
             import pyarrow.parquet as pq
@@ -135,9 +137,9 @@ def columns_of(file: Path) -> list[str]:
     except FormatError:
         raise
     except OSError as e:
-        raise FormatError(file, f"cannot be read ({reason_of(e)})") from e
+        raise FormatError(file, f"cannot be read ({error_reason(e)})") from e
     except Exception as e:  # pyarrow has many
-        raise FormatError(file, f"is not a readable Parquet file ({reason_of(e)})") from e
+        raise FormatError(file, f"is not a readable Parquet file ({error_reason(e)})") from e
 
 
 def _parquet(file: Path) -> Any:
@@ -149,7 +151,9 @@ def _parquet(file: Path) -> Any:
             facts = opened.metadata
             groups = [facts.row_group(i) for i in range(facts.num_row_groups)]
             wide = 8 * max(1, facts.num_columns) * max([facts.num_rows, *(g.num_rows for g in groups)])
-            may_unpack(file, plain_file(file), max([wide, *(g.total_byte_size for g in groups)]))
+            check_unpacked_size(
+                file, regular_file_size(file), max([wide, *(g.total_byte_size for g in groups)])
+            )
             # What pandas noted about its index is not needed, and it trusts that blindly.
             table = opened.read()
             table.validate(full=True)
@@ -157,7 +161,7 @@ def _parquet(file: Path) -> Any:
     except FormatError:
         raise
     except Exception as e:  # pyarrow has many
-        raise FormatError(file, f"is not a readable Parquet file ({reason_of(e)})") from e
+        raise FormatError(file, f"is not a readable Parquet file ({error_reason(e)})") from e
 
 
 def is_match_table(file: Path) -> bool:
@@ -176,7 +180,7 @@ def read_table(file: Path) -> Any:
     """
     import pandas as pd
 
-    plain_file(file)
+    regular_file_size(file)
     columns = named_columns(columns_of(file), file)
     if file.suffix == ".parquet":
         table = _parquet(file)

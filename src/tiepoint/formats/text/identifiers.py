@@ -27,7 +27,7 @@ _WANTED = {
 
 
 @dataclass(frozen=True)
-class Fields:
+class FieldTable:
     """Fields of a text, in reading order.
 
     `table` holds the distinct names in order of first appearance; field f has name ``table[names[f]]``
@@ -48,7 +48,7 @@ class Fields:
 
 def scan_fields(
     data: bytes | memoryview, pattern: str, *, path: str | Path, repeat: bool = False, first_line: int = 1
-) -> Fields:
+) -> FieldTable:
     r"""Scan rows whose columns follow `pattern`.
 
     Args:
@@ -100,7 +100,7 @@ def scan_fields(
     except UnicodeDecodeError as e:
         raise FormatError(path, "is not a text file (not UTF-8)") from e
     n = int(offsets[rows])
-    return Fields(table, names[:n], numbers[:n], offsets[: rows + 1])
+    return FieldTable(table, names[:n], numbers[:n], offsets[: rows + 1])
 
 
 def split_first_line(data: bytes) -> tuple[str, memoryview]:

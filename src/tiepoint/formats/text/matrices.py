@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import FormatError, InputError
-from ...core.regular_files import read_plain
+from ...core.regular_files import read_regular_file
 from ..whole_file import write_text
 
 _MAX_MATRIX_BYTES = 1 << 20
@@ -24,7 +24,7 @@ def read_homography(path: str | Path) -> NDArray[np.float64]:
     matrix are each a `FormatError` with the line where there is one.
     """
     try:
-        text = read_plain(path, most=_MAX_MATRIX_BYTES).decode("utf-8-sig")
+        text = read_regular_file(path, most=_MAX_MATRIX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as e:
         raise FormatError(path, f"cannot be read as text ({e})") from e
     rows: list[list[float]] = []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .rules import known
+from .rules import is_known_flow
 
 _SPANS = (("RY", 15), ("YG", 6), ("GC", 4), ("CB", 11), ("BM", 13), ("MR", 6))
 _CORNERS = ((255, 0, 0), (255, 255, 0), (0, 255, 0), (0, 255, 255), (0, 0, 255), (255, 0, 255), (255, 0, 0))
@@ -41,7 +41,7 @@ def max_motion(*flows: NDArray[Any]) -> float:
     """
     longest = 0.0
     for flow in flows:
-        valid = flow[known(flow)].astype(np.float32)
+        valid = flow[is_known_flow(flow)].astype(np.float32)
         if len(valid):
             longest = max(longest, float(np.sqrt(valid[:, 0] ** 2 + valid[:, 1] ** 2).max()))
     return longest or 1.0
@@ -60,7 +60,7 @@ def flow_color(
     >>> flow_color(np.array([[[0.0, 0.0], [1.0, 0.0], [1e10, 0.0]]])).tolist()
     [[[255, 255, 255], [255, 0, 0], [128, 128, 128]]]
     """
-    ok = known(flow)
+    ok = is_known_flow(flow)
     scale = np.float32(max_motion(flow) if longest is None else longest)
     u = np.where(ok, flow[..., 0], 0).astype(np.float32) / scale
     v = np.where(ok, flow[..., 1], 0).astype(np.float32) / scale

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .matlab import interp2_cubic
-from .rules import SOUND, UNKNOWN, FlowRule, known, loop_ready
+from .rules import SOUND, UNKNOWN, FlowRule, is_known_flow, loop_ready
 
 Flow = NDArray[Any]
 
@@ -55,7 +55,7 @@ def _opencv(flow: Flow, back: Flow, rule: FlowRule) -> NDArray[np.bool_]:
         closed = source + found
         distance = np.sqrt(closed[..., 0] * closed[..., 0] + closed[..., 1] * closed[..., 1])
     near: NDArray[np.bool_] = distance < np.float32(rule.closed(back.shape[:2]))
-    here, there = known(source), known(found)
+    here, there = is_known_flow(source), is_known_flow(found)
     return near & ((here == there) if rule.both_unknown else here & there)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .matlab import imresize
 from .reference_resize import resize_u8, taps
-from .rules import LIMIT, SOUND, UNKNOWN, FlowRule, known, loop_ready
+from .rules import LIMIT, SOUND, UNKNOWN, FlowRule, is_known_flow, loop_ready
 
 Size = tuple[int, int]
 Flow = NDArray[Any]
@@ -102,7 +102,7 @@ def _halve(flow: NDArray[np.float32]) -> NDArray[np.float32]:
     """OpenCV turns an exact halving into a 2 x 2 mean: ``(((a + b) + c) + d) / 4``."""
     a, b, c, d = flow[::2, ::2], flow[::2, 1::2], flow[1::2, ::2], flow[1::2, 1::2]
     mean = (((a + b) + c) + d) * np.float32(0.25)
-    inside = known(flow)
+    inside = is_known_flow(flow)
     ok = inside[::2, ::2] & inside[::2, 1::2] & inside[1::2, ::2] & inside[1::2, 1::2]
     mean[~ok] = UNKNOWN
     return mean

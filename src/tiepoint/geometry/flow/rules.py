@@ -16,12 +16,12 @@ LIMIT = 1e9
 """A component beyond this is not a displacement but a code for unknown."""
 
 
-def known(flow: NDArray[Any]) -> NDArray[np.bool_]:
+def is_known_flow(flow: NDArray[Any]) -> NDArray[np.bool_]:
     """Where a flow (..., 2) is known: ``|u| <= 1e9 and |v| <= 1e9``; NaN, inf and every larger code are not.
 
     The one predicate of scores, pictures and converters. A component of exactly 1e9 is known.
 
-    >>> known(np.array([[0, 0], [1e10, 0], [0, -1e10], [np.nan, 0], [1e9, 0]])).tolist()
+    >>> is_known_flow(np.array([[0, 0], [1e10, 0], [0, -1e10], [np.nan, 0], [1e9, 0]])).tolist()
     [True, False, False, False, True]
     """
     return (np.abs(flow[..., 0]) <= LIMIT) & (np.abs(flow[..., 1]) <= LIMIT)

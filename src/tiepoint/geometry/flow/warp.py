@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..homography import project
-from .rules import UNKNOWN, known
+from .rules import UNKNOWN, is_known_flow
 
 Flow = NDArray[Any]
 
@@ -50,7 +50,7 @@ def unflip(flow: Flow, width: int) -> Flow:
     out: Flow = np.array(flow, np.float64 if flow.dtype == np.float64 else np.float32)
     x = np.arange(flow.shape[1])
     turned = (width - 1) - 2 * x - out[..., 0].astype(np.float64)
-    out[..., 0] = np.where(known(flow), turned, out[..., 0])
+    out[..., 0] = np.where(is_known_flow(flow), turned, out[..., 0])
     return out
 
 
@@ -69,7 +69,7 @@ def transfer(points: NDArray[np.float64], flow: NDArray[Any]) -> NDArray[np.floa
     where = np.clip(np.where(real[:, None], points, 0.0), 0, [width - 1, height - 1])
     low = np.minimum(np.floor(where).astype(np.int64), [max(width - 2, 0), max(height - 2, 0)])
     part = where - low
-    ok = known(flow)
+    ok = is_known_flow(flow)
     total = np.zeros((len(points), 2))
     for j in (0, 1):
         for i in (0, 1):
@@ -105,4 +105,4 @@ def lands_inside(flow: NDArray[Any], size: tuple[int, int]) -> NDArray[np.bool_]
     x, y = np.arange(flow.shape[1]), np.arange(flow.shape[0])[:, None]
     tx, ty = x + flow[..., 0], y + flow[..., 1]
     inside: NDArray[np.bool_] = (tx >= 0) & (tx <= size[1] - 1) & (ty >= 0) & (ty <= size[0] - 1)
-    return inside & known(flow)
+    return inside & is_known_flow(flow)

@@ -19,8 +19,8 @@ def dlt(x0: ArrayLike, x1: ArrayLike, weights: ArrayLike | None = None, dtype: D
     """
     w = np.ones(len(np.asarray(x0))) if weights is None else np.asarray(weights)
     w = np.maximum(w.astype(dtype), 0)
-    a, from_a = centred(np.asarray(x0, dtype), w)
-    b, from_b = centred(np.asarray(x1, dtype), w)
+    a, from_a = centre_points(np.asarray(x0, dtype), w)
+    b, from_b = centre_points(np.asarray(x1, dtype), w)
     ones, zeros = np.ones((len(a), 1), dtype), np.zeros((len(a), 3), dtype)
     p = np.hstack([a, ones])
     rows = np.stack([np.hstack([zeros, -p, b[:, 1:] * p]), np.hstack([p, zeros, -b[:, :1] * p])], axis=1)
@@ -39,7 +39,7 @@ def _null(A: Any, w: Any) -> Any:
     return np.linalg.svd(A * np.sqrt(w)[:, None])[2][-1]
 
 
-def centred(x: Any, w: Any) -> tuple[Any, Any]:
+def centre_points(x: Any, w: Any) -> tuple[Any, Any]:
     """Points with weighted mean 0 and weighted mean radius sqrt 2, and the map (3, 3) to them."""
     w = w if w.sum() > 0 else np.ones_like(w)
     middle = (x * w[:, None]).sum(axis=0) / w.sum()

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import InputError
-from .dlt import centred
+from .dlt import centre_points
 
 Floats = NDArray[np.float64]
 MIN_POINTS_EIGHT_POINT = 8
@@ -30,7 +30,7 @@ def eight_point(x0: ArrayLike, x1: ArrayLike) -> Floats:
             f"F needs at least {MIN_POINTS_EIGHT_POINT} correspondences, found {len(a)} and {len(b)} points"
         )
     ones = np.ones(len(a))
-    (a, from_a), (b, from_b) = centred(a, ones), centred(b, ones)
+    (a, from_a), (b, from_b) = centre_points(a, ones), centre_points(b, ones)
     p, q = np.column_stack([a, ones]), np.column_stack([b, ones])
     rows = (q[:, :, None] * p[:, None, :]).reshape(-1, 9)
     U, s, V = np.linalg.svd(np.linalg.svd(rows)[2][-1].reshape(3, 3))

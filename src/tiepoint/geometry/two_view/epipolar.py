@@ -11,12 +11,14 @@ from ...core.errors import InputError
 Floats = NDArray[np.floating]
 
 
-def normalised(x: ArrayLike, K: ArrayLike, dtype: DTypeLike = np.float64, *, skew: bool = False) -> Floats:
+def normalise_points(
+    x: ArrayLike, K: ArrayLike, dtype: DTypeLike = np.float64, *, skew: bool = False
+) -> Floats:
     """Pixels (n, 2) to the plane at distance 1: (x - c)/f per axis, all in `dtype`, which the result has.
 
     With `skew` the upper left 2x2 block of K is inverted, so that K[0, 1] is respected; else it is ignored.
 
-    >>> normalised([[420.0, 240.0]], [[500, 0, 320], [0, 500, 240], [0, 0, 1]]).tolist()
+    >>> normalise_points([[420.0, 240.0]], [[500, 0, 320], [0, 500, 240], [0, 0, 1]]).tolist()
     [[0.2, 0.0]]
     """
     p, k = as_points(x).astype(dtype), intrinsics(K).astype(dtype)

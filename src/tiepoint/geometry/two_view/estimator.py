@@ -109,7 +109,7 @@ def pose(R: ArrayLike, t: ArrayLike, inliers: int) -> Estimate:
     return Estimate(rotation, direction, int(inliers), not reason, reason)
 
 
-def matched(x0: ArrayLike, x1: ArrayLike) -> tuple[Floats, Floats]:
+def as_matches(x0: ArrayLike, x1: ArrayLike) -> tuple[Floats, Floats]:
     """Matches as two contiguous float64 arrays (n, 2); different lengths are an `InputError`."""
     a, b = (np.ascontiguousarray(x, np.float64).reshape(-1, 2) for x in (x0, x1))
     if len(a) != len(b):
@@ -117,7 +117,7 @@ def matched(x0: ArrayLike, x1: ArrayLike) -> tuple[Floats, Floats]:
     return a, b
 
 
-def rounded(est: Estimator, *arrays: Floats) -> list[Floats]:
+def round_arrays(est: Estimator, *arrays: Floats) -> list[Floats]:
     """Arrays rounded to the precision of the estimator, in float64."""
     return [np.ascontiguousarray(a.astype(est.dtype), np.float64) for a in arrays]
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import InputError
-from .epipolar import normalised
-from .estimator import SEEDED, Estimate, Estimator, Floats, matched, none, pose, recover
+from .epipolar import normalise_points
+from .estimator import SEEDED, Estimate, Estimator, Floats, as_matches, none, pose, recover
 from .libraries import library
 from .poselib_options import ransac_options
 
@@ -20,7 +20,7 @@ MIN_MATCHES_FUNDAMENTAL = 8
 
 
 @dataclass(frozen=True)
-class Fundamental:
+class FundamentalEstimate:
     """F with x1^T F x0 = 0 and the matches that agree with it; where `ok` is false F is NaN."""
 
     F: Floats
@@ -36,7 +36,7 @@ class Fundamental:
 
 def estimate_fundamental(
     est: Estimator, x0: ArrayLike, x1: ArrayLike, seed: int | None = None
-) -> Fundamental:
+) -> FundamentalEstimate:
     """F from matches (n, 2), (n, 2) in pixels, by `opencv-f`, `poselib-f` or `degensac-f`.
 
     Fewer than 8 matches give none. Only `poselib-f` has a seed, 0 by default.
@@ -47,14 +47,14 @@ def estimate_fundamental(
         )
     if seed is not None and est.kind not in SEEDED:
         raise InputError(f"estimator {est.kind} has no seed; permute the matches instead")
-    a, b = matched(x0, x1)
+    a, b = as_matches(x0, x1)
     if len(a) < MIN_MATCHES_FUNDAMENTAL:
         return _nothing(len(a), f"{len(a)} matches, {MIN_MATCHES_FUNDAMENTAL} are needed")
     F, mask = _KINDS[est.kind](est, a, b, seed or 0)
     kept = np.zeros(len(a), bool) if mask is None else np.asarray(mask, bool).ravel()
     if F is None or np.shape(F) != (3, 3) or not np.isfinite(F).all() or not np.any(F):
         return _nothing(len(a), "no fundamental matrix was found")
-    return Fundamental(np.array(F, np.float64), kept, True)
+    return FundamentalEstimate(np.array(F, np.float64), kept, True)
 
 
 def pose_by_fundamental(
@@ -72,13 +72,13 @@ def pose_by_fundamental(
     if not found.ok or (found.inliers < MIN_MATCHES_FUNDAMENTAL and not everything):
         return none(found.reason or f"{found.inliers} inliers of F, {MIN_MATCHES_FUNDAMENTAL} are needed")
     rows = np.ones(len(x0), bool) if everything else found.kept
-    u0, u1 = (normalised(x[rows], K, est.dtype) for x, K in ((x0, K0), (x1, K1)))
+    u0, u1 = (normalise_points(x[rows], K, est.dtype) for x, K in ((x0, K0), (x1, K1)))
     _, R, t, _, _ = recover(est, K1.T @ found.F @ K0, u0, u1)
     return pose(R, t, found.inliers)
 
 
-def _nothing(n: int, reason: str) -> Fundamental:
-    return Fundamental(np.full((3, 3), np.nan), np.zeros(n, bool), False, reason)
+def _nothing(n: int, reason: str) -> FundamentalEstimate:
+    return FundamentalEstimate(np.full((3, 3), np.nan), np.zeros(n, bool), False, reason)
 
 
 def _opencv(est: Estimator, x0: Floats, x1: Floats, seed: int) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .estimator import matched
+from .estimator import as_matches
 from .scaling import Resize
 
 Floats = NDArray[np.float64]
@@ -55,7 +55,7 @@ def corner_distance(
         return float("inf")
     w, h = size if edge else (size[0] - 1, size[1] - 1)
     x = np.array([[0, 0], [0, h], [w, 0], [w, h]], dtype)
-    return float(np.linalg.norm(mapped(H, x, dtype) - mapped(H_gt, x, dtype), axis=1).mean())
+    return float(np.linalg.norm(map_points(H, x, dtype) - map_points(H_gt, x, dtype), axis=1).mean())
 
 
 def transfer_distances(x0: ArrayLike, x1: ArrayLike, H: ArrayLike) -> Floats:
@@ -64,14 +64,14 @@ def transfer_distances(x0: ArrayLike, x1: ArrayLike, H: ArrayLike) -> Floats:
     >>> transfer_distances([[0, 0]], [[3, 4]], np.eye(3)).tolist()
     [5.0]
     """
-    a, b = matched(x0, x1)
-    there = np.linalg.norm(mapped(H, a) - b, axis=1)
+    a, b = as_matches(x0, x1)
+    there = np.linalg.norm(map_points(H, a) - b, axis=1)
     return np.asarray(
-        (there + np.linalg.norm(mapped(np.linalg.inv(np.asarray(H, np.float64)), b) - a, axis=1)) / 2
+        (there + np.linalg.norm(map_points(np.linalg.inv(np.asarray(H, np.float64)), b) - a, axis=1)) / 2
     )
 
 
-def mapped(H: ArrayLike, x: ArrayLike, dtype: DTypeLike = np.float64) -> Floats:
+def map_points(H: ArrayLike, x: ArrayLike, dtype: DTypeLike = np.float64) -> Floats:
     """Points (n, 2) under H, divided by the third coordinate whatever its sign; all in `dtype`."""
     h, p = np.asarray(H).astype(dtype), np.asarray(x).astype(dtype).reshape(-1, 2)
     y = np.hstack([p, np.ones((len(p), 1), dtype)]) @ h.T

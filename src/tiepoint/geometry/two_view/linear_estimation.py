@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import InputError
 from .dlt import dlt
-from .estimator import METHODS, Estimator, matched
+from .estimator import METHODS, Estimator, as_matches
 from .libraries import library, library_versions
 from .poselib_options import ransac_options
 
@@ -83,7 +83,7 @@ def estimate_homography(
     """
     if seed is not None and est.kind != "poselib":
         raise InputError(f"estimator {est.kind} has no seed; permute the matches instead")
-    a, b = matched(x0, x1)
+    a, b = as_matches(x0, x1)
     if len(a) < MIN_MATCHES_HOMOGRAPHY:
         return _nothing(f"{len(a)} matches, {MIN_MATCHES_HOMOGRAPHY} are needed")
     a, b = (np.ascontiguousarray(x.astype(est.dtype)) for x in (a, b))

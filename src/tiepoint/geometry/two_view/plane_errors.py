@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .homography_errors import mapped
+from .homography_errors import map_points
 from .libraries import library
 
 Floats = NDArray[np.float64]
@@ -28,14 +28,14 @@ def visible_error(H: ArrayLike, H_gt: ArrayLike, size0: Size, size1: Size) -> fl
     if not np.isfinite(h).all():
         return float("inf")
     x = _grid(size0)
-    there = mapped(truth, x)
+    there = map_points(truth, x)
     depth = x @ truth[2, :2] + truth[2, 2]
     side = np.sign(np.median(depth))
     seen = (depth * side > 0) & (there >= 0).all(axis=1) & (there <= np.array(size1) - 1).all(axis=1)
     if not seen.any():
         return float("nan")
     with np.errstate(invalid="ignore"):
-        error = np.linalg.norm(there[seen] - mapped(h, x[seen]), axis=1).mean()
+        error = np.linalg.norm(there[seen] - map_points(h, x[seen]), axis=1).mean()
     return float(error) if np.isfinite(error) else float("inf")
 
 

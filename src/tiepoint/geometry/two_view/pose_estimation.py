@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.errors import InputError
 from .epipolar import intrinsics
 from .essential_pose import opencv_e, usac_e
-from .estimator import LIBRARIES, SEEDED, Estimate, Estimator, Floats, matched, none, pose, rounded
+from .estimator import LIBRARIES, SEEDED, Estimate, Estimator, Floats, as_matches, none, pose, round_arrays
 from .fundamentals import pose_by_fundamental
 from .libraries import library, library_versions
 from .poselib_options import camera, ransac_options
@@ -46,7 +46,7 @@ def estimate(
     """
     if seed is not None and est.kind not in SEEDED:
         raise InputError(f"estimator {est.kind} has no seed; permute the matches instead")
-    a, b = matched(x0, x1)
+    a, b = as_matches(x0, x1)
     if len(a) < est.fewest:
         return none(f"{len(a)} matches, {est.fewest} are needed")
     return _KINDS[est.kind](est, a, b, intrinsics(K0), intrinsics(K1), seed or 0)
@@ -73,7 +73,7 @@ def estimator_versions(est: Estimator) -> dict[str, str]:
 
 
 def _poselib_e(est: Estimator, x0: Floats, x1: Floats, K0: Floats, K1: Floats, seed: int) -> Estimate:
-    points, cameras = rounded(est, x0, x1), [camera(K) for K in rounded(est, K0, K1)]
+    points, cameras = round_arrays(est, x0, x1), [camera(K) for K in round_arrays(est, K0, K1)]
     found, info = library("poselib").estimate_relative_pose(*points, *cameras, ransac_options(est, seed), {})
     return pose(found.R, found.t, info["num_inliers"])
 

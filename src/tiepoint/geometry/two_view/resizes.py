@@ -7,15 +7,15 @@ from ...core.errors import InputError
 from .scaling import Resize, Size
 
 
-def unchanged(size: Size) -> Resize:
+def original_size(size: Size) -> Resize:
     """The frame of the original pixels."""
     return Resize((size[0], size[1]), (1.0, 1.0))
 
 
-def exactly(size: Size, width: float, height: float) -> Resize:
+def stretched_to(size: Size, width: float, height: float) -> Resize:
     """Stretched to (width, height), aspect ratio not kept.
 
-    >>> exactly((1296, 968), 640, 480).size
+    >>> stretched_to((1296, 968), 640, 480).size
     (640, 480)
     """
     w, h = size
@@ -32,9 +32,9 @@ def superglue_size(size: Size, resize: tuple[int, ...]) -> Resize:
     (1066, 1600)
     """
     if len(resize) == 2 and resize[1] > -1:
-        return exactly(size, *resize)
+        return stretched_to(size, *resize)
     if resize[0] == -1:
-        return unchanged(size)
+        return original_size(size)
     return long_side(size, resize[0], rounding="round")
 
 

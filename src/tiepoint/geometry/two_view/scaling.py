@@ -52,9 +52,9 @@ def in_frame(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Matches (n, 2), (n, 2) and intrinsics in the frame of resized images: what an estimator is called with.
 
-    >>> from tiepoint.geometry.two_view.resizes import long_side, unchanged
+    >>> from tiepoint.geometry.two_view.resizes import long_side, original_size
     >>> half = long_side((640, 480), 320)
-    >>> in_frame([[10, 20]], [[4, 2]], np.eye(3), np.eye(3), half, unchanged((640, 480)))[0].tolist()
+    >>> in_frame([[10, 20]], [[4, 2]], np.eye(3), np.eye(3), half, original_size((640, 480)))[0].tolist()
     [[5.0, 10.0]]
     """
     a, b = (

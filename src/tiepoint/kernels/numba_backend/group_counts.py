@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from ...core.numba_cache import compiled
+from ...core.numba_cache import compiled_for
 from .nearest_scan import scan_signature
 from .rank_counts import _thresholds
 from .reference_distance import sum_squares
@@ -28,7 +28,7 @@ def _ranks_signature(real: Any, rows: Any) -> Any:
     )
 
 
-@compiled(_ranks_signature)
+@compiled_for(_ranks_signature)
 def group_ranks(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int,
@@ -132,7 +132,7 @@ def group_ranks(
     return sums
 
 
-@compiled(
+@compiled_for(
     lambda: types.void(_REAL_ROWS, _INTS, _INTS, _INTS, _INTS, _INTS, _REALS, _INT_ROWS, _INT_ROWS, _INT_ROWS)
 )
 def count_groups(
@@ -171,7 +171,7 @@ def bucket_of(d: float, low: float, scale: float, buckets: int) -> int:
     return int(x)
 
 
-@compiled(
+@compiled_for(
     lambda: types.void(
         _REAL_ROWS,
         _INTS,
@@ -237,7 +237,7 @@ def count_below(
             below[up] += 1
 
 
-@compiled(lambda: _INTS(_REALS, types.float64, types.float64, types.int64))
+@compiled_for(lambda: _INTS(_REALS, types.float64, types.float64, types.int64))
 def bucket_table(threshold: Any, low: float, scale: float, buckets: int) -> Any:
     """Index of the first sorted threshold in each bucket, and the number of thresholds at the end."""
     table = np.zeros(buckets + 1, np.int64)

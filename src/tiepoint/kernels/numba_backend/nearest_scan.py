@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from ...core.numba_cache import compiled, matrix
+from ...core.numba_cache import compiled_for, matrix
 from .reference_distance import sum_squares
 from .simd import as_type_of, least_two, next_within
 
@@ -105,7 +105,7 @@ def _first_two_signature(real: Any, rows: Any) -> Any:
     return scan_signature(real, rows, _WHOLE, _VECTOR, _VECTOR, _WHOLE, _WHOLE)
 
 
-@compiled(_select_signature)
+@compiled_for(_select_signature)
 def select(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int, value: Any, row: Any, filled: Any,
@@ -152,7 +152,7 @@ def select(
     return sums
 
 
-@compiled(_first_two_signature)
+@compiled_for(_first_two_signature)
 def first_two(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int, copies: Any, d1: Any, d2: Any, row: Any, ties: Any,
@@ -193,7 +193,7 @@ def first_two(
     return sums
 
 
-@compiled(lambda: types.void(_VALUES, _TABLE, _WHOLE, _WHOLE, _WHOLE, _TABLE, _VALUES))
+@compiled_for(lambda: types.void(_VALUES, _TABLE, _WHOLE, _WHOLE, _WHOLE, _TABLE, _VALUES))
 def expand(value: Any, row: Any, positions: Any, start: Any, skip: Any, index: Any, out: Any) -> None:
     """Write the first pool positions of rows sorted by value; rows of equal value interleave by position."""
     keep = value.shape[1]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import carray, njit, types
 
-from ...core.numba_cache import compiled, matrix
+from ...core.numba_cache import compiled_for, matrix
 from .reference_distance import bit_count, sum_absolute, sum_squares, sum_squares_single
 from .simd import pointer, prefetch
 
@@ -44,7 +44,7 @@ def _ahead(a: Any, b: Any, index_a: Any, index_b: Any, i: int) -> None:
         prefetch(b, index_b[later], k)
 
 
-@compiled(_pairs)
+@compiled_for(_pairs)
 def pairs_l2(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
     """Write the sum of squares of each pair."""
     for i in range(len(out)):
@@ -52,7 +52,7 @@ def pairs_l2(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
         out[i] = sum_squares(a, index_a[i], b, index_b[i])
 
 
-@compiled(_pairs)
+@compiled_for(_pairs)
 def pairs_l1(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
     """Write the sum of absolute differences of each pair."""
     for i in range(len(out)):
@@ -79,7 +79,7 @@ def _place(root: float) -> Any:
     return np.float32(root).view(np.int32)
 
 
-@compiled(_across)
+@compiled_for(_across)
 def across(
     like: Any,
     bases: Any,
@@ -122,7 +122,7 @@ def across(
     return odd == 0
 
 
-@compiled(lambda: types.int64(_INDEX, _SHORT, _SHORT))
+@compiled_for(lambda: types.int64(_INDEX, _SHORT, _SHORT))
 def rows_missing(rows: Any, part: Any, row: Any) -> int:
     """How many pairs name a row that their part does not have."""
     missing = 0
@@ -131,14 +131,14 @@ def rows_missing(rows: Any, part: Any, row: Any) -> int:
     return missing
 
 
-@compiled(_pairs)
+@compiled_for(_pairs)
 def pairs_hamming(a: Any, b: Any, index_a: Any, index_b: Any, out: Any) -> None:
     """Write the number of differing bits of each pair."""
     for i in range(len(out)):
         out[i] = bit_count(a, index_a[i], b, index_b[i])
 
 
-@compiled(_tile)
+@compiled_for(_tile)
 def minus_l1(a: Any, b: Any, out: Any) -> None:
     """Write minus the sum of absolute differences of all pairs of rows."""
     for i in range(a.shape[0]):
@@ -146,7 +146,7 @@ def minus_l1(a: Any, b: Any, out: Any) -> None:
             out[i, j] = -sum_absolute(a, i, b, j)
 
 
-@compiled(_tile)
+@compiled_for(_tile)
 def minus_hamming(a: Any, b: Any, out: Any) -> None:
     """Write minus the Hamming distance of all pairs of rows of 64-bit words."""
     for i in range(a.shape[0]):
@@ -154,7 +154,7 @@ def minus_hamming(a: Any, b: Any, out: Any) -> None:
             out[i, j] = -bit_count(a, i, b, j)
 
 
-@compiled(_table)
+@compiled_for(_table)
 def table_l2(a: Any, b: Any, out: Any) -> None:
     """Write the sum of squares of all pairs of rows."""
     for i in range(a.shape[0]):
@@ -162,7 +162,7 @@ def table_l2(a: Any, b: Any, out: Any) -> None:
             out[i, j] = sum_squares(a, i, b, j)
 
 
-@compiled(_table)
+@compiled_for(_table)
 def table_l1(a: Any, b: Any, out: Any) -> None:
     """Write the sum of absolute differences of all pairs of rows."""
     for i in range(a.shape[0]):
@@ -170,7 +170,7 @@ def table_l1(a: Any, b: Any, out: Any) -> None:
             out[i, j] = sum_absolute(a, i, b, j)
 
 
-@compiled(_table)
+@compiled_for(_table)
 def table_hamming(a: Any, b: Any, out: Any) -> None:
     """Write the number of differing bits of all pairs of rows."""
     for i in range(a.shape[0]):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from ...core.numba_cache import compiled
+from ...core.numba_cache import compiled_for
 from .nearest_scan import make_buffer, reference, round_down, round_up, scan_signature
 from .simd import PAD, as_type_of, count_two, next_within
 
@@ -80,7 +80,7 @@ def _signature(real: Any, rows: Any) -> Any:
     return scan_signature(real, rows, *targets, *(_WHOLE,) * 10, _TABLE, _TABLE, _TABLE)
 
 
-@compiled(_signature)
+@compiled_for(_signature)
 def ranks(
     tile: Any, half: Any, alpha: float, beta: Any, error: Any, exact: bool, a: Any, b: Any,
     first_query: int, first_row: int,

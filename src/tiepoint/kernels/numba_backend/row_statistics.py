@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numba import carray, njit, types
 
-from ...core.numba_cache import compiled, matrix
-from ..error_bound import FLOAT32_UNIT, bound
+from ...core.numba_cache import compiled_for, matrix
+from ..error_bound import FLOAT32_UNIT, score_bound
 from .reference_distance import sum_squares
 from .simd import pointer
 
@@ -21,7 +21,7 @@ def _survey_signature(rows: Any) -> Any:
     return types.boolean(matrix(rows), _CENTRE, _VECTOR)
 
 
-@compiled(_survey_signature)
+@compiled_for(_survey_signature)
 def centred_squares(x: Any, centre: Any, out: Any) -> bool:
     """Write |x_i - centre|^2; return whether all values are whole numbers."""
     return _centred(x, centre, out)
@@ -44,7 +44,7 @@ def _words_signature(words: Any) -> Any:
     return types.void(matrix(words), types.uint64[::1], types.uint64[::1])
 
 
-@compiled(_words_signature)
+@compiled_for(_words_signature)
 def fingerprints(words: Any, keys: Any, out: Any) -> None:
     """Write the sum of word x key (mod 2^64) of each row: equal rows have equal fingerprints."""
     for i in range(words.shape[0]):
@@ -58,7 +58,7 @@ def _same_signature(words: Any) -> Any:
     return types.void(matrix(words), types.int64[::1], types.boolean[::1])
 
 
-@compiled(_same_signature)
+@compiled_for(_same_signature)
 def same_rows(words: Any, other: Any, out: Any) -> None:
     """Write whether row i has the words of row other[i]."""
     for i in range(words.shape[0]):
@@ -73,7 +73,7 @@ def _project_signature(rows: Any, real: Any) -> Any:
     return types.void(matrix(rows), _CENTRE, types.float64, real[:, ::1], real[::1], _VECTOR)
 
 
-@compiled(_project_signature)
+@compiled_for(_project_signature)
 def project(x: Any, centre: Any, scale: float, rows: Any, half: Any, square: Any) -> None:
     """Write fl((x - centre) scale), its squared norm (float64) and half of that in the filter's format."""
     _project(x, centre, scale, rows, half, square)
@@ -89,7 +89,7 @@ def _project(x: Any, centre: Any, scale: float, rows: Any, half: Any, square: An
         half[i] = 0.5 * square[i]
 
 
-_single_bound = njit(nogil=True, error_model="numpy")(bound)
+_single_bound = njit(nogil=True, error_model="numpy")(score_bound)
 BAD_ROWS, REPEATS = 1, 2
 
 
@@ -120,7 +120,7 @@ def _enter_signature() -> Any:
     return result(*arrays, types.float32[::1], types.float32[::1], real, real, real)
 
 
-@compiled(_enter_signature)
+@compiled_for(_enter_signature)
 def enter(
     a: Any, b: Any, keys: Any, worth: float, centre: Any, left: Any, right: Any, spare: Any, half: Any,
     square_a: Any, square_b: Any, error: Any,
@@ -169,7 +169,7 @@ def enter(
     return 0, scale, exact, norm
 
 
-@compiled(lambda: types.void(types.uint64[::1], types.int64[::1], types.uint8[::1]))
+@compiled_for(lambda: types.void(types.uint64[::1], types.int64[::1], types.uint8[::1]))
 def copy_parts(bases: Any, sizes: Any, out: Any) -> None:
     """Copy `sizes` bytes from each address, one behind the other. Nothing is checked."""
     at = 0

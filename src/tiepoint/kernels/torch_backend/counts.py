@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import nearest_scan
-from .device import LeaveToCpu, block_bytes, get_device
+from .device import FallBackToCpu, block_bytes, get_device
 from .nearest_scan import MAX_CANDIDATES, Scores, Tile, above, below
-from .row_cache import Tensor, difference, download, in_chunks, pairs, reference, root, send, upload
+from .row_cache import Tensor, difference, download, in_chunks, pairs, reference, root, to_device, upload
 
 SPARSE = 24
 """Where fewer than one score in so many can matter to any target, those are looked at one by one."""
@@ -53,14 +53,18 @@ class _Counter:
         self.slots, self.columns = int(per.max()), targets.limit.shape[1]
         cells = scores.q * self.slots * (self.columns + 1)
         if cells > 8 * len(targets.query) * (self.columns + 1) + (1 << 22):
-            raise LeaveToCpu
+            raise FallBackToCpu
         self.at = np.arange(len(targets.query)) - (np.cumsum(per) - per)[targets.query]
         value = np.full((scores.q, self.slots), -1.0)
         value[targets.query, self.at] = targets.value
         position = np.zeros((scores.q, self.slots), np.int64)
         position[targets.query, self.at] = targets.position
-        self.value, self.position, self.limit = send(value), send(position), send(targets.limit)
-        self.groups = None if groups is None else (send(groups[0]), send(groups[1]))
+        self.value, self.position, self.limit = (
+            to_device(value),
+            to_device(position),
+            to_device(targets.limit),
+        )
+        self.groups = None if groups is None else (to_device(groups[0]), to_device(groups[1]))
         self.first_limit = int(targets.limit.min())
         shape = (3, scores.q, self.slots, self.columns + 1)
         self.steps = torch.zeros(shape, dtype=torch.int64, device=device)
@@ -126,7 +130,7 @@ class _Counter:
             inside = (scores <= high[:, slot, None]).logical_and_(~nearer)
             found = inside.nonzero()
             if not self.scores.exact and len(found) > MAX_CANDIDATES:
-                raise LeaveToCpu
+                raise FallBackToCpu
             r, c = found[:, 0], found[:, 1]
             self._decide(tile, r, c, scores[r, c], None, slot)
 
@@ -173,20 +177,20 @@ class _Counter:
         counts[0] += self.whole
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
-        cell = send((query * self.slots + self.at)[back])
+        cell = to_device((query * self.slots + self.at)[back])
         counts = counts.reshape(3, -1, self.columns)[:, cell]
         if own:
-            found = self.scores.listed(send(query), send(position))
+            found = self.scores.listed(to_device(query), to_device(position))
             found = root(found) if root_of else found
-            at, target = send(back), send(value)
-            counted = (send(position)[:, None] < self.limit[send(query)])[at]
+            at, target = to_device(back), to_device(value)
+            counted = (to_device(position)[:, None] < self.limit[to_device(query)])[at]
             if self.groups is not None:
-                other = self.groups[1][send(position)] != self.groups[0][send(query)]
+                other = self.groups[1][to_device(position)] != self.groups[0][to_device(query)]
                 counted &= other[at, None]
             counts[0] -= (counted & (found < target)[at, None]).to(torch.int64)
             counts[1] -= (counted & (found == target)[at, None]).to(torch.int64)
         if self.columns > 1:
-            place = send(np.argsort(column, axis=1))[send(query[back])]
+            place = to_device(np.argsort(column, axis=1))[to_device(query[back])]
             counts = counts.gather(2, place.expand(3, -1, -1))
         return download(counts)
 
@@ -202,7 +206,7 @@ def rank_counts(scores: Scores, targets: Targets, groups: tuple[Any, Any] | None
     return counter.result()
 
 
-def pooled(
+def pooled_step_counts(
     queries: Array, pool: Array, position: Ints, stride: int, distance: str, value: Array, at: Ints
 ) -> NDArray[np.int64]:
     """Steps (3, n + 1) of the sums that `_group_loops.count_below` makes, for all pairs of rows."""
@@ -213,9 +217,9 @@ def pooled(
     run = np.concatenate([[0], np.cumsum(value[1:] != value[:-1])])
     wide = 2 + max(int(at.max()), int(position.max()) + abs(stride) * scores.n)
     if int(at.min()) < 0 or int(position.min()) < 0 or stride < 0 or (int(run[-1]) + 1) * wide >= 2**62:
-        raise LeaveToCpu
-    edges, place = send(value), send(position)
-    composed, runs = send(run * wide + at), send(run)
+        raise FallBackToCpu
+    edges, place = to_device(value), to_device(position)
+    composed, runs = to_device(run * wide + at), to_device(run)
     out = torch.zeros((3, n + 1), dtype=torch.int64, device=scores.a.device)
     columns = min(scores.n, 4096)
     step = max(1, block_bytes() // (40 * columns))
@@ -244,19 +248,19 @@ def _few(count: int, width: int) -> bool:
     return get_device() != "torch:cpu" and count * width < nearest_scan.SMALL // 8
 
 
-def listed(a: Array, b: Array, left: Ints, right: Ints, distance: str) -> Array:
+def listed_pair_values(a: Array, b: Array, left: Ints, right: Ints, distance: str) -> Array:
     """Reference values of listed pairs of two matrices of one format."""
     if _few(len(left), a.shape[1]) or not len(left):
-        raise LeaveToCpu
+        raise FallBackToCpu
     sides = []
     for x, index in ((a, left), (b, right)):
         few = len(x) > 2 * len(index)  # then the rows are cheaper to pick here than to bring all of them
         sides.append((np.ascontiguousarray(x[index]), None) if few else (x, index))
     rows_a, rows_b = upload([side[0] for side in sides])
-    i, j = (send(np.arange(len(left)) if index is None else index) for _, index in sides)
+    i, j = (to_device(np.arange(len(left)) if index is None else index) for _, index in sides)
     found = pairs(rows_a.values, rows_b.values, i, j, distance)
     if not bool(found.isfinite().all()):
-        raise LeaveToCpu
+        raise FallBackToCpu
     return download(found)
 
 
@@ -268,11 +272,11 @@ def across(
 
     part_a, row_a, part_b, row_b, place = lists
     if _few(len(place), parts[0].shape[1]) or not len(place):
-        raise LeaveToCpu
+        raise FallBackToCpu
     rows = [r.values for r in upload(parts)]
     flat = rows[0] if len(rows) == 1 else torch.cat(rows)
-    starts = send(np.cumsum([0, *(len(p) for p in parts)])[:-1])
-    sides = [(send(p), send(r)) for p, r in ((part_a, row_a), (part_b, row_b))]
+    starts = to_device(np.cumsum([0, *(len(p) for p in parts)])[:-1])
+    sides = [(to_device(p), to_device(r)) for p, r in ((part_a, row_a), (part_b, row_b))]
     values = torch.empty(len(place), dtype=torch.float64, device=flat.device)
     moved = torch.empty(0 if steps is None else len(place), dtype=torch.int8, device=flat.device)
     for at in in_chunks(len(place), flat.shape[1]):
@@ -283,13 +287,13 @@ def across(
             single, found = (root(v).to(torch.float32).view(torch.int32) for v in (single, found))
             moved[at] = (single - found).to(torch.int8)
     if not bool(values.isfinite().all()):
-        raise LeaveToCpu
+        raise FallBackToCpu
     for mine, theirs in ((values, out), (moved, steps)):
         if theirs is None:
             continue
         if len(place) == len(theirs):
             ordered = torch.empty_like(mine)
-            ordered[send(place).to(torch.int64)] = mine
+            ordered[to_device(place).to(torch.int64)] = mine
             theirs[:] = download(ordered)
         else:
             theirs[place] = download(mine)

@@ -31,7 +31,7 @@ MIN_BLOCK_BYTES = 1 << 20
 _bytes: dict[str, int] = {}
 
 
-class LeaveToCpu(Exception):
+class FallBackToCpu(Exception):
     """This call is better served, or only served, by the compiled code."""
 
 
@@ -97,8 +97,8 @@ def _check(name: str) -> None:
         raise InputError(f"the device {name!r} cannot be used: {str(e).splitlines()[0]}") from e
 
 
-def served(work: Callable[[], T], instead: Callable[[], T]) -> T:
-    """What `work` returns on the torch device, else what the compiled code does `instead`.
+def run_on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:
+    """What `work` returns on the torch device, else what the compiled code does `replacement_column`.
 
     Out of memory, everything kept on the device is dropped and `work` is tried again with blocks of half the
     size; if that does not help, the processor takes over, with a notice.
@@ -107,18 +107,18 @@ def served(work: Callable[[], T], instead: Callable[[], T]) -> T:
         return instead()
     import torch
 
-    from .row_cache import forget
+    from .row_cache import clear_cache
 
     while True:
         try:
             with exact_products(), torch.inference_mode():
                 return work()
-        except LeaveToCpu:
+        except FallBackToCpu:
             return instead()
         except (torch.OutOfMemoryError, RuntimeError) as e:
             if not _is_memory(e):
                 raise
-        forget()
+        clear_cache()
         if not halve():
             warnings.warn(
                 f"{_device} has too little memory: this comparison is made on the CPU",
@@ -140,7 +140,7 @@ def bring(arrays: Sequence[NDArray[Any]]) -> bool:
 
         return bring(arrays)
 
-    return len(arrays) > 0 and served(ahead, lambda: False)
+    return len(arrays) > 0 and run_on_device(ahead, lambda: False)
 
 
 def _is_memory(error: BaseException) -> bool:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..error_bound import FLOAT32_UNIT, bound
+from ..error_bound import FLOAT32_UNIT, score_bound
 from ..inputs import check_shapes, prepare
-from .device import LeaveToCpu, block_bytes, get_device
-from .row_cache import Tensor, checked, download, in_chunks, pairs, table, upload
+from .device import FallBackToCpu, block_bytes, get_device
+from .row_cache import Tensor, check_finite, download, in_chunks, pairs, table, upload
 
 GROUPS = 8
 MAX_CANDIDATES = 1 << 22
@@ -55,14 +55,14 @@ class Scores:
         self.q, self.n, self.pools = len(queries), rows, len(pools)
         work = self.q * rows * len(pools) * queries.shape[1]
         if work == 0 or (work < SMALL and get_device() != "torch:cpu"):
-            raise LeaveToCpu
+            raise FallBackToCpu
         self.kind = {"l2": "l2", "cosine": "l2", "hamming": "hamming"}.get(distance, "l1")
         if distance in ("cosine", "masked_l1"):
             queries = prepare(queries, distance, name="queries")
             pools = [[prepare(p, distance, name="pool") for p in pool] for pool in pools]
         a, *parts = upload([queries, *(p for pool in pools for p in pool)])
         whole = all(p.whole for p in (a, *parts))
-        peak = max(checked(p).peak for p in (a, *parts))
+        peak = max(check_finite(p).peak for p in (a, *parts))
         b = parts[0].values if len(parts) == 1 else torch.cat([p.values for p in parts])
         self.a, self.b = a.values, b
         if self.a.dtype != self.b.dtype:
@@ -170,7 +170,7 @@ class Scores:
             return Tile(scores, zero, zero, i, u)
         beta, error = self.beta[i:j], zero
         if not self.exact:
-            error = bound(self.a.shape[1], FLOAT32_UNIT, self.norm[i:j], top, self.scale)
+            error = score_bound(self.a.shape[1], FLOAT32_UNIT, self.norm[i:j], top, self.scale)
         if self.pools > 1:
             beta = beta.repeat_interleave(self.pools)
             error = error if self.exact else error.repeat_interleave(self.pools)
@@ -222,7 +222,7 @@ class Scores:
         mask = tile.scores <= most[:, None]
         found = mask.nonzero()
         if not self.exact and len(found) > MAX_CANDIDATES + mask.numel() // CANDIDATE_SHARE:
-            raise LeaveToCpu
+            raise FallBackToCpu
         return found[:, 0], found[:, 1]
 
 

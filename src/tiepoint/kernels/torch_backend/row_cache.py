@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ...formats.npy import file_of
 from ..inputs import MAX_ABS_VALUE, as_float
 from ..threads import get_threads
-from .device import LeaveToCpu, block_bytes, get_device, torch_device
+from .device import FallBackToCpu, block_bytes, get_device, torch_device
 
 Array = NDArray[Any]
 Tensor = Any
@@ -53,7 +53,7 @@ _kept: dict[Any, Rows] = {}
 _batches: list[tuple[int, list[Any]]] = []
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Drop what is kept on the device."""
     import torch
 
@@ -156,7 +156,7 @@ def _bring(arrays: list[Array]) -> list[Rows]:
     return [Rows(flat[i:j], float(p), whole) for i, j, p in zip(edges, edges[1:], peaks, strict=False)]
 
 
-def send(values: Array) -> Tensor:
+def to_device(values: Array) -> Tensor:
     """An array of numbers on the device."""
     import torch
 
@@ -238,10 +238,10 @@ def _stages() -> list[tuple[Tensor, Array, Any]]:
     return [(pinned, pinned.numpy(), torch.cuda.Event()) for pinned in whole]
 
 
-def checked(rows: Rows) -> Rows:
+def check_finite(rows: Rows) -> Rows:
     """The rows, if all their squares are finite; else the compiled code says which one is not."""
     if not rows.peak <= MAX_ABS_VALUE:
-        raise LeaveToCpu
+        raise FallBackToCpu
     return rows
 
 

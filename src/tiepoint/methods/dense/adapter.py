@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError, TiepointError
 from ...core.units import Arrays, Item
-from ..pairs.forms import as_array, check_kind, form_of, match_arrays
-from ..user_code import to_hand_over, user_failure
+from ..pairs.forms import as_array, check_kind, match_arrays, output_form
+from ..user_code import copy_for_user, user_failure
 
 Image = NDArray[np.uint8]
 
@@ -76,7 +76,7 @@ def as_matcher(thing: Any) -> Any:
 
 
 def _both(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Arrays:
-    made: Mapping[str, Any] = thing.match_both(*(to_hand_over(thing, image) for image in pair))
+    made: Mapping[str, Any] = thing.match_both(*(copy_for_user(thing, image) for image in pair))
     out: dict[str, NDArray[Any]] = {}
     for i in (1, 2):
         parts = (made[f"flow{i}"], made.get(f"mask{i}"), made.get(f"conf{i}"))
@@ -86,15 +86,15 @@ def _both(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Array
 
 def _each(thing: Any, name: str, item: Item, pair: tuple[Image, Image]) -> Arrays:
     first, second = pair
-    there = thing.match(*(to_hand_over(thing, image, used_again=True) for image in (first, second)))
+    there = thing.match(*(copy_for_user(thing, image, used_again=True) for image in (first, second)))
     out = _told_apart(thing, there, first, name, item.key, 1)
-    back = thing.match(*(to_hand_over(thing, image) for image in (second, first)))
+    back = thing.match(*(copy_for_user(thing, image) for image in (second, first)))
     return out | _told_apart(thing, back, second, name, item.key, 2)
 
 
 def _told_apart(thing: Any, made: Any, source: Image, name: str, key: str, i: int) -> dict[str, NDArray[Any]]:
     """Arrays of one direction from a flow, or from points, which are interpolated."""
-    form, parts = form_of(made, getattr(thing, "kind", None), f"method {name!r} on {key}")
+    form, parts = output_form(made, getattr(thing, "kind", None), f"method {name!r} on {key}")
     if form == "dense":
         return _checked(parts, name, key, i)
     from .sparse_to_dense import interpolated_flow
@@ -133,10 +133,10 @@ def _mask(values: NDArray[Any]) -> NDArray[np.uint8]:
     return np.where(values > 0, 255, 0).astype(np.uint8)
 
 
-class Zero:
+class ZeroFlow:
     """Flow 0 everywhere; everything is foreground.
 
-    >>> Zero().match(np.zeros((2, 3, 3), np.uint8), np.zeros((2, 3, 3), np.uint8))[0].shape
+    >>> ZeroFlow().match(np.zeros((2, 3, 3), np.uint8), np.zeros((2, 3, 3), np.uint8))[0].shape
     (2, 3, 2)
     """
 

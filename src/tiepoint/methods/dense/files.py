@@ -37,7 +37,7 @@ def pair_folder(root: str | Path, key: str) -> Path:
     return base / key
 
 
-def stands_alone(root: str | Path, keys: Iterable[str]) -> bool:
+def is_single_pair(root: str | Path, keys: Iterable[str]) -> bool:
     """Whether a pair of these has its results directly below the root."""
     return any(pair_folder(root, key) != Path(root) / key for key in keys)
 
@@ -52,8 +52,8 @@ def check_layout(root: str | Path, keys: Sequence[str], subsets: Iterable[str] =
         InputError: if it cannot be told whose the results are.
     """
     names = sorted(set(subsets) or {key.partition("/")[0] for key in keys})
-    if len(names) > 1 and stands_alone(root, keys):
-        key = next(k for k in keys if stands_alone(root, [k]))
+    if len(names) > 1 and is_single_pair(root, keys):
+        key = next(k for k in keys if is_single_pair(root, [k]))
         raise InputError(
             f"{root} has the pair {key.partition('/')[2]} directly below it, and it could be of any of the "
             f"subsets {_some(names)}; move it into {root}/SUBSET, or score one subset alone"
@@ -83,7 +83,7 @@ def extra_folders(root: str | Path, known: Iterable[str], subsets: Sequence[str]
     base, keys = Path(root), set(known)
     inside = {"/".join(key.split("/")[:n]) for key in keys for n in range(1, key.count("/") + 2)}
     found = [f"{s}/{name}" for s in subsets for name in _folders(base / s) if f"{s}/{name}" not in inside]
-    if len(subsets) == 1 and stands_alone(base, keys):
+    if len(subsets) == 1 and is_single_pair(base, keys):
         own = subsets[0]
         found += [n for n in _folders(base) if n != own and f"{own}/{n}" not in inside]
     if not found:
@@ -93,10 +93,10 @@ def extra_folders(root: str | Path, known: Iterable[str], subsets: Sequence[str]
     return [f"{len(found)} results folders have no ground truth and are not scored: {_some(found)}"]
 
 
-def absent_words(keys: Sequence[str], total: int) -> str:
+def missing_pairs_message(keys: Sequence[str], total: int) -> str:
     """What to say about pairs without a results folder.
 
-    >>> absent_words(["A/p", "A/q"], 9)
+    >>> missing_pairs_message(["A/p", "A/q"], 9)
     'no results folder: 2 of 9 pairs (A/p, A/q)'
     """
     return f"{NO_FOLDER}: {len(keys)} of {total} pairs ({_some(keys)})"

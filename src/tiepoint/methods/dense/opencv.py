@@ -20,12 +20,12 @@ Image = NDArray[np.uint8]
 Flow = NDArray[np.float32]
 
 
-def rescaled(flow: Flow, size2: tuple[int, int]) -> Flow:
+def rescale_flow(flow: Flow, size2: tuple[int, int]) -> Flow:
     """Flow into image 2 from the flow into image 2 stretched to the size of image 1.
 
     Half-pixel centres: a target ``x + u`` of the stretched image is ``(x + u + 1/2) * w2/w1 - 1/2``.
 
-    >>> rescaled(np.zeros((1, 2, 2), np.float32), (1, 4))[0, :, 0].tolist()
+    >>> rescale_flow(np.zeros((1, 2, 2), np.float32), (1, 4))[0, :, 0].tolist()
     [0.5, 1.5]
     """
     (h1, w1), (h2, w2) = flow.shape[:2], size2
@@ -55,7 +55,7 @@ class _OpenCVFlow:
         pair = [image1, image2] if self.colour else [to_grey(image1), to_grey(image2)]
         second = resize_u8(pair[1], *image1.shape[:2])
         flow = self._flow(np.ascontiguousarray(pair[0]), np.ascontiguousarray(second))
-        return rescaled(np.asarray(flow, np.float32), (image2.shape[0], image2.shape[1]))
+        return rescale_flow(np.asarray(flow, np.float32), (image2.shape[0], image2.shape[1]))
 
     def _flow(self, first: Image, second: Image) -> Any:
         """Flow between two images of one size."""

@@ -124,7 +124,7 @@ class UserFeatures(MatchedFeatures):
         self.tiepoint_parts = {"extractor": extractor}
 
 
-class Sparse(MatchedFeatures):
+class KeypointFlow(MatchedFeatures):
     """`sparse`: OpenCV keypoints, matched and interpolated; `features` is sift, orb, akaze, brisk or kaze."""
 
     libraries = ("cv2", "numpy", "scipy")

@@ -13,8 +13,8 @@ from ...core.errors import InputError, TiepointError
 from ...core.keypoints import COLUMNS, Keypoints
 from ...core.units import Arrays, Item
 from ...geometry.covisibility import in_view
-from ..output_checks import array_of, check_descriptors
-from ..user_code import to_hand_over, user_failure
+from ..output_checks import check_descriptors, output_array
+from ..user_code import copy_for_user, user_failure
 
 Image = NDArray[np.uint8]
 Extract = Callable[[Item, Any], Arrays]
@@ -36,7 +36,7 @@ def as_keypoints(given: Any, where: str) -> Keypoints:
     if isinstance(given, list | tuple) and len(given) and hasattr(given[0], "pt"):
         return Keypoints.from_cv(given)
     wanted = f"keypoints must be numbers, (n, 2) or (n, {len(COLUMNS)})"
-    table = array_of(given, where, wanted)
+    table = output_array(given, where, wanted)
     if table.dtype.kind not in "biuf":
         raise InputError(f"{where}: {wanted}, found {table.dtype}")
     table = table.astype(np.float64)
@@ -93,23 +93,23 @@ class DetectThenDescribe:
     def extract_item(self, item: Item, image: Image) -> tuple[Keypoints, Any, Any]:
         """Keypoints, descriptors and validity of one image."""
         where = f"{self.name} on {item.key}"
-        found = detected(self.detector, item, image, where)
+        found = detect_keypoints(self.detector, item, image, where)
         if len(found) == 0:
             return found, np.empty((0, 1)), None
         if hasattr(self.descriptor, "describe_item"):
             made = self.descriptor.describe_item(item, image, found)
         else:
-            made = self.descriptor.describe(to_hand_over(self.descriptor, image), found)
+            made = self.descriptor.describe(copy_for_user(self.descriptor, image), found)
         values, valid = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
         return found, values, valid
 
 
-def detected(detector: Any, item: Item, image: Image, where: str) -> Keypoints:
+def detect_keypoints(detector: Any, item: Item, image: Image, where: str) -> Keypoints:
     """Checked keypoints of an image."""
     if hasattr(detector, "detect_item"):
         found = detector.detect_item(item, image)
     else:
-        found = detector.detect(to_hand_over(detector, image, used_again=True))
+        found = detector.detect(copy_for_user(detector, image, used_again=True))
     return check_keypoints(as_keypoints(found, where), image, where)
 
 
@@ -147,7 +147,7 @@ def _caller(thing: Any, name: str) -> Callable[[Item, Any], Any]:
     if hasattr(thing, "lookup"):
         return lambda item, image: thing.lookup(*item.key.rpartition("/")[::2])
     if hasattr(thing, "extract"):
-        return lambda item, image: thing.extract(to_hand_over(thing, image))
+        return lambda item, image: thing.extract(copy_for_user(thing, image))
     if hasattr(thing, "detect") and hasattr(thing, "describe"):
         both = DetectThenDescribe(thing, thing, name=name)
         return lambda item, image: both.extract_item(item, image)

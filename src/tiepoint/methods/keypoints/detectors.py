@@ -31,7 +31,7 @@ def strongest_first(keypoints: Keypoints) -> NDArray[np.int64]:
     return np.lexsort((k.class_id, k.octave, angle, k.size_px, k.xy[:, 0], k.xy[:, 1], -k.response))
 
 
-def limited(
+def select_keypoints(
     keypoints: Keypoints, image: NDArray[Any], *, max_features: int | None, border_px: float
 ) -> Keypoints:
     """Keypoints off the border, strongest first, at most `max_features` (None: all).
@@ -49,8 +49,8 @@ def limited(
 
 
 @dataclass(eq=False)
-class Capped:
-    """A detector with a cap and a border; see `limited`."""
+class CappedDetector:
+    """A detector with a cap and a border; see `select_keypoints`."""
 
     max_features: int | None = MAX_FEATURES
     border_px: float = 0.0
@@ -58,6 +58,6 @@ class Capped:
     def __post_init__(self) -> None:
         self.border_px = float(self.border_px)
 
-    def limited(self, keypoints: Keypoints, image: NDArray[Any]) -> Keypoints:
+    def select(self, keypoints: Keypoints, image: NDArray[Any]) -> Keypoints:
         """Keypoints that are kept, strongest first."""
-        return limited(keypoints, image, max_features=self.max_features, border_px=self.border_px)
+        return select_keypoints(keypoints, image, max_features=self.max_features, border_px=self.border_px)

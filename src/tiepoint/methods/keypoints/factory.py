@@ -9,10 +9,10 @@ from typing import Any
 
 from ...core.errors import InputError, UnknownNameError
 from ..registry import METHODS, unknown_method
-from ..spec import Stage, built, name_of, parameters_of, parse_stage
+from ..spec import Stage, display_name, instantiate, parameters_of, parse_stage
 from ..user_code import UserFactory, as_network, load_from_file
 from .spec import FUSE, HOME, fused_parts, split_detector
-from .spelling import ALIASES, canonical
+from .spelling import ALIASES, canonical_name
 
 DETECTORS = "detectors"
 """Family of the registry that holds detectors; descriptors at keypoints are the family ``keypoints``."""
@@ -41,7 +41,7 @@ class Plan:
         given = dict(self.params) if params is None else {**params, **self.params}
         stage = Stage(parse_stage(self.text).name, given, self.argument)
         if not self.parts:
-            return built(self.factory, stage, device)
+            return instantiate(self.factory, stage, device)
         known = parameters_of(self.factory)
         own = {k: v for k, v in given.items() if k in known}
         rest = {k: v for k, v in given.items() if k not in known}
@@ -61,10 +61,10 @@ class Plan:
         if where is not None:
             return f"set:{where}"
         if isinstance(self.factory, UserFactory):
-            return name_of(thing, Stage(self.text, self.params), *self.factories(), *others)
+            return display_name(thing, Stage(self.text, self.params), *self.factories(), *others)
         stage = parse_stage(self.text)
         if stage.name == "torch":
-            return name_of(thing, stage, *self.factories(), *others)
+            return display_name(thing, stage, *self.factories(), *others)
         if self.text.startswith(FUSE):
             parts = [part.name(made) for part, made in zip(self.parts, thing.components, strict=True)]
             stage = Stage("fuse", self.params, ",".join(parts))
@@ -73,7 +73,7 @@ class Plan:
 
 def plan_part(text: str, family: str) -> Plan:
     """The plan of one descriptor or detector."""
-    text = canonical(text)
+    text = canonical_name(text)
     if family != DETECTORS and text.startswith(FUSE):
         from .fusion import Fusion
 
@@ -120,14 +120,14 @@ def check_roles(thing: Any, text: str, *needed: str) -> None:
             raise InputError(f"{text!r} has no {what}; it cannot be used there")
 
 
-def make_keypoint_thing(text: str, device: str) -> tuple[Any, str]:
+def make_keypoint_method(text: str, device: str) -> tuple[Any, str]:
     """The object behind a keypoint specification, and its name.
 
     It has ``extract``, or it is a detector and a descriptor in one.
     """
     from .adapter import DetectThenDescribe
 
-    text = canonical(text)
+    text = canonical_name(text)
     if text.startswith(FUSE):
         components, _ = fused_parts(text)
         if all(split_detector(c).detector is not None for c in components):
@@ -191,7 +191,7 @@ def _fused_at_own_places(text: str, device: str) -> tuple[Any, str]:
     for key in params:
         if key not in known:
             raise UnknownNameError("parameter of fuse", key, known)
-    parts, names = zip(*(make_keypoint_thing(component, device) for component in components), strict=True)
+    parts, names = zip(*(make_keypoint_method(component, device) for component in components), strict=True)
     fusion = Fusion([p.descriptor for p in parts], **params)
     name = str(Stage("fuse", params, ",".join(names)).without_defaults(Fusion))
     return FusionOfPairs(fusion, parts, name=name), name
@@ -211,6 +211,6 @@ def make_pair(pair: tuple[Any, ...], device: str) -> tuple[Any, str]:
         plan = plan_part(part, family) if isinstance(part, str) else Plan(called, part)
         made.append(as_network(plan.build(device), "keypoints", device))
         check_roles(made[-1], plan.text, needed)
-        names.append(plan.name(made[-1]) if isinstance(part, str) else name_of(made[-1], called))
+        names.append(plan.name(made[-1]) if isinstance(part, str) else display_name(made[-1], called))
     name = "@".join(names)
     return DetectThenDescribe(made[1], made[0], name=name), name

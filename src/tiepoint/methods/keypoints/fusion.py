@@ -13,9 +13,9 @@ from ...core.edges import distance_of
 from ...core.errors import InputError, UnknownNameError
 from ...core.keypoints import Keypoints
 from ...core.units import Item
-from ..transforms import l2_normalised
-from .adapter import detected
-from .pooling import AGGREGATIONS, aggregated, numbers, plugged
+from ..transforms import l2_normalise
+from .adapter import detect_keypoints
+from .pooling import AGGREGATIONS, aggregate, load_user_descriptor, numbers
 
 Image = NDArray[np.uint8]
 Array = NDArray[Any]
@@ -38,7 +38,7 @@ class Fusion:
         self.binary = kinds == {"hamming"}
         if "hamming" in kinds and not self.binary:
             raise InputError("bit strings and real-valued descriptors have no common distance; fuse one kind")
-        self.pool = plugged(aggregation)
+        self.pool = load_user_descriptor(aggregation)
         if self.pool is None and aggregation not in AGGREGATIONS:
             raise UnknownNameError("aggregation", aggregation, AGGREGATIONS)
         if self.binary and (aggregation != "concatenate" or weights is not None):
@@ -71,9 +71,9 @@ class Fusion:
 
     def describe(self, image: Image, keypoints: Keypoints) -> tuple[Array, Mask]:
         """All components at the same keypoints."""
-        return self.joined([c.describe(image, keypoints) for c in self.components])
+        return self.join([c.describe(image, keypoints) for c in self.components])
 
-    def joined(self, made: Sequence[Any]) -> tuple[Array, Mask]:
+    def join(self, made: Sequence[Any]) -> tuple[Array, Mask]:
         """One row from the rows of all components; row i of each is the same point."""
         pairs = [m if isinstance(m, tuple) else (m, np.ones(len(m), bool)) for m in made]
         counts = {len(values) for values, _ in pairs}
@@ -82,7 +82,7 @@ class Fusion:
         valid = np.logical_and.reduce([np.asarray(v, bool) for _, v in pairs])
         if self.binary:
             return np.concatenate([np.asarray(v) for v, _ in pairs], axis=1), valid
-        rows = [l2_normalised(np.asarray(v)) for v, _ in pairs]
+        rows = [l2_normalise(np.asarray(v)) for v, _ in pairs]
         if self.aggregation == "concatenate" and self.pool is None:
             shares = self.weights if self.weights is not None else np.ones(len(rows))
             joined = np.concatenate([r * np.float32(w) for r, w in zip(rows, shares, strict=True)], axis=1)
@@ -93,10 +93,10 @@ class Fusion:
                     f"{[r.shape[1] for r in rows]}; concatenate them instead"
                 )
             mask = np.broadcast_to(valid, (len(rows), len(valid)))
-            joined, _ = aggregated(
+            joined, _ = aggregate(
                 np.stack(rows), mask, self.aggregation, weights=self.weights, pool=self.pool
             )
-        done = np.where(valid[:, None], l2_normalised(joined), np.float32(0))
+        done = np.where(valid[:, None], l2_normalise(joined), np.float32(0))
         return done, valid & done.any(axis=1)
 
 
@@ -127,8 +127,8 @@ class FusionOfPairs:
         ids = [p.detector.pair_ids(item) for p in self.parts]
         if any(not np.array_equal(ids[0], other) for other in ids[1:]):
             raise InputError(f"{item.key}: the keypoint sets of {self.name} are not partners row by row")
-        found = [detected(p.detector, item, image, f"{self.name} on {item.key}") for p in self.parts]
+        found = [detect_keypoints(p.detector, item, image, f"{self.name} on {item.key}") for p in self.parts]
         if len(found[0]) == 0:
             return found[0], np.empty((0, 1), np.float32), np.empty(0, bool)
         made = [p.descriptor.describe(image, k) for p, k in zip(self.parts, found, strict=True)]
-        return (found[0], *self.fusion.joined(made))
+        return (found[0], *self.fusion.join(made))

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ...core.keypoints import Keypoints
 from ...formats.image.reader import to_grey
-from .detectors import Capped
+from .detectors import CappedDetector
 
 Image = NDArray[np.uint8]
 Plane = NDArray[np.float32]
 
 
 @dataclass(eq=False)
-class Harris(Capped):
+class Harris(CappedDetector):
     """Harris-Laplace: det - k trace² of the scale-normalised structure tensor, scale by |Laplacian|.
 
     Integration scales are `sigma` · 2^(i/3); derivatives are taken at 0.7 of them, on grey values in 0 to 1.
@@ -57,7 +57,7 @@ class Harris(Capped):
             parts.append(np.column_stack([x + dx, y + dy, size, corner[y, x]]).astype(np.float64))
         table = np.concatenate(parts)
         found = Keypoints.at(table[:, :2], size_px=table[:, 2], response=table[:, 3])
-        return self.limited(found, image)
+        return self.select(found, image)
 
 
 def _corner_and_laplacian(grey: Plane, sigma: float, k: float) -> tuple[Plane, Plane]:

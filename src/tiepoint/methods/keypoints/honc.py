@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ...core.keypoints import Keypoints
 from ...geometry.patch_sampling import similarity_frames
 from ...geometry.sampling import sample_patches
-from ..transforms import l2_normalised
+from ..transforms import l2_normalise
 
 Image = NDArray[np.uint8]
 SIDE, CELLS, CLIP = 32, 4, 0.2
@@ -76,5 +76,5 @@ def _histograms(
     colours = colours.reshape(*colours.shape[:2], 8)
     # one product a patch: the rounding of a row must not depend on which others are described with it
     rows = np.matmul(places.T, colours).reshape(len(patches), -1)
-    cut = np.minimum(l2_normalised(rows), np.float32(CLIP))
-    return np.where(valid[:, None], l2_normalised(cut), np.float32(0)), valid
+    cut = np.minimum(l2_normalise(rows), np.float32(CLIP))
+    return np.where(valid[:, None], l2_normalise(cut), np.float32(0)), valid

@@ -14,7 +14,7 @@ from ...core.errors import UnitError
 from ...core.keypoints import Keypoints
 from ...formats.image.reader import to_grey
 from ..patches.opencv import opencv
-from .detectors import MAX_FEATURES, limited
+from .detectors import MAX_FEATURES, select_keypoints
 from .opencv_descriptors import Described, Image
 from .opencv_detectors import Kaze as KazeDetector
 
@@ -80,7 +80,7 @@ class KazeFeatures:
             numbered.xy, size_px=numbered.size_px, angle_deg=numbered.angle_deg,
             response=numbered.response, octave=numbered.octave, class_id=np.arange(len(numbered)),
         )  # fmt: skip
-        kept = limited(numbered, image, max_features=d.max_features, border_px=d.border_px)
+        kept = select_keypoints(numbered, image, max_features=d.max_features, border_px=d.border_px)
         rows = np.empty((0, 64), np.float32) if values is None else values[kept.class_id]
         return kept, rows, np.asarray(rows.any(axis=1))
 

@@ -17,7 +17,7 @@ from ...formats.image.reader import to_grey
 from ..networks.batches import checked_file
 from ..networks.torch_module import load_weights, state_dict
 from ..networks.torch_runner import torch_device
-from .detectors import MAX_FEATURES, limited
+from .detectors import MAX_FEATURES, select_keypoints
 
 Image = NDArray[np.uint8]
 CANDIDATES = 20_000
@@ -69,4 +69,4 @@ class KeyNet:
         xy = frames[:, :, 2] + (factor[:, None] - 1) / 2
         size = 2 * FRAME_PX * factor / FRAMES_A_SIZE
         keypoints = Keypoints.at(xy, size_px=size, response=response)
-        return limited(keypoints, image, max_features=self.max_features, border_px=self.border_px)
+        return select_keypoints(keypoints, image, max_features=self.max_features, border_px=self.border_px)

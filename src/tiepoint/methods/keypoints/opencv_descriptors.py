@@ -35,7 +35,7 @@ def cv_keypoints(keypoints: Keypoints, octave: NDArray[np.int64] | int = 0) -> l
     ]
 
 
-def computed(extractor: Any, grey: Image, points: list[Any], width: int, dtype: Any) -> Described:
+def compute_descriptors(extractor: Any, grey: Image, points: list[Any], width: int, dtype: Any) -> Described:
     """Descriptors by row, (n, width), and which rows OpenCV described; a zero row of reals failed."""
     values = np.zeros((len(points), width), dtype)
     valid = np.zeros(len(points), bool)
@@ -67,7 +67,9 @@ class OpenCVDescriptor:
 
     def describe(self, image: Image, keypoints: Keypoints) -> Described:
         """(n, dimension) and which rows OpenCV described."""
-        return computed(self.extractor(), to_grey(image), self.points(keypoints), self.dimension, self.dtype)
+        return compute_descriptors(
+            self.extractor(), to_grey(image), self.points(keypoints), self.dimension, self.dtype
+        )
 
 
 @dataclass(eq=False)
@@ -153,7 +155,7 @@ class Daisy(OpenCVDescriptor):
 
 
 @dataclass(eq=False)
-class Magnified(OpenCVDescriptor):
+class MagnifiedDescriptor(OpenCVDescriptor):
     """What describes `magnification` times the keypoint's size."""
 
     magnification: float = 6.25
@@ -162,7 +164,7 @@ class Magnified(OpenCVDescriptor):
         self.magnification = float(self.magnification)
 
 
-class Vgg(Magnified):
+class Vgg(MagnifiedDescriptor):
     """Learned pooling and projection, 120 numbers."""
 
     distance, dimension, dtype = "l2", 120, np.float32
@@ -172,7 +174,7 @@ class Vgg(Magnified):
         return opencv("VGG_create")(scale_factor=self.magnification)
 
 
-class BoostDesc(Magnified):
+class BoostDesc(MagnifiedDescriptor):
     """BinBoost, 256 bits."""
 
     def extractor(self) -> Any:
@@ -181,7 +183,7 @@ class BoostDesc(Magnified):
 
 
 @dataclass(eq=False)
-class Beblid(Magnified):
+class Beblid(MagnifiedDescriptor):
     """512 boosted box comparisons; `magnification` 6.75 suits SIFT, 6.25 SURF and KAZE, 5 FAST, 1 ORB."""
 
     dimension = 64

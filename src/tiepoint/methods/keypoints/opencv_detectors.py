@@ -2,7 +2,7 @@
 """OpenCV's detectors: thresholds are theirs, the cap and the order are ours.
 
 Every class finds all keypoints its thresholds allow, then keeps the `max_features` strongest off the border
-(`order.limited`). Only ORB is asked for the number beforehand, because it shares it out between the
+(`order.select`). Only ORB is asked for the number beforehand, because it shares it out between the
 levels of its pyramid.
 """
 
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from ...core.keypoints import Keypoints
 from ...formats.image.reader import to_grey
 from ..patches.opencv import opencv
-from .detectors import Capped
+from .detectors import CappedDetector
 
 Image = NDArray[np.uint8]
 _ALL = 1_000_000
 
 
-class OpenCVDetector(Capped):
+class OpenCVDetector(CappedDetector):
     """Detects on the grey image; subclasses make OpenCV's object."""
 
     libraries = ("cv2", "numpy")
@@ -43,7 +43,7 @@ class OpenCVDetector(Capped):
                 found.xy, size_px=found.size_px, response=found.response, octave=found.octave,
                 class_id=found.class_id,
             )  # fmt: skip
-        return self.limited(found, image)
+        return self.select(found, image)
 
 
 @dataclass(eq=False)
@@ -162,7 +162,7 @@ class Mser(OpenCVDetector):
         """Keypoints with the size as response."""
         found = Keypoints.from_cv(self.detector().detect(to_grey(image)))
         ranked = Keypoints.at(found.xy, size_px=found.size_px, response=found.size_px)
-        return self.limited(ranked, image)
+        return self.select(ranked, image)
 
 
 @dataclass(eq=False)
@@ -188,4 +188,4 @@ class Gftt(OpenCVDetector):
         strength = cv2.cornerMinEigenVal(grey, self.block_px)
         at = np.rint(xy).astype(np.int64)
         found = Keypoints.at(xy, size_px=float(self.block_px), response=strength[at[:, 1], at[:, 0]])
-        return self.limited(found, image)
+        return self.select(found, image)

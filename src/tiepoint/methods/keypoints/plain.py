@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from ...core.errors import InputError
 from ...core.hashing import hash_array, hash_json
 from ...core.keypoints import Keypoints
-from .detectors import MAX_FEATURES, Capped
+from .detectors import MAX_FEATURES, CappedDetector
 
 Image = NDArray[np.uint8]
 
 
 @dataclass(eq=False)
-class Grid(Capped):
+class GridKeypoints(CappedDetector):
     """Points `step_px` apart, centred on the image, all of `size_px` and without orientation."""
 
     name = "grid"
@@ -38,7 +38,7 @@ class Grid(Capped):
         ys, xs = (_line(length, self.step_px, self.border_px) for length in image.shape[:2])
         y, x = np.meshgrid(ys, xs, indexing="ij")
         found = Keypoints.at(np.column_stack([x.ravel(), y.ravel()]), size_px=self.size_px)
-        return self.limited(found, image)
+        return self.select(found, image)
 
 
 def _line(length: int, step: float, border: float) -> NDArray[np.float64]:
@@ -51,7 +51,7 @@ def _line(length: int, step: float, border: float) -> NDArray[np.float64]:
 
 
 @dataclass(eq=False)
-class Random(Capped):
+class Random(CappedDetector):
     """Uniform points with sizes spread evenly on the log axis; the same image gives the same points.
 
     The seed is the hash of the pixels and `seed`, so images of a scene get unrelated points.
@@ -88,4 +88,4 @@ class Random(Capped):
         size = np.exp(draw.uniform(low, high, self.max_features))
         angle, response = draw.uniform(0, 360, self.max_features), draw.random(self.max_features)
         found = Keypoints.at(xy, size_px=size, angle_deg=angle, response=response)
-        return self.limited(found, image)
+        return self.select(found, image)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...core.edges import distance_of
 from ...core.errors import InputError, UnknownNameError
 from ...core.keypoints import Keypoints
-from ..transforms import l2_normalised, rootsift
+from ..transforms import l2_normalise, rootsift
 from ..user_code import load_from_file
 
 Array = NDArray[Any]
@@ -36,7 +36,7 @@ def numbers(given: Any, what: str) -> list[float]:
     return found
 
 
-def plugged(aggregation: str) -> Any:
+def load_user_descriptor(aggregation: str) -> Any:
     """The user's object of ``my.py:Class``, None for a name of ours."""
     file, _, name = aggregation.rpartition(":")
     if not file.endswith(".py"):
@@ -47,7 +47,7 @@ def plugged(aggregation: str) -> Any:
     return made
 
 
-def aggregated(
+def aggregate(
     stack: Array,
     mask: Mask,
     how: str,
@@ -62,7 +62,7 @@ def aggregated(
     what is left) go over what did not fail; concatenate and a user's `pool.pool(stack, labels)` need all.
 
     >>> stack, mask = np.array([[[1.0]], [[3.0]]]), np.array([[True], [False]])
-    >>> aggregated(stack, mask, "average")[0].tolist()
+    >>> aggregate(stack, mask, "average")[0].tolist()
     [[1.0]]
     """
     whole, some = np.asarray(mask.all(axis=0)), np.asarray(mask.any(axis=0))
@@ -163,7 +163,7 @@ class DomainSizePooling:
         self.scales = np.array(numbers(scales, "scales"))
         if not (self.scales > 0).all():
             raise InputError(f"scales must be positive factors, but are {self.scales.tolist()}")
-        self.pool = plugged(aggregation)
+        self.pool = load_user_descriptor(aggregation)
         if self.pool is None and aggregation not in AGGREGATIONS:
             raise UnknownNameError("aggregation", aggregation, AGGREGATIONS)
         self.weights = self._weights(aggregation, weighting, weight_sigma, weights)
@@ -225,7 +225,7 @@ class DomainSizePooling:
             rows.append(self._staged(np.asarray(values, np.float32), "before"))
             masks.append(np.asarray(valid, bool))
         stack, mask = np.stack(rows), np.stack(masks)
-        values, valid = aggregated(
+        values, valid = aggregate(
             stack, mask, self.aggregation, weights=self.weights, pool=self.pool, labels=self.scales
         )
         done = self._staged(values, "after")
@@ -245,7 +245,7 @@ def _l1(values: Array) -> Array:
     return np.divide(values, total, out=np.zeros_like(values), where=total > 0)
 
 
-_NORM = {"l2": l2_normalised, "l1": _l1}
+_NORM = {"l2": l2_normalise, "l1": _l1}
 
 
 def _resized(keypoints: Keypoints, factor: float) -> Keypoints:

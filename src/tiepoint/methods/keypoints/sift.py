@@ -13,7 +13,7 @@ from ...core.keypoints import Keypoints
 from ...formats.image.reader import to_grey
 from ..patches.opencv import opencv
 from ..transforms import rootsift
-from .opencv_descriptors import Described, Image, computed, cv_keypoints
+from .opencv_descriptors import Described, Image, compute_descriptors, cv_keypoints
 
 DIMENSION = 128
 
@@ -59,7 +59,7 @@ class Sift:
         points = cv_keypoints(keypoints, octaves)
         doubled = cv2.KeyPoint(0.0, 0.0, 1.0, 0.0, 0.0, 255 | 1 << 8, len(points))
         extractor: Any = opencv("SIFT_create")(0, self.n_octave_layers, 0.04, 10.0, self.sigma)
-        values, valid = computed(extractor, channel, [*points, doubled], DIMENSION, np.float32)
+        values, valid = compute_descriptors(extractor, channel, [*points, doubled], DIMENSION, np.float32)
         return values[:-1], valid[:-1]
 
 

@@ -77,10 +77,10 @@ def fused_parts(text: str) -> tuple[list[str], str]:
 _SET = re.compile(r"@set:(?P<name>[^/,?+@\s]+)")
 
 
-def located(spec: Any, root: Path) -> Any:
+def locate_keypoint_sets(spec: Any, root: Path) -> Any:
     """A specification whose ``@set:NAME`` names sets of the store at `root`; others stay as they are.
 
-    >>> located("sift@set:mine+l2", Path("nowhere"))
+    >>> locate_keypoint_sets("sift@set:mine+l2", Path("nowhere"))
     'sift@set:mine+l2'
     """
     if not isinstance(spec, str) or isinstance(spec, FilesSpec):

@@ -29,12 +29,12 @@ _NAME = r"(?P<before>^(?:fuse:)?(?:dsp:)?|@{})(?P<name>[A-Z][\w-]*)(?=$|[?@,:])"
 """A name in a specification: at its start, after an ``@``, or (in braces) one of several that are fused."""
 
 
-def canonical(text: str) -> str:
+def canonical_name(text: str) -> str:
     """A specification in the names of this package: they are accepted in any case, and so are `OTHER_NAMES`.
 
     What is not known stays as it is.
 
-    >>> canonical("RGBSIFT@set:Mine"), canonical("DSPSIFT_V2?scales=1,2@SURF"), canonical("fuse:SIFT,Surf")
+    >>> canonical_name("RGBSIFT@set:Mine"), canonical_name("DSPSIFT_V2?scales=1,2@SURF"), canonical_name("fuse:SIFT,Surf")
     ('rgbsift@set:Mine', 'dspsift?scales=1,2@surf', 'fuse:sift,surf')
     """
     families = ("keypoints", "detectors", PLUGGED)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ...core.keypoints import Keypoints
 from ...formats.image.reader import to_grey
-from ..transforms import l2_normalised
+from ..transforms import l2_normalise
 from . import _surf
-from .detectors import Capped
+from .detectors import CappedDetector
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ def scales(size_px: Floats) -> Floats:
     return np.asarray(size_px * (BASE_SCALE / BASE_SIZE))
 
 
-def oriented(ii: Floats, xy: Floats, size_px: Floats) -> Floats:
+def dominant_orientations(ii: Floats, xy: Floats, size_px: Floats) -> Floats:
     """Dominant directions in degrees, 0 to 360, clockwise from the x axis."""
     out = np.zeros(len(xy))
     _surf.orientations(ii, np.ascontiguousarray(xy), scales(size_px), out)
@@ -48,7 +48,7 @@ FILTERS = 4
 
 
 @dataclass(eq=False)
-class Detector(Capped):
+class Detector(CappedDetector):
     """Maxima of the box-filter Hessian determinant over 3 x 3 x 3 neighbours, refined by a quadratic.
 
     Filter sizes are 9, 15, 21, 27 in the first octave and 3 (2^(o+1) (l+1) + 1) in general, evaluated at
@@ -70,10 +70,10 @@ class Detector(Capped):
         found = Keypoints.at(
             np.column_stack([x, y]), size_px=size, response=response, octave=octave, class_id=sign
         )
-        kept = self.limited(found, image)
+        kept = self.select(found, image)
         if self.upright:
             return kept
-        angle = oriented(ii, kept.xy, kept.size_px)
+        angle = dominant_orientations(ii, kept.xy, kept.size_px)
         return Keypoints(kept.xy, kept.size_px, angle, kept.response, kept.octave, kept.class_id)
 
 
@@ -154,9 +154,9 @@ class Descriptor:
         angle = np.zeros(len(keypoints)) if self.upright else keypoints.angle_deg.copy()
         unset = np.isnan(angle)
         if unset.any():
-            angle[unset] = oriented(ii, keypoints.xy[unset], keypoints.size_px[unset])
+            angle[unset] = dominant_orientations(ii, keypoints.xy[unset], keypoints.size_px[unset])
         out = np.zeros((len(keypoints), 128 if self.extended else 64))
         xy = np.ascontiguousarray(keypoints.xy)
         _surf.describe(ii, xy, scales(keypoints.size_px), np.deg2rad(angle), self.extended, out)
-        values = l2_normalised(out)
+        values = l2_normalise(out)
         return values, np.asarray(values.any(axis=1))

@@ -14,7 +14,7 @@ from ...core.edges import distance_of
 from ...core.errors import InputError
 from ...formats.image.reader import to_grey
 from ..networks.batches import checked_distance
-from ..networks.torch_module import LoadedModule, check_unused, required_inputs, shared
+from ..networks.torch_module import LoadedModule, check_unused, required_inputs, shared_settings
 from ..networks.torch_runner import NetworkRunner
 from .descriptors import MAGNIFICATION, PatchAtKeypoints
 
@@ -52,7 +52,7 @@ class TorchImages:
         **params: Any,
     ) -> None:
         squares = {"magnification": magnification, "patch_px": patch_px, "upright": upright, "input": input}
-        loaded = LoadedModule(path, weights, device, {**shared(path, squares), **params})
+        loaded = LoadedModule(path, weights, device, {**shared_settings(path, squares), **params})
         self.loaded, self.name, self.uncached_reason = loaded, loaded.name, loaded.unknown
         self.distance = checked_distance(distance or distance_of(loaded.module), self.name)
         self.colour = loaded.says("colour", None, "rgb")

@@ -18,8 +18,8 @@ from ...core.keypoints import Keypoints
 from ..networks.batches import checked_file
 from ..networks.onnx import session
 from ..networks.onnx_file import weight_hashes
-from ..transforms import l2_normalised
-from .detectors import MAX_FEATURES, limited
+from ..transforms import l2_normalise
+from .detectors import MAX_FEATURES, select_keypoints
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
@@ -34,7 +34,7 @@ _MAPS = tuple(
 )
 
 
-class Level(NamedTuple):
+class XFeatLevel(NamedTuple):
     """Descriptors (h, w, 64) and reliability (h, w) of one zoom, and image pixels per cell (x, y)."""
 
     values: NDArray[np.float32]
@@ -52,7 +52,7 @@ class XFeatMaps:
         self.session = session(model, threads, f"{weights} is not the dense XFeat model")
         self.weight_hashes = weight_hashes(file)
 
-    def __call__(self, image: Image) -> list[Level]:
+    def __call__(self, image: Image) -> list[XFeatLevel]:
         """Both levels of an RGB image."""
         colour = np.repeat(image[:, :, None], 3, axis=2) if image.ndim == 2 else image
         if min(colour.shape[:2]) * ZOOMS[0] < 64:
@@ -70,7 +70,7 @@ class XFeatMaps:
             resized = np.floor(size.astype(np.float32) * np.float32(zoom)).astype(np.float64)
             cells = np.array([values.shape[3], values.shape[2]])
             cell_px = CELL_PX * (resized / (cells * CELL_PX)) / zoom
-            levels.append(Level(values[0].transpose(1, 2, 0), reliability[0, 0], cell_px))
+            levels.append(XFeatLevel(values[0].transpose(1, 2, 0), reliability[0, 0], cell_px))
         return levels
 
 
@@ -118,9 +118,11 @@ class Detector:
             xy = np.column_stack([columns.ravel(), rows.ravel()]) * level.cell_px
             found = Keypoints.at(xy, size_px=float(level.cell_px.mean()), response=level.reliability.ravel())
             if share != 0:
-                kept.append(limited(found, image, max_features=share, border_px=self.border_px))
+                kept.append(select_keypoints(found, image, max_features=share, border_px=self.border_px))
         table = np.concatenate([k.to_array() for k in kept])
-        return limited(Keypoints.from_array(table), image, max_features=limit, border_px=self.border_px)
+        return select_keypoints(
+            Keypoints.from_array(table), image, max_features=limit, border_px=self.border_px
+        )
 
 
 class Descriptor:
@@ -142,7 +144,7 @@ class Descriptor:
         for i, level in enumerate(levels):
             rows = chosen == i
             out[rows] = _sampled(level.values, keypoints.xy[rows] / level.cell_px)
-        return l2_normalised(out)
+        return l2_normalise(out)
 
 
 def _sampled(values: NDArray[np.float32], at: Floats) -> NDArray[np.float32]:

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from ...core.edges import DISTANCES
 from ...core.errors import InputError
-from ...core.regular_files import is_file, is_there, plain_file
-from ...formats.sniff import instead
-from ..patches.builtin import resized, z_scored
+from ...core.regular_files import exists, is_file, regular_file_size
+from ...formats.sniff import explain_wrong_type
+from ..patches.builtin import resize_patches, z_score
 
 Array = NDArray[Any]
 INTENSITIES: dict[str, Callable[[Array], Array]] = {
     "unit": lambda x: x / np.float32(255),
     "raw": lambda x: x,
-    "zscore": lambda x: z_scored(x),
+    "zscore": lambda x: z_score(x),
 }
 """What a network is fed: 0 to 1, 0 to 255, or each patch with mean 0 and deviation 1."""
 BATCH = 256
@@ -30,12 +30,12 @@ def checked_file(path: str, what: str) -> Path:
     """The file, or an error of one sentence. Nothing is ever downloaded."""
     file = Path(path).expanduser()
     if not is_file(file):
-        if is_there(file):
-            plain_file(file)  # says what it is
+        if exists(file):
+            regular_file_size(file)  # says what it is
         raise InputError(
             f"{path}: there is no such {what}; give the path of a local file (nothing is downloaded)"
         )
-    other = instead(file, "")
+    other = explain_wrong_type(file, "")
     if other:
         raise InputError(f"{path} {other}")
     return file
@@ -58,7 +58,7 @@ def checked_intensity(name: str, where: str) -> str:
 def batches(patches: Array, size: int, intensity: str, batch: int = BATCH) -> Iterator[NDArray[np.float32]]:
     """Blocks of patches as float32 (b, size, size): resized by area, then scaled."""
     for i in range(0, len(patches), batch):
-        block = INTENSITIES[intensity](resized(patches[i : i + batch], size))
+        block = INTENSITIES[intensity](resize_patches(patches[i : i + batch], size))
         yield np.ascontiguousarray(block, np.float32)
 
 

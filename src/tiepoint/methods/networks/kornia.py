@@ -70,13 +70,13 @@ class Kornia:
 
     def describe(self, patches: Array) -> Array:
         """(n, s, s) -> (n, 128)."""
-        return self.finished(self.runner.describe(patches))
+        return self.postprocess(self.runner.describe(patches))
 
     def _described(self, payloads: Iterator[Array]) -> Iterator[Array | Exception]:
         for made in self.runner.stream(payloads):
-            yield made if isinstance(made, Exception) else self.finished(made)
+            yield made if isinstance(made, Exception) else self.postprocess(made)
 
-    def finished(self, values: Array) -> Array:
+    def postprocess(self, values: Array) -> Array:
         """What the network gave, at length 1 for HardTFeat."""
         if not self.is_hard_tfeat:
             return values

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...core.hashing import hash_file
-from ...core.regular_files import read_plain
+from ...core.regular_files import read_regular_file
 
 MAX_ONNX_BYTES = 2 << 30
 """Bytes of a model; protobuf has no longer messages."""
@@ -19,7 +19,8 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 def weight_hashes(file: Path) -> dict[str, str]:
     """Hashes of an ONNX file and of the files beside it that hold its weights, by their names."""
     names = {
-        n: file.parent / n for n in sorted(set(external_locations(read_plain(file, most=MAX_ONNX_BYTES))))
+        n: file.parent / n
+        for n in sorted(set(external_locations(read_regular_file(file, most=MAX_ONNX_BYTES))))
     }
     there = {name: hash_file(path) for name, path in names.items() if path.is_file()}
     return {file.name: hash_file(file), **there}

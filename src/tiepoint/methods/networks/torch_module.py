@@ -17,7 +17,7 @@ from ...core.edges import distance_of
 from ...core.errors import InputError
 from ...core.hashing import hash_file
 from ..identity import config_of
-from ..spec import Stage, built, own_name, parameters_of
+from ..spec import Stage, instantiate, own_name, parameters_of
 from ..user_code import UserFactory, load_from_file
 from .batches import checked_distance, checked_file
 from .torch_runner import NetworkRunner, plain_float32, torch_device
@@ -87,7 +87,7 @@ class LoadedModule:
         else:
             factory = module_factory(given)
             self.name = factory.name
-            owner = built(factory, Stage(factory.name, params), device)
+            owner = instantiate(factory, Stage(factory.name, params), device)
             self.module, self._inside = owner.user_thing, owner.user_modules.inside
             if not isinstance(self.module, torch.nn.Module):
                 raise InputError(
@@ -151,7 +151,7 @@ class TorchPatches:
         **params: Any,
     ) -> None:
         ours = {"size": size, "input": input}
-        loaded = LoadedModule(path, weights, device, {**shared(path, ours), **params})
+        loaded = LoadedModule(path, weights, device, {**shared_settings(path, ours), **params})
         self.name, self.uncached_reason = loaded.name, loaded.unknown
         self.distance = checked_distance(distance or distance_of(loaded.module), self.name)
         self.zero_rows_are_valid = bool(getattr(loaded.module, "zero_rows_are_valid", False))
@@ -183,7 +183,7 @@ def module_factory(path: Any) -> UserFactory:
     return load_from_file(found["file"], found["name"])
 
 
-def shared(path: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
+def shared_settings(path: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
     """Of settings that were given, those that the constructor has a parameter for, too."""
     if not isinstance(path, str):
         return {}
@@ -193,7 +193,7 @@ def shared(path: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_unused(ours: Mapping[str, Any], path: Any, why: str) -> None:
     """Refuse settings that have no effect, unless the constructor took them."""
-    taken = shared(path, ours)
+    taken = shared_settings(path, ours)
     for key in (k for k, v in ours.items() if v is not None and k not in taken):
         raise InputError(f"`{key}` has no effect: {why}; leave it out")
 

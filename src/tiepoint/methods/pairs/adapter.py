@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ...core.errors import InputError, TiepointError
 from ...core.units import Arrays, Item
 from ...formats.image.reader import to_grey
-from ..user_code import to_hand_over, user_failure
-from .forms import as_array, check_kind, flow_arrays, form_of, match_arrays, matrix_array, point_array
+from ..user_code import copy_for_user, user_failure
+from .forms import as_array, check_kind, flow_arrays, match_arrays, matrix_array, output_form, point_array
 
 Image = NDArray[np.uint8]
 Sizes = list[tuple[int, int] | None]
@@ -62,7 +62,7 @@ def bind_pairs(thing: Any, *, name: str, distance: str, on_bad: str) -> Callable
         except (Exception, SystemExit) as e:
             raise user_failure(f"{name} failed on {item.key}", e, thing, payload) from e
         out: dict[str, NDArray[Any]] = {}
-        sizes: Sizes = [None, None] if hasattr(thing, "match_truth") else sizes_of(item, payload)
+        sizes: Sizes = [None, None] if hasattr(thing, "match_truth") else image_sizes(item, payload)
         queries = getattr(payload, "queries", None)
         for part in made:
             out |= _checked(part, kind, sizes, None if queries is None else len(queries), where)
@@ -99,12 +99,12 @@ def _caller(thing: Any, name: str) -> Callable[[Item, Any], list[Any]]:
 
     def call(item: Item, payload: Any) -> list[Any]:
         def images(used_again: bool = False) -> list[Any]:
-            return [to_hand_over(thing, image, used_again=used_again) for image in payload[:2]]
+            return [copy_for_user(thing, image, used_again=used_again) for image in payload[:2]]
 
         queries = getattr(payload, "queries", None)
         made: list[Any] = []
         if queries is not None and hasattr(thing, "match_points"):
-            points = to_hand_over(thing, np.asarray(queries), used_again=True)
+            points = copy_for_user(thing, np.asarray(queries), used_again=True)
             made.append({"answers": thing.match_points(*images(used_again=True), points)})
         if hasattr(thing, "match"):
             made.append(thing.match(*images()))
@@ -133,7 +133,7 @@ def _checked(made: Any, kind: str | None, sizes: Sizes, count: int | None, where
     """The features of a pair, or an error that names the method, the pair and what is wrong."""
     if isinstance(made, Mapping):
         return _named(made, kind, sizes, count, where)
-    form, parts = form_of(made, kind, where)
+    form, parts = output_form(made, kind, where)
     if form == "dense":
         return flow_arrays(parts, where)
     return match_arrays(parts, sizes, where)
@@ -144,10 +144,10 @@ def _named(made: Mapping[str, Any], kind: str | None, sizes: Sizes, count: int |
     if "answers" in made:
         out["answers"] = point_array(made["answers"], where, "answers", count)
     if "flow" in made:
-        _, parts = form_of((made["flow"], None, made.get("flow_confidence")), kind, where)
+        _, parts = output_form((made["flow"], None, made.get("flow_confidence")), kind, where)
         out |= flow_arrays(parts, where)
     if {"points0", "points1"} <= set(made):
-        _, parts = form_of((made["points0"], made["points1"], made.get("confidence")), kind, where)
+        _, parts = output_form((made["points0"], made["points1"], made.get("confidence")), kind, where)
         out |= match_arrays(parts, sizes, where)
         for side in ("keypoints0", "keypoints1"):
             if made.get(side) is not None:
@@ -174,7 +174,7 @@ def _count(given: NDArray[Any], where: str) -> int:
     )
 
 
-def sizes_of(item: Item, payload: Any) -> Sizes:
+def image_sizes(item: Item, payload: Any) -> Sizes:
     """(width, height) of both images, as far as they are known."""
     if payload is not None:
         return [(image.shape[1], image.shape[0]) for image in payload[:2]]

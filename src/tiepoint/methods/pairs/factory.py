@@ -129,10 +129,10 @@ def _sees_pairs(thing: Any) -> str:
 def _of_files(path: str) -> str:
     """Matches of pairs and flows are ``pairs``; a folder of anything else is left to keypoints."""
     from ...formats.matches.answers import AnswerFiles
-    from ...formats.matches.detect_layout import recognise
+    from ...formats.matches.detect_layout import detect_match_layout
 
     root = Path(path).expanduser()
-    found = recognise(root) if is_folder(root) else None
+    found = detect_match_layout(root) if is_folder(root) else None
     if found is not None and not isinstance(found, AnswerFiles):
         return "pairs"
     flows = is_folder(root) and not holds_features(root) and next(root.rglob("flow1.flo"), None) is not None

@@ -16,8 +16,8 @@ from ...core.errors import InputError, ProblemsError
 from ...core.hashing import hash_file, hash_json
 from ...core.regular_files import is_folder
 from ...core.units import Arrays, Item
-from ...formats.matches.detect_layout import KNOWN, recognise, words_about
-from ...formats.matches.naming import Wanted, find
+from ...formats.matches.detect_layout import KNOWN, describe_folder, detect_match_layout
+from ...formats.matches.naming import PairQuery, find
 from ...formats.matches.source import Source
 from ...geometry.two_view.resizes import superglue_size
 from ..keypoints.files import holds_features
@@ -40,10 +40,10 @@ class MatchFiles:
         self.root = Path(path).expanduser()
         if not is_folder(self.root):
             raise InputError(f"files:{path}: no such folder; known are {KNOWN}")
-        found = recognise(self.root)
+        found = detect_match_layout(self.root)
         if found is None:
             raise InputError(
-                f"files:{path} holds {words_about(self.root)}, and nothing of two images; known are {KNOWN}"
+                f"files:{path} holds {describe_folder(self.root)}, and nothing of two images; known are {KNOWN}"
             )
         self.source: Source = found
         self.offset, self.top, self.resize = float(offset), top, parsed_resize(resize)
@@ -56,7 +56,7 @@ class MatchFiles:
             )
         if not found.resized and self.resize is not None:
             raise InputError(f"files:{path} holds {found.what} in original pixels; leave out `resize`")
-        said = {"offset": self.offset or None, "top": top, "resize": resize_words(self.resize)}
+        said = {"offset": self.offset or None, "top": top, "resize": format_resize(self.resize)}
         query = "&".join(f"{k}={v}" for k, v in said.items() if v is not None)
         self.name = f"files:{self.root.name}" + (f"?{query}" if query else "")
         self.warnings: list[str] = []
@@ -65,11 +65,11 @@ class MatchFiles:
         }  # fmt: skip
 
     @cached_property
-    def _places(self) -> dict[Wanted, Any]:
+    def _places(self) -> dict[PairQuery, Any]:
         return {}
 
     def _find(self, item: Item) -> tuple[Any, bool] | None:
-        wanted = wanted_of(item)
+        wanted = pair_query(item)
         if wanted not in self._places:
             self._places[wanted] = find(self.source.pairs, wanted)
         found: tuple[Any, bool] | None = self._places[wanted]
@@ -144,10 +144,10 @@ class MatchFiles:
         return made + self.offset if self.offset else made
 
 
-def wanted_of(item: Item) -> Wanted:
+def pair_query(item: Item) -> PairQuery:
     """How a pair is looked for."""
     names = [image.name for image in item.images]
-    return Wanted(item.key, (names[0], names[1])) if len(names) == 2 else Wanted(item.key)
+    return PairQuery(item.key, (names[0], names[1])) if len(names) == 2 else PairQuery(item.key)
 
 
 def parsed_resize(given: str | int | None) -> tuple[int, ...] | None:
@@ -166,10 +166,10 @@ def parsed_resize(given: str | int | None) -> tuple[int, ...] | None:
     return (int(found["w"]),) if found["h"] is None else (int(found["w"]), int(found["h"]))
 
 
-def resize_words(resize: tuple[int, ...] | None) -> str | None:
+def format_resize(resize: tuple[int, ...] | None) -> str | None:
     """`resize` as it is written.
 
-    >>> resize_words((640, 480)), resize_words((-1,))
+    >>> format_resize((640, 480)), format_resize((-1,))
     ('640x480', 'none')
     """
     return None if resize is None else "none" if resize == (-1,) else "x".join(map(str, resize))
@@ -208,7 +208,7 @@ def _shown(place: Any) -> str:
 def family_of_folder(path: str) -> str:
     """``pairs`` for a folder of matches, ``keypoints`` for features of images, ``dense`` for flows."""
     root = Path(path).expanduser()
-    if not is_folder(root) or recognise(root) is not None:
+    if not is_folder(root) or detect_match_layout(root) is not None:
         return "pairs"
     if holds_features(root):
         return "keypoints"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError
 from ...geometry.covisibility import in_view
-from ..output_checks import array_of
+from ..output_checks import output_array
 
 FORMS = (
     "expected (points0 (n, 2), points1 (n, 2)[, confidence (n,)]) "
@@ -23,7 +23,7 @@ Parts = tuple[Any, ...]
 
 def as_array(given: Any, where: str) -> NDArray[Any]:
     """An array of numbers from what a method gave, tensors included."""
-    made = array_of(given, where, f"rows differ in length; {FORMS}")
+    made = output_array(given, where, f"rows differ in length; {FORMS}")
     if made.dtype == object or made.dtype.kind not in "biuf":
         raise InputError(f"{where}: found {made.dtype}; {FORMS}")
     return made
@@ -37,14 +37,14 @@ def check_kind(thing: Any, name: str) -> str | None:
     return kind
 
 
-def form_of(made: Any, kind: str | None, where: str) -> tuple[str, Parts]:
+def output_form(made: Any, kind: str | None, where: str) -> tuple[str, Parts]:
     """``pairs`` or ``dense``, by the dimensions of the first array, and the parts that were given.
 
     Two dimensions are points and three a flow. `kind` is what the method declares.
 
-    >>> form_of(np.zeros((4, 5, 2)), None, "here")[0], form_of(([[1, 2]], [[3, 4]]), None, "here")[0]
+    >>> output_form(np.zeros((4, 5, 2)), None, "here")[0], output_form(([[1, 2]], [[3, 4]]), None, "here")[0]
     ('dense', 'pairs')
-    >>> form_of(np.zeros(3), None, "here")
+    >>> output_form(np.zeros(3), None, "here")
     Traceback (most recent call last):
     tiepoint.core.errors.InputError: here: found float64 (3,); expected (points0 (n, 2), points1 (n, 2)[, \
 confidence (n,)]) or a flow (height, width, 2)[, mask[, confidence]]

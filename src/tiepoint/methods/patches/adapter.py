@@ -14,7 +14,7 @@ from ...core.errors import InputError, TiepointError
 from ...core.units import Arrays, Item
 from ..base import Finish
 from ..output_checks import check_descriptors
-from ..user_code import is_ours, to_hand_over, user_failure
+from ..user_code import copy_for_user, is_builtin_class, user_failure
 
 
 class PatchExtract:
@@ -22,7 +22,7 @@ class PatchExtract:
 
     def __init__(self, thing: Any, name: str, distance: str, on_bad: str) -> None:
         self._call = _caller(thing, name)
-        streams = is_ours(type(thing)) and hasattr(thing, "describe_stream")
+        streams = is_builtin_class(type(thing)) and hasattr(thing, "describe_stream")
         self.stream = partial(self._stream, thing.describe_stream) if streams else None
         self.name, self._distance, self._on_bad = name, distance, on_bad
         self._zero_rows_are_valid = bool(getattr(thing, "zero_rows_are_valid", False))
@@ -94,7 +94,7 @@ def _caller(thing: Any, name: str) -> Callable[[Item, int, Any], Any]:
     if hasattr(thing, "lookup"):
         return lambda item, rows, payload: thing.lookup(*_sequence_and_image(item))
     if hasattr(thing, "describe"):
-        return lambda item, rows, payload: thing.describe(to_hand_over(thing, _patches(payload, item)))
+        return lambda item, rows, payload: thing.describe(copy_for_user(thing, _patches(payload, item)))
     raise InputError(
         f"method {name!r} has neither describe(patches) nor lookup(sequence, image); add one of them"
     )

@@ -54,7 +54,7 @@ def bicubic_matrix(side: int, size: int) -> NDArray[np.float64]:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def resized(patches: Array, size: int) -> NDArray[np.float32]:
+def resize_patches(patches: Array, size: int) -> NDArray[np.float32]:
     """Patches (n, s, s) as float32 (n, size, size) with the intensities 0 to 255, by area."""
     if patches.shape[1] == size:
         return np.asarray(patches, np.float32)
@@ -65,10 +65,10 @@ def resized(patches: Array, size: int) -> NDArray[np.float32]:
 _CHUNK = 2048
 
 
-def z_scored(patches: Array) -> NDArray[np.float32]:
+def z_score(patches: Array) -> NDArray[np.float32]:
     """Each patch minus its mean, over its sample standard deviation (n - 1); a flat patch becomes zero.
 
-    >>> z_scored(np.array([[[0, 2], [0, 2]]], np.uint8))
+    >>> z_score(np.array([[[0, 2], [0, 2]]], np.uint8))
     array([[[-0.8660254,  0.8660254],
             [-0.8660254,  0.8660254]]], dtype=float32)
     """
@@ -117,7 +117,7 @@ class Pixels:
 
     def describe(self, patches: Array) -> Array:
         """(n, s, s) -> (n, s*s)."""
-        return _in_chunks(patches, lambda block: z_scored(block).reshape(len(block), -1))
+        return _in_chunks(patches, lambda block: z_score(block).reshape(len(block), -1))
 
 
 class Resize:
@@ -140,7 +140,7 @@ class Resize:
         weights = bicubic_matrix(patches.shape[1], self.size)
 
         def one(block: Array) -> Array:
-            small = weights @ z_scored(block).astype(np.float64) @ weights.T
+            small = weights @ z_score(block).astype(np.float64) @ weights.T
             values = small.transpose(0, 2, 1).reshape(len(block), -1)
             if self.size == 4:
                 norm = np.linalg.norm(values, axis=1, keepdims=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.edges import DISTANCES
-from ...core.errors import FormatError, InputError, ProblemsError, joined
+from ...core.errors import FormatError, InputError, ProblemsError, join_errors
 from ...core.formatting import path_below
 from ...core.hashing import hash_file
 from ...core.regular_files import is_folder
@@ -223,5 +223,5 @@ def write_descriptors(
         write_table(path, as_table(arrays, method.distance))
         written.append(path)
     if errors:
-        raise joined(errors, f"{method.name}: descriptors", shown=MAX_LISTED_IMAGES)
+        raise join_errors(errors, f"{method.name}: descriptors", shown=MAX_LISTED_IMAGES)
     return written

@@ -32,7 +32,7 @@ def opencv(name: str) -> Any:
     raise InputError(f"OpenCV {cv2.__version__} has no {name}: pip install opencv-contrib-python-headless")
 
 
-def resized(patch: Array, side: int) -> Array:
+def resize_patch(patch: Array, side: int) -> Array:
     """The patch at side x side: by area when shrinking (no aliasing), linear when growing."""
     if patch.shape[0] == side:
         return patch
@@ -62,7 +62,7 @@ class OneKeypoint:
         values = np.zeros((len(patches), self.dimension), self.dtype)
         valid = np.zeros(len(patches), bool)
         for i, patch in enumerate(patches):
-            _, found = extractor.compute(np.ascontiguousarray(resized(patch, side)), [keypoint])
+            _, found = extractor.compute(np.ascontiguousarray(resize_patch(patch, side)), [keypoint])
             if found is not None and len(found) == 1:
                 values[i], valid[i] = found[0], True
         return values, valid

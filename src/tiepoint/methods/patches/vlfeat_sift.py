@@ -68,7 +68,7 @@ def histograms(patches: Array) -> NDArray[np.float64]:
     return summed.transpose(0, 2, 1).reshape(len(patches), -1)
 
 
-def clamped(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def clamp_and_normalise(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """To length 1, entries cut at 0.2, to length 1 again; a zero row stays zero."""
     unit = values / (np.linalg.norm(values, axis=1, keepdims=True) + _EPSILON)
     cut = np.minimum(unit, 0.2)
@@ -89,6 +89,6 @@ class VLFeatSift:
         """(n, s, s) -> (n, 128)."""
         out = np.zeros((len(patches), BINS * BINS * DIRECTIONS), np.uint8)
         for i in range(0, len(patches), _CHUNK):
-            values = clamped(histograms(patches[i : i + _CHUNK]))
+            values = clamp_and_normalise(histograms(patches[i : i + _CHUNK]))
             out[i : i + _CHUNK] = np.minimum(512 * values, 255).astype(np.uint8)
         return out

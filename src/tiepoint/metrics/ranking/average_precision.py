@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import InputError
-from .normaliser import Normaliser, normalised
+from .normaliser import Normaliser, normalise_precision
 from .ties import blocks_of_lists, check_list, check_ties
 
 
@@ -53,7 +53,9 @@ def average_precision(
     check_ties(ties)
     blocks = blocks_of_lists(d, v, None, ties=ties)
     total = np.array([v.sum()])
-    value = normalised(blocks, total, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff)
+    value = normalise_precision(
+        blocks, total, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff
+    )
     return float(value[0])
 
 
@@ -93,4 +95,6 @@ def average_precision_of_lists(
         raise InputError(f"owner must be a non-decreasing list of {len(d)} numbers in 0 … {lists - 1}")
     blocks = blocks_of_lists(d, v, o, ties=ties)
     total: NDArray[Any] = np.bincount(o, weights=v, minlength=lists)
-    return normalised(blocks, total, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff)
+    return normalise_precision(
+        blocks, total, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff
+    )

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from .normaliser import Normaliser, normalised
-from .ties import Blocks
+from .normaliser import Normaliser, normalise_precision
+from .ties import TieBlocks
 
 _TAIL = 1e-15
 _NODES = 400
@@ -48,8 +48,8 @@ def chance_average_precision(
     r = float(relevant)
     pairs = r * (r - 1.0) if certain else r * r * (1.0 - 1.0 / items)
     columns = (0.0, 0.0, float(items), r, pairs)
-    blocks = Blocks(np.zeros(1, np.int64), *(np.array([c]) for c in columns))
-    value = normalised(
+    blocks = TieBlocks(np.zeros(1, np.int64), *(np.array([c]) for c in columns))
+    value = normalise_precision(
         blocks, np.array([r]), flavour=flavour, normaliser=normaliser, ties="expected", cutoff=cutoff
     )
     return float(value[0])

@@ -15,19 +15,19 @@ from __future__ import annotations
 import numpy as np
 
 from .harmonic import harmonic_difference
-from .ties import Blocks, Floats
+from .ties import Floats, TieBlocks
 
 _EXPAND = 64
 
 
-def places_left(blocks: Blocks, cutoff: int | None) -> Floats:
+def places_before_cutoff(blocks: TieBlocks, cutoff: int | None) -> Floats:
     """How many places of each block lie inside the first `cutoff` places."""
     if cutoff is None:
         return blocks.items
     return np.clip(cutoff - blocks.before, 0.0, blocks.items)
 
 
-def expected_precision_sums(blocks: Blocks, *, flavour: str = "trec", cutoff: int | None = None) -> Floats:
+def expected_precision_sums(blocks: TieBlocks, *, flavour: str = "trec", cutoff: int | None = None) -> Floats:
     """Expected sum over the relevant items of each block of the precision at them.
 
     Args:
@@ -42,11 +42,11 @@ def expected_precision_sums(blocks: Blocks, *, flavour: str = "trec", cutoff: in
     Short blocks are summed place by place. Long ones use a + b/(N+p) = (R+1+s(p-1))/(N+p) with
     s = (r-1)/(m-1), so that a tie of a million costs no more than one of two.
 
-    >>> one_tie = Blocks(*(np.array([x]) for x in (0, 0.0, 0.0, 2.0, 1.0, 0.0)))
+    >>> one_tie = TieBlocks(*(np.array([x]) for x in (0, 0.0, 0.0, 2.0, 1.0, 0.0)))
     >>> expected_precision_sums(one_tie)     # relevant item first or second: (1 + 1/2) / 2
     array([0.75])
     """
-    places = places_left(blocks, cutoff)
+    places = places_before_cutoff(blocks, cutoff)
     result = np.zeros(len(places))
     chance = blocks.relevant / blocks.items
     pair = blocks.pairs / (blocks.items * np.maximum(blocks.items - 1.0, 1.0))
@@ -85,16 +85,16 @@ def _sum_places(base: Floats, slope: Floats, before: Floats, places: Floats) -> 
     return result
 
 
-def group_precision_sums(blocks: Blocks, *, flavour: str = "trec", cutoff: int | None = None) -> Floats:
+def group_precision_sums(blocks: TieBlocks, *, flavour: str = "trec", cutoff: int | None = None) -> Floats:
     """The same with each tie taken as one step of the curve (all of it is retrieved at once).
 
     This is what scikit-learn does. A tie that the cutoff divides counts with the expected share of its items.
 
-    >>> one_tie = Blocks(*(np.array([x]) for x in (0, 0.0, 0.0, 2.0, 1.0, 0.0)))
+    >>> one_tie = TieBlocks(*(np.array([x]) for x in (0, 0.0, 0.0, 2.0, 1.0, 0.0)))
     >>> group_precision_sums(one_tie)
     array([0.5])
     """
-    places = places_left(blocks, cutoff)
+    places = places_before_cutoff(blocks, cutoff)
     inside = blocks.relevant * places / blocks.items
     with np.errstate(divide="ignore", invalid="ignore"):
         at_end = np.where(places > 0, (blocks.relevant_before + inside) / (blocks.before + places), 0.0)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .from_counts import _targets, blocks_from_counts
 from .harmonic import harmonic_difference
-from .ties import Blocks, Floats
+from .ties import Floats, TieBlocks
 
 
 class FirstBlocks(NamedTuple):
@@ -46,7 +46,7 @@ def first_blocks(
 
 def all_blocks(
     lt: ArrayLike, eq: ArrayLike, owner: ArrayLike, lists: int, *, retrieved: ArrayLike | None = None
-) -> Blocks:
+) -> TieBlocks:
     """Every tie that holds a right answer, list by list in the order of the places."""
     return blocks_from_counts(_targets(lt, eq, owner, lists, None, retrieved, "expected"))
 
@@ -91,10 +91,10 @@ def _reciprocal(before: float, items: float, relevant: float) -> float:
     return float(np.sum(reach * relevant / (items - p) / (before + 1.0 + p)))
 
 
-def found_at(blocks: Blocks, k: int, lists: int) -> Floats:
+def hits_at(blocks: TieBlocks, k: int, lists: int) -> Floats:
     """Expected number of right answers among the first k places, (lists,).
 
-    >>> found_at(all_blocks([0, 1], [0, 1], [0, 0], 1), 3, 1)
+    >>> hits_at(all_blocks([0, 1], [0, 1], [0, 0], 1), 3, 1)
     array([1.5])
     """
     places = np.clip(k - blocks.before, 0, blocks.items)

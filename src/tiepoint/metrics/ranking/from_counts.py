@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import InputError
-from .normaliser import Normaliser, normalised
+from .normaliser import Normaliser, normalise_precision
 from .roc import needed_positives
-from .ties import Blocks, Floats, check_ties
+from .ties import Floats, TieBlocks, check_ties
 
 Ints = NDArray[np.int64]
 
@@ -70,7 +70,7 @@ def _ordered(low: Ints, same: Ints, owner: Ints | None) -> bool:
     return bool(later.all())
 
 
-def blocks_from_counts(t: _Targets, *, ties: str = "expected") -> Blocks:
+def blocks_from_counts(t: _Targets, *, ties: str = "expected") -> TieBlocks:
     """Tie blocks of sorted targets: relevant items between the same irrelevant ones share a block.
 
     Only `group` can tell such items apart from tied ones; there, those without an irrelevant equal stand
@@ -79,7 +79,7 @@ def blocks_from_counts(t: _Targets, *, ties: str = "expected") -> Blocks:
     n = len(t.lt)
     if not n:
         empty = np.zeros(0)
-        return Blocks(np.zeros(0, np.int64), empty, empty, empty, empty, empty)
+        return TieBlocks(np.zeros(0, np.int64), empty, empty, empty, empty, empty)
     new = np.ones(n, bool)
     new[1:] = (t.owner[1:] != t.owner[:-1]) | (t.lt[1:] != t.lt[:-1]) | (t.eq[1:] != t.eq[:-1])
     if ties == "group":
@@ -90,7 +90,7 @@ def blocks_from_counts(t: _Targets, *, ties: str = "expected") -> Blocks:
     new_list[1:] = t.owner[1:] != t.owner[:-1]
     list_start = np.maximum.accumulate(np.where(new_list, np.arange(n), 0))[first]
     before = (first - list_start).astype(np.float64)
-    return Blocks(t.owner[first], t.lt[first] + before, before, r + t.eq[first], r, r * (r - 1.0))
+    return TieBlocks(t.owner[first], t.lt[first] + before, before, r + t.eq[first], r, r * (r - 1.0))
 
 
 def average_precision_from_counts(
@@ -129,7 +129,9 @@ def average_precision_from_counts(
     """
     t = _targets(lt, eq, owner, lists, eq_before, retrieved, ties)
     blocks = blocks_from_counts(t, ties=ties)
-    return normalised(blocks, t.relevant, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff)
+    return normalise_precision(
+        blocks, t.relevant, flavour=flavour, normaliser=normaliser, ties=ties, cutoff=cutoff
+    )
 
 
 def roc_auc_from_counts(

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import InputError
-from .expected_ties import expected_precision_sums, group_precision_sums, places_left
-from .ties import Blocks, Floats
+from .expected_ties import expected_precision_sums, group_precision_sums, places_before_cutoff
+from .ties import Floats, TieBlocks
 
 Normaliser = str | int | NDArray[Any]
 
 
-def normalised(
-    blocks: Blocks,
+def normalise_precision(
+    blocks: TieBlocks,
     relevant: Floats,
     *,
     flavour: str,
@@ -63,15 +63,15 @@ def check_choices(flavour: str, normaliser: Normaliser, cutoff: int | None) -> N
         raise InputError(f"the cutoff must be at least 1, not {cutoff}")
 
 
-def _block_sums(blocks: Blocks, flavour: str, ties: str, cutoff: int | None) -> Floats:
+def _block_sums(blocks: TieBlocks, flavour: str, ties: str, cutoff: int | None) -> Floats:
     rule = group_precision_sums if ties == "group" else expected_precision_sums
     return rule(blocks, flavour=flavour, cutoff=cutoff)
 
 
-def _by_retrieved(blocks: Blocks, lists: int, *, flavour: str, ties: str, cutoff: int | None) -> Floats:
+def _by_retrieved(blocks: TieBlocks, lists: int, *, flavour: str, ties: str, cutoff: int | None) -> Floats:
     """AP over the relevant items inside the cutoff, whose number is itself random when a tie is cut."""
     sums = _block_sums(blocks, flavour, ties, cutoff)
-    places = places_left(blocks, cutoff)
+    places = places_before_cutoff(blocks, cutoff)
     found = blocks.relevant * places / blocks.items
     total = np.bincount(blocks.owner, weights=sums, minlength=lists)
     count = np.bincount(blocks.owner, weights=found, minlength=lists)
@@ -89,7 +89,7 @@ def _by_retrieved(blocks: Blocks, lists: int, *, flavour: str, ties: str, cutoff
     return result
 
 
-def _mixture(blocks: Blocks, i: int, places: float, sum_before: float, flavour: str) -> float:
+def _mixture(blocks: TieBlocks, i: int, places: float, sum_before: float, flavour: str) -> float:
     """Expectation of sum/found when the cut tie brings x relevant items, x hypergeometric.
 
     Given x, the places inside the cutoff are a tie of their own with x relevant items. No item found at all
@@ -101,7 +101,7 @@ def _mixture(blocks: Blocks, i: int, places: float, sum_before: float, flavour: 
     x = np.arange(max(0, c - (m - r)), min(r, c) + 1)
     weight = hypergeom.pmf(x, m, r, c)
     ones = np.ones(len(x))
-    parts = Blocks(
+    parts = TieBlocks(
         np.zeros(len(x), np.int64),
         blocks.before[i] * ones,
         blocks.relevant_before[i] * ones,

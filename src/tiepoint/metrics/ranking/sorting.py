@@ -31,10 +31,10 @@ def ascending(values: ArrayLike) -> Floats:
     return radix_sort(found.view(np.uint64), keys, spare).view(np.float64)
 
 
-def nearer(targets: Floats, others: Floats) -> tuple[Ints, Ints]:
+def count_nearer(targets: Floats, others: Floats) -> tuple[Ints, Ints]:
     """How many of the others (ascending) are nearer than, and as near as, each target (ascending).
 
-    >>> [x.tolist() for x in nearer(np.array([1.0, 2.0]), np.array([0.5, 2.0, 2.0]))]
+    >>> [x.tolist() for x in count_nearer(np.array([1.0, 2.0]), np.array([0.5, 2.0, 2.0]))]
     [[1, 1], [0, 2]]
     """
     below, equal = np.empty(len(targets), np.int64), np.empty(len(targets), np.int64)

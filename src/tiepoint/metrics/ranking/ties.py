@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Blocks:
+class TieBlocks:
     """Blocks of many lists, in order of list and place; all arrays have one entry per block.
 
     `owner`: which list. `before`: items of the list before the block. `relevant_before`: the relevant ones
@@ -66,7 +66,9 @@ def check_list(distances: Any, relevant: Any) -> tuple[Floats, Floats]:
     return d, v
 
 
-def blocks_of_lists(distances: Floats, relevant: Floats, owner: NDArray[Any] | None, *, ties: str) -> Blocks:
+def blocks_of_lists(
+    distances: Floats, relevant: Floats, owner: NDArray[Any] | None, *, ties: str
+) -> TieBlocks:
     """Blocks of one list (`owner` None) or of many lists laid end to end.
 
     Args:
@@ -98,13 +100,13 @@ def blocks_of_lists(distances: Floats, relevant: Floats, owner: NDArray[Any] | N
     first = np.flatnonzero(starts)
     if not len(first):
         empty = np.zeros(0)
-        return Blocks(np.zeros(0, np.int64), empty, empty, empty, empty, empty)
+        return TieBlocks(np.zeros(0, np.int64), empty, empty, empty, empty, empty)
     mass = np.add.reduceat(v, first)
     squares = np.add.reduceat(v * v, first)
     total = np.concatenate([[0.0], np.cumsum(v)])
     list_start = np.maximum.accumulate(np.where(new_list, np.arange(len(d)), 0))[first]
     hit = mass > 0
-    return Blocks(
+    return TieBlocks(
         owner=o[first][hit],
         before=(first - list_start)[hit].astype(np.float64),
         relevant_before=(total[first] - total[list_start])[hit],

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import InputError, ProblemsError, brief_list
+from ...core.errors import InputError, ProblemsError, one_line_list
 from ...core.scores import PooledBins, SceneValues
-from ..runs.names import some
+from ..runs.names import first_few
 
 # Reasons that come from the scene values themselves, next to the keys of the metadata.
 SCENES, VALUES, WEIGHTS = "scenes", "values", "weights"
@@ -48,10 +48,10 @@ def check_metadata(
         if unknown and holders:
             not_known.setdefault(tuple(unknown), []).append(key)
         if len(holders) > 1:
-            shown = ", ".join(f"{_short(value)} ({some(who)})" for value, who in holders.items())
+            shown = ", ".join(f"{_short(value)} ({first_few(who)})" for value, who in holders.items())
             differing.append((key, f"{key} differ{'' if key.endswith('s') else 's'}: {shown}"))
-    return settle(differing, allow, remedy) + [
-        f"{' and '.join(keys)} of {some(who)} {'are' if len(keys) > 1 or keys[0].endswith('s') else 'is'} "
+    return check_differences(differing, allow, remedy) + [
+        f"{' and '.join(keys)} of {first_few(who)} {'are' if len(keys) > 1 or keys[0].endswith('s') else 'is'} "
         "not known (imported); scenes are matched by name"
         for who, keys in not_known.items()
     ]
@@ -72,10 +72,12 @@ class DifferingRunsError(ProblemsError):
         >>> DifferingRunsError(["a", "b"], "repeat them", ["x", "y"]).brief
         'these runs cannot be compared (repeat them): a; and 1 more'
         """
-        return brief_list(f"these runs cannot be compared ({self.remedy})", self.problems)
+        return one_line_list(f"these runs cannot be compared ({self.remedy})", self.problems)
 
 
-def settle(differing: list[tuple[str, str]], allow: Collection[str], remedy: str = REMEDY) -> list[str]:
+def check_differences(
+    differing: list[tuple[str, str]], allow: Collection[str], remedy: str = REMEDY
+) -> list[str]:
     """Raise for differences that are not allowed; return notes for those that are."""
     refused = [(k, text) for k, text in differing if k not in allow and "all" not in allow]
     if refused:
@@ -101,10 +103,10 @@ def align_scenes(
     for name, t in tables.items():
         extra = sorted(set(t.scenes) - common)
         if extra:
-            differing.append((SCENES, f"scenes differ: {name} has {some(extra)}, not all methods do"))
+            differing.append((SCENES, f"scenes differ: {name} has {first_few(extra)}, not all methods do"))
     if not common:
         raise InputError("the methods have no scene in common; compare runs on the same data")
-    notes = settle(differing, allow, remedy)
+    notes = check_differences(differing, allow, remedy)
     order = sorted(common)
     aligned = {name: _pick(t, order) for name, t in tables.items()}
     first = next(iter(aligned.values()))
@@ -116,15 +118,17 @@ def align_scenes(
     if (everywhere != anywhere).any():
         lacking = [n for n, h in zip(aligned, have, strict=True) if (h != anywhere).any()]
         missing = int((anywhere & ~everywhere).sum())
-        text = f"{missing} of {int(anywhere.sum())} scene values are missing in {some(lacking)}"
-        notes += settle([(VALUES, f"values differ: {text}; they are left out for all")], allow, remedy)
+        text = f"{missing} of {int(anywhere.sum())} scene values are missing in {first_few(lacking)}"
+        notes += check_differences(
+            [(VALUES, f"values differ: {text}; they are left out for all")], allow, remedy
+        )
         aligned = {n: replace(t, cells=np.where(everywhere, t.cells, np.nan)) for n, t in aligned.items()}
     reference = _weights(first)
     unlike = [n for n, t in aligned.items() if not np.allclose(_weights(t), reference, rtol=1e-9, atol=0)]
     if unlike:
-        text = f"scenes weigh differently in {some(unlike)} than in {next(iter(aligned))}"
+        text = f"scenes weigh differently in {first_few(unlike)} than in {next(iter(aligned))}"
         how = OF_WEIGHTS if remedy == REMEDY else remedy
-        notes += settle([(WEIGHTS, f"weights differ: {text}")], allow, how)
+        notes += check_differences([(WEIGHTS, f"weights differ: {text}")], allow, how)
     return aligned, notes
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.errors import InputError
 from ...formats.csv_table import frame_csv
-from ...formats.whole_file import whole_file
+from ...formats.whole_file import atomic_path
 from ...stats.groups import join_letters
 from .comparison import Comparison, MethodRow
 from .latex import latex
@@ -97,7 +97,7 @@ def save(c: Comparison, path: Path) -> Path:
     }
     if path.suffix not in writers:
         raise InputError(f"cannot write {path}: the suffix must be one of {', '.join(writers)}")
-    with whole_file(path) as temporary:
+    with atomic_path(path) as temporary:
         writers[path.suffix](temporary)
     return path
 

@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import InputError
-from ..runs.names import some
+from ..runs.names import first_few
 from ..runs.sections import CANARIES, Section, is_canary
 from .comparison import Comparison, MethodRow, PairRow
 from .rows import PairRows
 from .runs import compare_runs
-from .sentences import joint, number, p_value, these_scenes, turning
+from .sentences import joint, number, order_reversal_sentence, p_value, these_scenes
 
 
 @dataclass(frozen=True)
-class Finding:
+class ComparisonFinding:
     """The method that leads and how far it is from the next.
 
     `tied` are the methods that are not separated from the first; `kinds` says where their order turns around.
@@ -37,7 +37,7 @@ class Finding:
     sentence: str = ""
 
 
-def compared(section: Section) -> tuple[Comparison | None, list[str]]:
+def compare_section(section: Section) -> tuple[Comparison | None, list[str]]:
     """The runs of a section compared by its headline score; without a comparison, why."""
     if len(section.methods) < 2:
         return None, []
@@ -49,23 +49,23 @@ def compared(section: Section) -> tuple[Comparison | None, list[str]]:
     return found, list(found.notes)
 
 
-def found_in(
+def finding_for(
     of: Section | Comparison, made: tuple[Comparison | None, Sequence[str]] | None = None
-) -> Finding | None:
+) -> ComparisonFinding | None:
     """The finding of a section, by its headline score, or of a comparison.
 
-    `made` is what `compared` gave for the section, where it is known already.
+    `made` is what `compare_section` gave for the section, where it is known already.
     """
     if isinstance(of, Comparison):
         return find(of)
-    comparison, why = compared(of) if made is None else made
+    comparison, why = compare_section(of) if made is None else made
     canaries = [of.names[r.id] for r in of.runs if is_canary(r)]
     if comparison is not None:
         return find(comparison, canaries)
     return _stored(of, "; ".join(why))
 
 
-def _stored(section: Section, why: str) -> Finding | None:
+def _stored(section: Section, why: str) -> ComparisonFinding | None:
     """The first method by the stored scores alone."""
     scored = [
         (r, s) for r in section.methods if (s := section.score(r)) is not None and s["value"] is not None
@@ -77,12 +77,12 @@ def _stored(section: Section, why: str) -> Finding | None:
     names = [section.names[r.id] for r, _ in scored[:2]]
     if len(scored) == 1:
         said = f"{names[0]} alone has {shown[0]}{' ' if unit else ''}{unit}."
-        return Finding(names[0], shown[0], why="there is no other method", sentence=said)
+        return ComparisonFinding(names[0], shown[0], why="there is no other method", sentence=said)
     said = f"{names[0]} has {shown[0]}, {names[1]} {shown[1]}; they are not compared: {why}."
-    return Finding(names[0], shown[0], names[1], why=why or "not compared", sentence=said)
+    return ComparisonFinding(names[0], shown[0], names[1], why=why or "not compared", sentence=said)
 
 
-def find(c: Comparison, canaries: Sequence[str] | None = None) -> Finding | None:
+def find(c: Comparison, canaries: Sequence[str] | None = None) -> ComparisonFinding | None:
     """The finding of a comparison; canaries do not lead. None where no method has a value.
 
     Only methods with scene values are tested. Where one without them is ahead, it leads and nothing is sure.
@@ -96,11 +96,11 @@ def find(c: Comparison, canaries: Sequence[str] | None = None) -> Finding | None
     if not others:
         same = [r.method for r in c.rows if r.method not in left_out and r.identical_to is not None]
         why = "the others are the same in every scene" if same else "there is no other method"
-        return Finding(first.method, value, why=why, sentence=_alone(c, first, same))
+        return ComparisonFinding(first.method, value, why=why, sentence=_alone(c, first, same))
     second = others[0]
     unit = " points" if c.percent else ""
     gap = number(c, abs(first.value - second.value))
-    found = Finding(first.method, value, second.method, f"{gap}{unit}")
+    found = ComparisonFinding(first.method, value, second.method, f"{gap}{unit}")
     apart = _apart(c, first.method) if first.tested else {}
     if second.method not in apart or not isinstance(c.pairs, PairRows):
         why = f"{first.method if not first.tested else second.method} has no scene values"
@@ -109,7 +109,7 @@ def find(c: Comparison, canaries: Sequence[str] | None = None) -> Finding | None
     pair = c.pairs.one(first.method, second.method)
     gap = f"{number(c, abs(pair.difference))}{unit}"
     tied = tuple(name for name, separated in apart.items() if not separated)
-    kinds = turning(c, first.method, second.method)
+    kinds = order_reversal_sentence(c, first.method, second.method)
     found = replace(found, lead=gap, sure=pair.separated, why=_why(c, pair), tied=tied, kinds=kinds)
     return replace(found, sentence=_sentence(c, found, pair, len(apart) - len(tied)))
 
@@ -122,28 +122,28 @@ def _apart(c: Comparison, first: str) -> dict[str, bool]:
     """Whether each other tested method is separated from one, by its name, best first."""
     if not isinstance(c.pairs, PairRows):
         return {}
-    found = c.pairs.apart(first)
+    found = c.pairs.separated(first)
     return {r.method: found[r.method] for r in c.rows if r.method in found}
 
 
 def _alone(c: Comparison, row: MethodRow, same: Sequence[str]) -> str:
     value = f"{number(c, row.value)}{' %' if c.percent else ''}"
     if same:
-        return f"{row.method} and {some(same)} have {value}, the same in every scene."
+        return f"{row.method} and {first_few(same)} have {value}, the same in every scene."
     return f"{row.method} alone has {value}."
 
 
 def _why(c: Comparison, pair: PairRow) -> str:
     """Why it is sure, or not, in a few words."""
     if c.smallest_p > 1 - c.level:
-        return f"{number_of(c.n_scenes, 'scene separates', 'scenes separate')} nothing"
+        return f"{count_text(c.n_scenes, 'scene separates', 'scenes separate')} nothing"
     won = ""
     if pair.wins is not None:
-        won = f", ahead in {pair.wins[0]} of {number_of(sum(pair.wins), 'scene')}"
+        won = f", ahead in {pair.wins[0]} of {count_text(sum(pair.wins), 'scene')}"
     return f"p = {p_value(pair.p_adjusted)}{won}"
 
 
-def _sentence(c: Comparison, found: Finding, pair: PairRow, below: int) -> str:
+def _sentence(c: Comparison, found: ComparisonFinding, pair: PairRow, below: int) -> str:
     interval = ""
     if pair.low is not None and pair.high is not None:
         low, high = (pair.low, pair.high) if pair.difference >= 0 else (-pair.high, -pair.low)
@@ -153,14 +153,14 @@ def _sentence(c: Comparison, found: Finding, pair: PairRow, below: int) -> str:
         head = f"{found.first} is better than {found.second} by {found.lead}{interval}, {found.why}"
         if not found.tied:
             return f"{head}, and than {_others(below - 1)}." if below > 1 else f"{head}."
-        return f"{head}; {some(found.tied)} {_are(found.tied)} not separated from it."
+        return f"{head}; {first_few(found.tied)} {_are(found.tied)} not separated from it."
     head = f"{found.first} leads {found.second} by {found.lead}{interval}"
     if c.smallest_p > 1 - c.level:
         return f"{head}, but {found.why}."
     head += f", but {these_scenes(c)} do{'es'[: 2 * (c.n_scenes == 1)]} not separate them ({found.why})"
     rest = [name for name in found.tied if name != found.second]
     if rest:
-        head += f", nor {some(rest)} from the first"
+        head += f", nor {first_few(rest)} from the first"
     if not below:
         return f"{head}."
     return f"{head}; it is better than {_others(below)}."

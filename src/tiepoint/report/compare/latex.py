@@ -8,7 +8,7 @@ import unicodedata
 
 from .comparison import Comparison
 from .sentences import legend, title
-from .text_table import cells, header, plain
+from .text_table import cells, header, visible_name
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -55,7 +55,7 @@ def latex_text(x: str) -> str:
     # A row that starts with [ or * would be read as an argument of the line break before it.
     guarded = "{}" if x.startswith(("[", "*")) else ""
     # Two hyphens would become a dash.
-    x = re.sub("-(?=-)", "-\0", plain(x))
+    x = re.sub("-(?=-)", "-\0", visible_name(x))
     return guarded + "".join("{}" if ch == "\0" else _LATEX.get(ch) or _latex_letter(ch) for ch in x)
 
 

@@ -13,9 +13,9 @@ from ...core.errors import InputError, UnknownNameError
 from ...core.scores import PooledBins, SceneValues
 from ...stats.duplicates import duplicate_scenes, identical_methods
 from ...stats.merged_scenes import merge_scenes
-from ...stats.paired import MAX_STEP_DOWN_METHODS, against, all_pairs, paired, paired_widely
+from ...stats.paired import MAX_STEP_DOWN_METHODS, against, all_pairs, compare_pairs, compare_pairs_wide
 from ...stats.resampling import RESAMPLES, seed_of
-from ...stats.samples import Sample, sample_of_pooled, sample_of_scenes
+from ...stats.samples import MethodSample, sample_of_pooled, sample_of_scenes
 from ...stats.scene_score import scene_score
 from ...stats.sign_flip import FLIPS
 from .comparability import REMEDY, align_pooled, align_scenes, check_metadata
@@ -108,13 +108,13 @@ def compare(
     with_base = columns[against(kept.index(base), len(kept))]
     letters: list[tuple[str, ...]]
     if len(kept) > MAX_STEP_DOWN_METHODS:
-        wide = paired_widely(sample, columns, base, **how)
+        wide = compare_pairs_wide(sample, columns, base, **how)
         every = wide.shown
-        shown = every if baseline is None else paired(sample, with_base, **how)
+        shown = every if baseline is None else compare_pairs(sample, with_base, **how)
         letters, ranks = [()] * len(kept), counted_ranks(wide, sign)
     else:
-        every = paired(sample, columns[all_pairs(len(kept))], **how)
-        shown = every if baseline is None else paired(sample, with_base, **how)
+        every = compare_pairs(sample, columns[all_pairs(len(kept))], **how)
+        shown = every if baseline is None else compare_pairs(sample, with_base, **how)
         letters, ranks = letters_and_ranks(kept, every, sign=sign)
     shape: dict[str, Any] = {"level": level, "bounded": bounded, "sign": sign, "ranks_only": ranks_only}
     rows = method_rows(names, kept, base, sample, shown, letters, ranks, **shape)
@@ -160,7 +160,7 @@ class _Given:
     `by_kind` has the scores by kind of scene of each method.
     """
 
-    sample: Sample
+    sample: MethodSample
     scenes: tuple[str, ...]
     kinds: tuple[str, ...]
     twins: list[tuple[int, ...]]

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...stats.groups import letter_groups, rank_intervals
-from ...stats.paired import Paired, Widely
-from ...stats.samples import Sample
+from ...stats.paired import PairedResult, WideResult
+from ...stats.samples import MethodSample
 from .comparison import MethodRow, PairRow
 
 Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-def pair_row(names: Sequence[str], p: Paired, k: int, *, sign: float) -> PairRow:
+def pair_row(names: Sequence[str], p: PairedResult, k: int, *, sign: float) -> PairRow:
     """Pair k of the differences; `sign` is -1 where lower is better."""
     first, second = (names[i] for i in p.pairs[k])
     won = None if p.wins is None else tuple(int(w) for w in (p.wins[k] if sign > 0 else p.wins[k][::-1]))
@@ -45,7 +45,7 @@ class PairRows(Sequence[PairRow]):
     """The pairs of a comparison, made into rows when they are looked at."""
 
     names: Sequence[str]
-    paired: Paired
+    paired: PairedResult
     sign: float
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class PairRows(Sequence[PairRow]):
             return tuple(self[i] for i in range(*k.indices(len(self))))
         return pair_row(self.names, self.paired, range(len(self))[k], sign=self.sign)
 
-    def apart(self, method: str) -> dict[str, bool]:
+    def separated(self, method: str) -> dict[str, bool]:
         """By the name of every other method: whether it is separated; no interval is made for that."""
         place = self.names.index(method)
         found = self.paired.separated
@@ -88,7 +88,7 @@ def _number(x: float) -> float | None:
 
 
 def letters_and_ranks(
-    kept: Sequence[int], every: Paired, *, sign: float
+    kept: Sequence[int], every: PairedResult, *, sign: float
 ) -> tuple[list[tuple[str, ...]], Ranks]:
     """Letters of groups that are not separated, and ranges of ranks, from every pair of methods."""
     apart = np.zeros((len(kept), len(kept)), dtype=bool)
@@ -103,7 +103,7 @@ def letters_and_ranks(
     return letter_groups(apart), rank_intervals(better)
 
 
-def counted_ranks(wide: Widely, sign: float = 1.0) -> Ranks:
+def counted_ranks(wide: WideResult, sign: float = 1.0) -> Ranks:
     """Ranges of ranks from how many methods are separated from each."""
     above, below = (wide.above, wide.below) if sign > 0 else (wide.below, wide.above)
     return 1 + above, len(above) - below
@@ -113,8 +113,8 @@ def method_rows(
     names: Sequence[str],
     kept: list[int],
     base: int,
-    sample: Sample,
-    shown: Paired,
+    sample: MethodSample,
+    shown: PairedResult,
     letters: Sequence[tuple[str, ...]],
     ranks: Ranks,
     *,

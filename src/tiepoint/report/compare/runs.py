@@ -13,10 +13,10 @@ from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import Task
 from ..runs.lazy_records import tables_of
-from ..runs.names import data_names, distinct_names, options_of, some
+from ..runs.names import data_names, distinct_names, first_few, options_of
 from ..runs.sections import Row, is_canary, is_single
-from ..runs.selection import split_words
-from .comparability import REMEDY, SCENES, VALUES, WEIGHTS, check_metadata, settle
+from ..runs.selection import split_summary
+from .comparability import REMEDY, SCENES, VALUES, WEIGHTS, check_differences, check_metadata
 from .comparison import Comparison, MethodRow
 from .methods import compare
 
@@ -148,18 +148,18 @@ class _Sorted:
         """Why runs are not tested."""
         notes = []
         if self.canaries:
-            notes.append(f"canaries are not tested: {some(self.canaries)}")
+            notes.append(f"canaries are not tested: {first_few(self.canaries)}")
         if self.numbers:
             has = "has one number" if len(self.numbers) == 1 else "have one number each"
-            notes.append(f"{some(self.numbers)} {has} and no scene values, so there is nothing to test")
+            notes.append(f"{first_few(self.numbers)} {has} and no scene values, so there is nothing to test")
         if self.older:
             lack = "lacks" if len(self.older) == 1 else "lack"
             notes.append(
-                f"{some(self.older)} {lack} the scene values that tests need (stored by an older version, or "
+                f"{first_few(self.older)} {lack} the scene values that tests need (stored by an older version, or "
                 "their files are gone); `store migrate` makes them"
             )
         if self.empty:
-            notes.append(f"{some(self.empty)} left out: this score has no value there")
+            notes.append(f"{first_few(self.empty)} left out: this score has no value there")
         return notes
 
 
@@ -206,7 +206,7 @@ def under_protocol(runs: Sequence[Run], protocol: str) -> tuple[list[Run], list[
     if not kept or not left:
         return list(runs), []
     how = f'run them with `protocol="{protocol}"`'
-    return kept, [f"left out, because they were not scored under {protocol}: {some(left)}; {how}"]
+    return kept, [f"left out, because they were not scored under {protocol}: {first_few(left)}; {how}"]
 
 
 def _protocols(run: Run) -> set[str]:
@@ -256,11 +256,11 @@ def _chosen(
 
 def _remedy(names: Sequence[str], runs: Sequence[Run]) -> str:
     """What to do about runs that differ: choose a split or a dataset, or repeat what can be repeated."""
-    splits = split_words(names, runs)
+    splits = split_summary(names, runs)
     if splits:
         return f"choose one split with `split`: {splits}"
     if len(data := data_names(runs)) > 1:
-        return f"choose one with `dataset`: {some(sorted(data.values()))}"
+        return f"choose one with `dataset`: {first_few(sorted(data.values()))}"
     if len({hash_json(options_of(r)) for r in runs if not r.manifest.imported}) > 1:
         return "name runs of the same options by their ids"
     if any(r.manifest.imported for r in runs):
@@ -272,10 +272,10 @@ def _unchecked(
     named: Mapping[str, Run], numbers: Sequence[str], allow: Collection[str], remedy: str
 ) -> list[str]:
     """Where there are no scenes only the split can be checked; what else is not known is noted."""
-    splits = split_words(list(named), list(named.values()))
-    notes = settle([("split", f"split differs: {splits}")], allow, remedy) if splits else []
+    splits = split_summary(list(named), list(named.values()))
+    notes = check_differences([("split", f"split differs: {splits}")], allow, remedy) if splits else []
     if not all(r.manifest.imported for r in named.values()):
-        notes.append(f"dataset and lists of {some(numbers)} are not known (imported)")
+        notes.append(f"dataset and lists of {first_few(numbers)} are not known (imported)")
     return notes
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...stats.paired import MAX_STEP_DOWN_METHODS
 from ...tasks.titles import kind_title
 from .comparison import Comparison, PairRow
@@ -35,11 +35,11 @@ def p_value(p: float) -> str:
     return f"{p:.1e}" if p < 0.001 else f"{p:.2g}" if p < 0.995 else "1.0"
 
 
-def scene_words(c: Comparison) -> str:
+def scene_count_text(c: Comparison) -> str:
     """The number of scenes and of which kinds: ``115 scenes (56 i, 59 v)``."""
     kinds = Counter(c.kinds)
     parts = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
-    return number_of(c.n_scenes, "scene") + (f" ({parts})" if len(kinds) > 1 else "")
+    return count_text(c.n_scenes, "scene") + (f" ({parts})" if len(kinds) > 1 else "")
 
 
 def these_scenes(c: Comparison) -> str:
@@ -70,7 +70,7 @@ def answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
     if pair.low is not None and pair.high is not None:
         low, high = sorted((pair.low, pair.high)) if pair.difference >= 0 else (-pair.high, -pair.low)
         bounds = f" ({kind} {number(c, low)} to {number(c, high)})"
-    tested = f"p = {p_value(pair.p_adjusted)}, family-wise over {number_of(family, 'pair')}"
+    tested = f"p = {p_value(pair.p_adjusted)}, family-wise over {count_text(family, 'pair')}"
     if not pair.separated:
         floor = ""
         if pair.resolvable is not None:
@@ -88,7 +88,7 @@ def answer(c: Comparison, pair: PairRow, *, with_baseline: bool = False) -> str:
     ahead = (pair.difference > 0) == c.higher_is_better
     won = ""
     if pair.wins is not None:
-        won = f", in {pair.wins[0] if ahead else pair.wins[2]} of {number_of(sum(pair.wins), 'scene')}"
+        won = f", in {pair.wins[0] if ahead else pair.wins[2]} of {count_text(sum(pair.wins), 'scene')}"
     first, second = (pair.first, pair.second) if ahead else (pair.second, pair.first)
     return f"{first} is better than {second} by {size}{bounds}{won}; {tested}."
 
@@ -110,11 +110,11 @@ def sentences(c: Comparison) -> list[str]:
     flipped = [pair.flipped() for pair in others]
     apart = next((pair for pair in flipped if pair.separated), None)
     found = [*flipped[:1], *([apart] if apart is not None and apart != flipped[0] else [])]
-    turned = [turning(c, pair.first, pair.second) for pair in flipped[:1]]
+    turned = [order_reversal_sentence(c, pair.first, pair.second) for pair in flipped[:1]]
     return [answer(c, pair) for pair in found] + [x for x in turned if x]
 
 
-def turning(c: Comparison, first: str, second: str) -> str:
+def order_reversal_sentence(c: Comparison, first: str, second: str) -> str:
     """Where the order of two methods turns around between kinds of scenes, in one sentence; else empty."""
     differences = c.kind_differences(first, second)
     if not turns_around(differences):
@@ -126,7 +126,7 @@ def turning(c: Comparison, first: str, second: str) -> str:
         count = sum(k == kind for k in c.kinds)
         ahead = first if sign * difference > 0 else second
         by = f"{ahead} is ahead by {number(c, abs(difference))}{unit}" if difference else "they are level"
-        parts.append(f"on {number_of(count, f'{kind_title(kind)} scene')} {by}")
+        parts.append(f"on {count_text(count, f'{kind_title(kind)} scene')} {by}")
     return f"Not everywhere: {', '.join(parts)}."
 
 
@@ -136,9 +136,9 @@ def finding(of: Section | Comparison) -> str:
     A second sentence says where the first two turn around between kinds of scenes. Empty where no method has
     a value. The numbers are those of `compare`: the same letters, ranks and p for the same runs.
     """
-    from .findings import found_in
+    from .findings import finding_for
 
-    made = found_in(of)
+    made = finding_for(of)
     return "" if made is None else " ".join(x for x in (made.sentence, made.kinds) if x)
 
 
@@ -158,7 +158,7 @@ def title(c: Comparison) -> str:
 
 
 def _methods(n: int) -> str:
-    return number_of(n, "method", "distinct methods")
+    return count_text(n, "method", "distinct methods")
 
 
 def _difference_intervals(c: Comparison, level: str, over: str) -> str:
@@ -181,12 +181,12 @@ def legend(c: Comparison) -> list[str]:
         "none": "none with fewer than 6 scenes, or a single scene of a kind",
     }[c.interval_kind]
     tested = sum(r.tested and r.identical_to is None for r in c.rows)
-    lines = [f"{scene_words(c)}, {_methods(tested)}; confidence intervals: {how}."]
+    lines = [f"{scene_count_text(c)}, {_methods(tested)}; confidence intervals: {how}."]
     if not c.scenes:
         lines = ["There are no scene values, so nothing is tested."]
     if c.pairs:
         over = (
-            f"over {number_of(c.family_size, 'comparison')} with {c.baseline}"
+            f"over {count_text(c.family_size, 'comparison')} with {c.baseline}"
             if c.baseline_given
             else "over all pairs"
         )
@@ -203,7 +203,7 @@ def legend(c: Comparison) -> list[str]:
     elif c.pairs:
         lines.append(
             f"Methods that share a letter are not separated by {these_scenes(c)} ({level}, "
-            f"family-wise over {number_of(c.pairs_size, 'pair')}); "
+            f"family-wise over {count_text(c.pairs_size, 'pair')}); "
             f"rank ranges hold jointly at {level}."
         )
     return lines + [f"Note: {n}." for n in c.notes]

@@ -54,24 +54,24 @@ def _interval(c: Comparison, low: float | None, high: float | None) -> str:
     return "–" if low is None or high is None else f"{number(c, low)} to {number(c, high)}"
 
 
-def plain(name: str) -> str:
+def visible_name(name: str) -> str:
     r"""A name as visible characters on one line.
 
-    >>> plain("a\nb")
+    >>> visible_name("a\nb")
     'a\\nb'
     """
     return "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in name)
 
 
-def tellable(names: Sequence[str], most: int = MAX_TABLE_CHARS) -> list[str]:
+def distinct_short_names(names: Sequence[str], most: int = MAX_TABLE_CHARS) -> list[str]:
     """Names as visible characters, those of more than `most` cut in the middle.
 
     Different ones stay different: what would be the same after it was cut stays whole.
 
-    >>> tellable(["abcdefghij", "abcdefgxij", "abcde", "0123456789"], 5)
+    >>> distinct_short_names(["abcdefghij", "abcdefgxij", "abcde", "0123456789"], 5)
     ['abcdefghij', 'abcdefgxij', 'abcde', '01…89']
     """
-    whole = [plain(name) for name in names]
+    whole = [visible_name(name) for name in names]
     half = (most - 1) // 2
     cut = [n if len(n) <= most else n[:half] + "…" + n[len(n) - (most - 1 - half) :] for n in whole]
     owners: dict[str, set[str]] = {}
@@ -84,12 +84,12 @@ def text(c: Comparison, width: int | None = None) -> str:
     """The table for a terminal; in several parts, or a line a cell, where `width` columns are too few."""
     from rich.cells import cell_len
 
-    heads = [plain(x) for x in header(c)]
+    heads = [visible_name(x) for x in header(c)]
     long = c.pairs and len(heads[3]) > WIDE_HEAD
     if long:
         heads[3] = "minus baseline"
-    names = tellable([r.method for r in c.rows])
-    rows = [[name, *map(plain, cells(c, r)[1:])] for name, r in zip(names, c.rows, strict=True)]
+    names = distinct_short_names([r.method for r in c.rows])
+    rows = [[name, *map(visible_name, cells(c, r)[1:])] for name, r in zip(names, c.rows, strict=True)]
     grid = [heads, *rows]
     widths = [max(cell_len(line[k]) for line in grid) for k in range(len(grid[0]))]
     parts = [list(range(len(widths)))] if width is None else blocks(widths, width)
@@ -112,9 +112,14 @@ def text(c: Comparison, width: int | None = None) -> str:
         for line in grid[1:]:
             body.append(line[0])
             body += [f"  {head}: {x}" for head, x in zip(grid[0][1:], line[1:], strict=True) if x]
-    said = [*(plain(x) for x in sentences(c)), ""] if c.pairs else []
-    body = [*([f"baseline: {tellable([c.baseline])[0]}", ""] if long else []), *body]
-    lines = [*_filled([plain(title(c)), "", *said], width), *body, "", *_filled(map(plain, legend(c)), width)]
+    said = [*(visible_name(x) for x in sentences(c)), ""] if c.pairs else []
+    body = [*([f"baseline: {distinct_short_names([c.baseline])[0]}", ""] if long else []), *body]
+    lines = [
+        *_filled([visible_name(title(c)), "", *said], width),
+        *body,
+        "",
+        *_filled(map(visible_name, legend(c)), width),
+    ]
     return "\n".join(lines)
 
 
@@ -144,5 +149,5 @@ def _markdown_row(line: list[str]) -> str:
 
 def markdown_text(x: str) -> str:
     """Text with everything Markdown or HTML would read as markup made visible."""
-    x = plain(x).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    x = visible_name(x).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return "".join("\\" + ch if ch in "\\`*_[]|~#$" else ch for ch in x)

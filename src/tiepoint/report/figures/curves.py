@@ -72,7 +72,7 @@ def _scene_lines(section: Section) -> Found:
     found: Found = {}
     if section.protocol != "exact":
         return found
-    for run in section.looked_into:
+    for run in section.inspected:
         for c in section.definition.scene_curves(section.records(run)):
             bounds = scene_band(c) or (None, None)
             line = Line(section.names[run.id], c.x, c.mean, *bounds)

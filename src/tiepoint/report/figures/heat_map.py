@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.scores import SceneValues
 from ...formats.csv_table import to_csv
 from ...run.result import Run
@@ -40,7 +40,7 @@ def scene_values(section: Section, run: Run) -> dict[str, float]:
 def heat_map(section: Section) -> Figure | None:
     """A row a method, a column a scene, scenes by kind and then from easy to hard; None without scenes."""
     methods = section.methods
-    table = [(section.names[r.id], scene_values(section, r)) for r in section.looked_into]
+    table = [(section.names[r.id], scene_values(section, r)) for r in section.inspected]
     table = [(name, row) for name, row in table if row]
     scenes = sorted({scene for _, row in table for scene in row})
     if not scenes:
@@ -92,8 +92,8 @@ def heat_map(section: Section) -> Figure | None:
     return Figure(
         name,
         f"{section.score_words[0].upper()}{section.score_words[1:]} by scene.",
-        f"{number_of(len(scenes), 'scene')}, grouped by kind, easy ones first; brighter is better."
-        + only_best(len(section.looked_into), len(methods), data=False),
+        f"{count_text(len(scenes), 'scene')}, grouped by kind, easy ones first; brighter is better."
+        + only_best(len(section.inspected), len(methods), data=False),
         picture,
         to_csv(["method", *scenes], rows),
         wide=len(scenes) > 12,

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import InputError
 from ...formats.csv_table import to_csv
 from ...stats.groups import join_letters
 from ..compare.comparison import Comparison
-from ..compare.sentences import scene_words, title
+from ..compare.sentences import scene_count_text, title
 from ..leaderboard import chance_of
-from ..runs.names import Called
+from ..runs.names import DisplayNames
 from ..runs.sections import Section, drawable
 from .figure import Figure, axis_label, only_best, short, shown
 from .svg import INK, PALETTE, Drawing, text_width
@@ -102,7 +102,7 @@ def _guides(axes: Any, lines: dict[str, float]) -> None:
         axes.annotate(name, (x, 1), xycoords=("data", "axes fraction"), fontsize=8, ha=side, va="bottom")
 
 
-def comparison_scores(c: Comparison, called: Called) -> Figure:
+def comparison_scores(c: Comparison, called: DisplayNames) -> Figure:
     """Scores of compared methods with their intervals, letters of groups behind their names."""
     rows = [(r, called.method(r.method, r.base_name or "")) for r in c.rows]
     drawn = rows[: drawable(len(rows))]
@@ -124,7 +124,7 @@ def comparison_scores(c: Comparison, called: Called) -> Figure:
     )
 
 
-def differences_figure(c: Comparison, called: Called) -> Figure:
+def differences_figure(c: Comparison, called: DisplayNames) -> Figure:
     """Difference of each method to the baseline, with its interval; filled where it is separated."""
     rows = [(r, called.method(r.method, r.base_name or "")) for r in c.rows if r.versus is not None]
     if not rows:
@@ -142,8 +142,8 @@ def differences_figure(c: Comparison, called: Called) -> Figure:
     return Figure(
         f"differences {c.task} {c.metric}",
         what,
-        f"{title(c)}; {_bars_words(c, points, scene_words(c))}; a filled "
-        f"point is separated from {base} (family-wise over {number_of(c.family_size, 'pair')})."
+        f"{title(c)}; {_bars_words(c, points, scene_count_text(c))}; a filled "
+        f"point is separated from {base} (family-wise over {count_text(c.family_size, 'pair')})."
         + only_best(len(drawn), len(rows)),
         _bars(
             [short(n, NAME_MOST) for _, n in drawn],
@@ -166,7 +166,7 @@ def _bars_words(c: Comparison, points: Sequence[Point], scenes: str) -> str:
     return "no confidence intervals: there are too few scenes, or none are known"
 
 
-def _unit(c: Comparison, called: Called) -> str:
+def _unit(c: Comparison, called: DisplayNames) -> str:
     name = called.metric(c.metric)
     return f"{name} (%)" if c.percent else name
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from ...formats.csv_table import to_csv
-from ..runs.card import agrees, told_apart
-from ..runs.names import some
+from ..runs.card import agrees, times_differ
+from ..runs.names import first_few
 from ..runs.sections import Section, drawable
 from .figure import Figure, axis_label, only_best, short, shown
 from .svg import INK, PALETTE, Drawing, text_width
@@ -109,11 +109,11 @@ def _doubts(
     level = [
         f"{rows[a][0]} and {rows[b][0]}"
         for a, b in pairwise(order)
-        if told_apart(costs[a], costs[b]) is False
+        if times_differ(costs[a], costs[b]) is False
     ]
-    text = f" Repeats do not tell apart the times of {some(level)}." if level else ""
+    text = f" Repeats do not tell apart the times of {first_few(level)}." if level else ""
     if unsure:
-        text += f" Not drawn, because repeats do not agree: {some(unsure)}."
+        text += f" Not drawn, because repeats do not agree: {first_few(unsure)}."
     return text
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import InputError, UnknownNameError, near_names
+from ...core.errors import InputError, UnknownNameError, close_names
 from ...run.result import Run
 from ..compare.comparison import Comparison
-from ..runs.names import Called, parse_names, read_names, some
+from ..runs.names import DisplayNames, first_few, parse_names, read_names
 from ..runs.sections import Section, sections
 from .curves import curve_figures
 from .figure import Figure
@@ -26,7 +26,7 @@ KINDS: dict[str, Callable[[Section], Figure | None]] = {
 }
 """Figures that a section has at most one of; its curves come beside them, under their own names."""
 
-OF_COMPARISONS: dict[str, Callable[[Comparison, Called], Figure]] = {
+OF_COMPARISONS: dict[str, Callable[[Comparison, DisplayNames], Figure]] = {
     "differences": differences_figure,
     "scores": comparison_scores,
 }
@@ -45,7 +45,7 @@ def plot(
     task: str | None = None,
     protocol: str | None = None,
     group: str | None = None,
-    names: Called | Mapping[str, Any] | str | Path | None = None,
+    names: DisplayNames | Mapping[str, Any] | str | Path | None = None,
     out: str | Path | None = None,
     columns: int = 1,
     width: float | None = None,
@@ -81,15 +81,15 @@ def plot(
     return found
 
 
-def display_names(names: Called | Mapping[str, Any] | str | Path | None) -> Called:
+def display_names(names: DisplayNames | Mapping[str, Any] | str | Path | None) -> DisplayNames:
     """Display names in any form they are given in."""
-    if names is None or isinstance(names, Called):
-        return names or Called()
+    if names is None or isinstance(names, DisplayNames):
+        return names or DisplayNames()
     return parse_names(names) if isinstance(names, Mapping) else read_names(Path(names))
 
 
 def chosen_sections(
-    runs: Sequence[Run], task: str | None, protocol: str | None, called: Called
+    runs: Sequence[Run], task: str | None, protocol: str | None, called: DisplayNames
 ) -> list[Section]:
     """The sections of a report of these runs, of one task and protocol where they are named."""
     if not runs:
@@ -111,8 +111,8 @@ def _chosen(kind: str, found: Sequence[Section], group: str | None) -> Figure:
     if not by_section:
         known = {f.kind for s in found for f in figures_of(s)}
         if kind in known or kind in KINDS:
-            near, others = near_names(kind, known)
-            where, there = some([s.title for s in found]), some(near + others, 20)
+            near, others = close_names(kind, known)
+            where, there = first_few([s.title for s in found]), first_few(near + others, 20)
             raise InputError(f"there is no figure {kind!r} of {where}: {_why_not(kind)}; there are {there}")
         raise UnknownNameError("kind of figure", kind, known)
     if len(by_section) > 1:

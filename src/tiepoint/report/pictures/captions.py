@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...geometry.flow.color import flow_color
 from ...geometry.flow.reference_resize import resize_u8
 from .flow import error_map
-from .lettering import INK, PAPER, font, wrapped
+from .lettering import INK, PAPER, font, wrap_text
 
 Image = NDArray[np.uint8]
 SMALL, STEP, GAP, WHEEL = 13, 18, 6, 64
@@ -21,14 +21,14 @@ SMALL, STEP, GAP, WHEEL = 13, 18, 6, 64
 
 
 @dataclass(frozen=True)
-class Panel:
+class CaptionedPanel:
     """A picture (h, w, 3) and what it shows."""
 
     picture: Image
     caption: str
 
 
-def flow_key(longest_px: float, unknown: tuple[int, int, int]) -> Panel:
+def flow_key(longest_px: float, unknown: tuple[int, int, int]) -> CaptionedPanel:
     """The wheel of directions as a flow is coloured, and what its colours mean.
 
     >>> flow_key(12.0, (128, 128, 128)).caption.split("; ")[1]
@@ -41,10 +41,10 @@ def flow_key(longest_px: float, unknown: tuple[int, int, int]) -> Panel:
     wheel[outside] = PAPER
     grey = "grey" if len(set(unknown)) == 1 else f"RGB {unknown[0]}, {unknown[1]}, {unknown[2]}"
     words = f"white is no motion, full colour {longest_px:.1f} px, darker beyond; {grey} is unknown"
-    return Panel(wheel, f"flow: the colour is the direction; {words}")
+    return CaptionedPanel(wheel, f"flow: the colour is the direction; {words}")
 
 
-def error_key(white_px: float) -> Panel:
+def error_key(white_px: float) -> CaptionedPanel:
     """The bar of errors as an error map is coloured.
 
     >>> error_key(34.0).caption
@@ -54,14 +54,14 @@ def error_key(white_px: float) -> Panel:
     ramp[..., 0] = np.linspace(0, 1, 2 * WHEEL)
     bar = error_map(ramp, np.zeros_like(ramp), longest_px=1.0)
     words = f"black 0 px, over red and yellow to white, {white_px:g} px and more"
-    return Panel(bar, f"error: {words}; grey: truth unknown, blue: flow unknown")
+    return CaptionedPanel(bar, f"error: {words}; grey: truth unknown, blue: flow unknown")
 
 
-def captioned(
-    rows: Sequence[Sequence[Panel]],
+def captioned_sheet(
+    rows: Sequence[Sequence[CaptionedPanel]],
     *,
     title: Sequence[str] = (),
-    keys: Sequence[Panel] = (),
+    keys: Sequence[CaptionedPanel] = (),
     width: int = 320,
     least: int = 560,
 ) -> Image:
@@ -70,14 +70,14 @@ def captioned(
     Captions are wrapped to the width of their picture, title and keys to that of the sheet, which has at
     least `least` pixels.
 
-    >>> captioned([[Panel(np.zeros((10, 20, 3), np.uint8), "one")]], width=40, least=0).shape
+    >>> captioned_sheet([[CaptionedPanel(np.zeros((10, 20, 3), np.uint8), "one")]], width=40, least=0).shape
     (56, 52, 3)
     """
     from PIL import Image as Pillow
     from PIL import ImageDraw
 
     across = max(max(len(row) for row in rows) * (width + GAP) + GAP, least)
-    head = [line for text in title for line in wrapped(text, across - GAP)]
+    head = [line for text in title for line in wrap_text(text, across - GAP)]
     fitted = [[(_at_width(p.picture, width), _lines(p.caption, width)) for p in row] for row in rows]
     keyed = [(key.picture, _lines(key.caption, across - key.picture.shape[1] - 3 * GAP)) for key in keys]
     heights = [max(p.shape[0] for p, _ in row) + STEP * max(len(w) for _, w in row) for row in fitted]
@@ -108,7 +108,7 @@ def _at_width(picture: Image, width: int) -> Image:
 
 
 def _lines(caption: str, width: int) -> list[str]:
-    return wrapped(caption, width, size_px=SMALL)
+    return wrap_text(caption, width, size_px=SMALL)
 
 
 def _write(draw: Any, words: Sequence[str], x: int, y: int) -> None:

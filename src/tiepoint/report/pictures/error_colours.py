@@ -15,7 +15,7 @@ Colour = tuple[int, int, int]
 Rows = NDArray[np.int64]
 
 
-class Grade(NamedTuple):
+class ErrorGrade(NamedTuple):
     """Errors of at least `low_px` and below `high_px` have one colour; unknown ones have NaN bounds."""
 
     words: str
@@ -25,13 +25,13 @@ class Grade(NamedTuple):
 
 
 GRADES = (
-    Grade("below 1 px", (0, 158, 115), 0.0, 1.0),
-    Grade("1 to 3 px", (86, 180, 233), 1.0, 3.0),
-    Grade("3 to 10 px", (240, 228, 66), 3.0, 10.0),
-    Grade("10 px and more", (213, 94, 0), 10.0, np.inf),
+    ErrorGrade("below 1 px", (0, 158, 115), 0.0, 1.0),
+    ErrorGrade("1 to 3 px", (86, 180, 233), 1.0, 3.0),
+    ErrorGrade("3 to 10 px", (240, 228, 66), 3.0, 10.0),
+    ErrorGrade("10 px and more", (213, 94, 0), 10.0, np.inf),
 )
 """Colours that can be told apart by eyes that confuse red and green."""
-UNKNOWN = Grade("error unknown", (204, 121, 167), np.nan, np.nan)
+UNKNOWN = ErrorGrade("error unknown", (204, 121, 167), np.nan, np.nan)
 
 
 def grades(matched: MatchedPair) -> Rows:
@@ -43,12 +43,12 @@ def grades(matched: MatchedPair) -> Rows:
     return np.where(np.isnan(matched.errors_px), -1, found)
 
 
-def counted(matched: MatchedPair) -> list[tuple[Grade, int]]:
+def count_grades(matched: MatchedPair) -> list[tuple[ErrorGrade, int]]:
     """How many matches have each grade, best first; the unknown ones only where there are some.
 
     >>> a = np.zeros((3, 2))
     >>> some = MatchedPair("p", (None, None), ((1, 1), (1, 1)), a, a, np.array([0.5, 3.0, np.inf]))
-    >>> [(g.words, n) for g, n in counted(some) if n]
+    >>> [(g.words, n) for g, n in count_grades(some) if n]
     [('below 1 px', 1), ('3 to 10 px', 1), ('10 px and more', 1)]
     """
     found = grades(matched)

@@ -19,7 +19,7 @@ from ...geometry.flow.resize import resize_flow_pair, resize_mask
 from ...geometry.flow.warp import warp_image
 from ...metrics.dense import endpoint_error
 from ...tasks.tss.compare import RULES
-from .flow_scale import seen_size, size_of
+from .flow_scale import size_of, target_size
 
 Image = NDArray[np.uint8]
 Colour = tuple[int, int, int]
@@ -50,7 +50,7 @@ def target_image(
     """Image 2 (h, w, 3) at the scale in which a flow (h, w, 2) counts its pixels, for warping.
 
     The kit resizes either image to its own flow. With one flow only, `size1` (height, width) of image 1 tells
-    (see `seen_size`), or `seen`, the size of image 2 itself.
+    (see `target_size`), or `seen`, the size of image 2 itself.
 
     Raises:
         InputError: where sizes differ and nothing says how.
@@ -58,7 +58,7 @@ def target_image(
     >>> target_image(np.zeros((6, 8, 3), np.uint8), np.zeros((3, 4, 2)), (6, 8)).shape
     (3, 4, 3)
     """
-    size = seen or seen_size(size_of(flow), size1, size_of(image2))
+    size = seen or target_size(size_of(flow), size1, size_of(image2))
     return image2 if size == size_of(image2) else resize_u8(image2, *size)
 
 

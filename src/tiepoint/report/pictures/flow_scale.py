@@ -20,16 +20,16 @@ def size_of(array: NDArray[Any]) -> Size:
     return int(array.shape[0]), int(array.shape[1])
 
 
-def in_words(size: Size) -> str:
+def format_image_size(size: Size) -> str:
     """A size as it is written: width first.
 
-    >>> in_words((319, 512))
+    >>> format_image_size((319, 512))
     '512 x 319'
     """
     return f"{size[1]} x {size[0]}"
 
 
-def seen_size(flow: Size, size1: Size | None, size2: Size) -> Size:
+def target_size(flow: Size, size1: Size | None, size2: Size) -> Size:
     """The size (height, width) of image 2 in whose pixels a flow counts; all sizes are (height, width).
 
     A flow of the size of image 1 (or of image 2) counts the pixels of image 2 as it is. Else the method saw
@@ -39,16 +39,16 @@ def seen_size(flow: Size, size1: Size | None, size2: Size) -> Size:
     Raises:
         InputError: where nothing says how image 2 was resized.
 
-    >>> seen_size((319, 512), (212, 340), (240, 340)), seen_size((3, 4), (6, 8), (6, 8))
+    >>> target_size((319, 512), (212, 340), (240, 340)), target_size((3, 4), (6, 8), (6, 8))
     ((361, 512), (3, 4))
-    >>> seen_size((212, 340), (212, 340), (240, 340))
+    >>> target_size((212, 340), (212, 340), (240, 340))
     (240, 340)
     """
     if flow in (size1, size2):
         return size2
     if size1 == size2:
         return flow
-    found = f"the flow is {in_words(flow)} and image 2 is {in_words(size2)}"
+    found = f"the flow is {format_image_size(flow)} and image 2 is {format_image_size(size2)}"
     if size1 is None:
         raise InputError(
             f"{found}; give image 1 too (`image1`), whose size tells in which scale the flow counts, "
@@ -57,7 +57,7 @@ def seen_size(flow: Size, size1: Size | None, size2: Size) -> Size:
     if proportional(flow, size1):
         return same_scale(flow, size1, size2)
     raise InputError(
-        f"{found}, but image 1 is {in_words(size1)}: nothing tells in which scale the flow counts; "
+        f"{found}, but image 1 is {format_image_size(size1)}: nothing tells in which scale the flow counts; "
         "give the size at which image 2 was seen (`size2`)"
     )
 
@@ -93,7 +93,7 @@ def at_truth(flow: NDArray[Any], truth: NDArray[Any], seen: Size | None, size2: 
     if seen is None or size2 is None:
         if not proportional(size, full):
             raise InputError(
-                f"the flow is {in_words(size)} and the true flow {in_words(full)}, of other proportions; "
+                f"the flow is {format_image_size(size)} and the true flow {format_image_size(full)}, of other proportions; "
                 "give both images (`image1`, `image2`), whose sizes tell how the flow was made"
             )
         seen, size2 = size, full

@@ -13,12 +13,12 @@ from ...core.errors import InputError
 from ...datasets.tss import PairTruth
 from ...geometry.flow.color import GREY, flow_color, max_motion
 from ...geometry.flow.reference_resize import resize_u8
-from ...geometry.flow.rules import known
+from ...geometry.flow.rules import is_known_flow
 from ...geometry.flow.warp import warp_image
 from ...metrics.dense import flow_counts
-from .captions import Panel, captioned, error_key, flow_key
+from .captions import CaptionedPanel, captioned_sheet, error_key, flow_key
 from .flow import CYAN, Colour, Image, error_map, foreground, target_image
-from .flow_scale import Size, at_truth, in_words, seen_size, size_of
+from .flow_scale import Size, at_truth, format_image_size, size_of, target_size
 
 WITHIN, WHITE = 0.05, 0.1
 """Shares of the target's larger side: the error that still counts as right, and the one drawn white."""
@@ -51,15 +51,15 @@ class FlowView:
         if self.image2 is None:
             return at_truth(self.flow, self.truth, self.seen, None)
         size2 = size_of(self.image2)
-        seen = self.seen or seen_size(size_of(self.flow), self.size1(), size2)
-        return at_truth(self.flow, self.truth, seen, seen_size(size_of(self.truth), self.size1(), size2))
+        seen = self.seen or target_size(size_of(self.flow), self.size1(), size2)
+        return at_truth(self.flow, self.truth, seen, target_size(size_of(self.truth), self.size1(), size2))
 
     def target_side(self) -> int:
         """The larger side of the image that the true flow points into; of image 1 where that is not known."""
         assert self.truth is not None
         size = size_of(self.truth)
         if self.image2 is not None:
-            size = seen_size(size, self.size1(), size_of(self.image2))
+            size = target_size(size, self.size1(), size_of(self.image2))
         return max(size)
 
 
@@ -117,7 +117,7 @@ def flow_sheet(
     keys = [flow_key(longest, flow_background), *([] if white is None else [error_key(white)])]
     if len(rows) == 1 and len(rows[0]) == 1:
         width = min(max(width, rows[0][0].picture.shape[1]), 1600)
-    return captioned(rows, title=title, keys=keys, width=width)
+    return captioned_sheet(rows, title=title, keys=keys, width=width)
 
 
 def pair_sheet(
@@ -157,40 +157,46 @@ def _longest(view: FlowView) -> float:
 
 def _row(
     view: FlowView, longest: float, white: float | None, background: Colour, flow_background: Colour
-) -> list[Panel]:
+) -> list[CaptionedPanel]:
     flow, row = view.flow, []
     for name, image in zip(view.names, (view.image1, view.image2), strict=True):
         if image is not None:
-            row.append(Panel(image, f"{name}, {in_words(size_of(image))}"))
+            row.append(CaptionedPanel(image, f"{name}, {format_image_size(size_of(image))}"))
     coloured = flow_color(flow, longest=longest, background=flow_background)
-    share = 100 * float(known(flow).mean())
-    row.append(Panel(coloured, f"flow, {in_words(size_of(flow))}, {share:.1f} % known"))
+    share = 100 * float(is_known_flow(flow).mean())
+    row.append(CaptionedPanel(coloured, f"flow, {format_image_size(size_of(flow))}, {share:.1f} % known"))
     if view.truth is not None:
         scale = view.truth.shape[1] / flow.shape[1]
         true = flow_color(view.truth, longest=longest * scale, background=flow_background)
-        row.append(Panel(true, f"true flow, {in_words(size_of(view.truth))}"))
+        row.append(CaptionedPanel(true, f"true flow, {format_image_size(size_of(view.truth))}"))
     if view.image2 is not None:
         seen = target_image(view.image2, flow, view.size1(), view.seen)
         warped = warp_image(seen, flow, outside=background)
-        row.append(Panel(warped, f"{view.names[1]} warped by the flow, read at {in_words(size_of(seen))}"))
+        row.append(
+            CaptionedPanel(
+                warped, f"{view.names[1]} warped by the flow, read at {format_image_size(size_of(seen))}"
+            )
+        )
     if view.mask is not None:
         row.append(_masked(view, coloured, background, flow_background))
     if view.truth is not None and white is not None:
         picture = error_map(view.at_truth(), view.truth, longest_px=white)
-        row.append(Panel(picture, f"error: {flow_errors(view).words()}"))
+        row.append(CaptionedPanel(picture, f"error: {flow_errors(view).words()}"))
     return row
 
 
-def _masked(view: FlowView, coloured: Image, background: Colour, flow_background: Colour) -> Panel:
+def _masked(view: FlowView, coloured: Image, background: Colour, flow_background: Colour) -> CaptionedPanel:
     """The foreground of image 1, resized to the mask as in the kit; of the coloured flow without an image."""
     assert view.mask is not None
     size = size_of(view.mask)
     if view.image1 is not None:
         picture = foreground(resize_u8(view.image1, *size), view.mask, background=background)
-        return Panel(picture, f"foreground of {view.names[0]}")
+        return CaptionedPanel(picture, f"foreground of {view.names[0]}")
     if size != size_of(coloured):
         raise InputError(
-            f"the mask is {in_words(size)}, the flow it masks is {in_words(size_of(coloured))}; "
+            f"the mask is {format_image_size(size)}, the flow it masks is {format_image_size(size_of(coloured))}; "
             "give image 1 (`image1`), which is resized to the mask"
         )
-    return Panel(foreground(coloured, view.mask, background=flow_background), "flow in the foreground")
+    return CaptionedPanel(
+        foreground(coloured, view.mask, background=flow_background), "flow in the foreground"
+    )

@@ -21,10 +21,10 @@ def font(size_px: int = TEXT) -> Any:
     return ImageFont.truetype(str(Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), size_px)
 
 
-def wrapped(text: str, width: int, *, size_px: int = TEXT) -> list[str]:
+def wrap_text(text: str, width: int, *, size_px: int = TEXT) -> list[str]:
     """A text in lines that fit into `width` pixels; a word that is too long by itself is cut.
 
-    >>> wrapped("one two", 400), wrapped("one two", 50), wrapped("", 50)
+    >>> wrap_text("one two", 400), wrap_text("one two", 50), wrap_text("", 50)
     (['one two'], ['one', 'two'], [])
     """
     letters, found = font(size_px), [""]

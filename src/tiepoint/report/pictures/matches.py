@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...formats.image.reader import to_grey
 from ...geometry.homography import project
 from ...tasks.matched import MatchedPair
-from .error_colours import GRADES, UNKNOWN, counted, grades, spread
-from .lettering import INK, LINE, PAPER, TEXT, font, wrapped
+from .error_colours import GRADES, UNKNOWN, count_grades, grades, spread
+from .lettering import INK, LINE, PAPER, TEXT, font, wrap_text
 
 Image = NDArray[np.uint8]
 Floats = NDArray[np.float64]
@@ -73,8 +73,8 @@ def pair_picture(
     panels = pair_panels(matched, most=most, chosen=chosen, side_px=side_px)
     legend, notes = _legend(matched), _notes(matched, most, len(chosen))
     width = panels.shape[1]
-    head = [w for line in caption for w in wrapped(line, width)]
-    foot = [w for line in notes for w in wrapped(line, width)]
+    head = [w for line in caption for w in wrap_text(line, width)]
+    foot = [w for line in notes for w in wrap_text(line, width)]
     rows = _rows(legend, width)
     height = LINE * (len(head) + len(rows) + len(foot)) + panels.shape[0] + 3 * GAP
     canvas = Pillow.new("RGB", (width, height), PAPER)
@@ -181,7 +181,7 @@ def _truth(draw: Any, matched: MatchedPair, panels: Panels, row: int, side: int,
     here, there = matched.points0[row], matched.points1[row]
     if matched.F is not None:
         line = matched.F @ [*here, 1.0] if side == 1 else matched.F.T @ [*there, 1.0]
-        ends = clipped(np.asarray(line, np.float64), matched.sizes[side])
+        ends = clip_line(np.asarray(line, np.float64), matched.sizes[side])
         if ends is not None:
             _stroke(draw, _fine(panels.place(side, ends)), colour)
     elif matched.H is not None and side == 1:
@@ -197,12 +197,12 @@ def _stroke(draw: Any, ends: Floats, colour: tuple[int, int, int]) -> None:
     draw.line(flat, fill=(*colour, 255), width=FINE * 2)
 
 
-def clipped(line: Floats, size: tuple[int, int]) -> Floats | None:
+def clip_line(line: Floats, size: tuple[int, int]) -> Floats | None:
     """The part (2, 2) of a line a x + b y + c = 0 that lies in an image of (width, height), None if none.
 
-    >>> clipped(np.array([0.0, 1.0, -3.0]), (10, 8)).tolist()
+    >>> clip_line(np.array([0.0, 1.0, -3.0]), (10, 8)).tolist()
     [[-0.5, 3.0], [9.5, 3.0]]
-    >>> clipped(np.array([0.0, 1.0, -30.0]), (10, 8)) is None
+    >>> clip_line(np.array([0.0, 1.0, -30.0]), (10, 8)) is None
     True
     """
     a, b, c = line
@@ -225,13 +225,13 @@ def clipped(line: Floats, size: tuple[int, int]) -> Floats | None:
 
 def _legend(matched: MatchedPair) -> list[tuple[str, tuple[int, int, int]]]:
     total = max(1, len(matched))
-    return [(f"{g.words}: {n:,} ({100 * n / total:.1f} %)", g.colour) for g, n in counted(matched)]
+    return [(f"{g.words}: {n:,} ({100 * n / total:.1f} %)", g.colour) for g, n in count_grades(matched)]
 
 
 def _notes(matched: MatchedPair, most: int, chosen: int) -> list[str]:
     n = len(matched)
     how = (
-        number_of(n, "match", "matches")
+        count_text(n, "match", "matches")
         if n <= most
         else f"{most:,} of {n:,} matches drawn, evenly from best to worst"
     )

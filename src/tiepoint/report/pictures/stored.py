@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...core.errors import InputError, UnknownNameError
 from ...datasets.image_pairs.pair import file_name
-from ...run.recompare import Reopened, reopened
+from ...run.recompare import ReopenedRun, reopen
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.matched import MatchedPair
@@ -26,8 +26,8 @@ class RunPairs:
         if run.root is None:
             raise InputError(f"run {run.id} is of no store, so that its features cannot be found")
         self.run = run
-        self._again: Reopened = reopened(run.stored, run.root)
-        self.names: Sequence[str] = self._again.context.opened.matched_pairs()
+        self._again: ReopenedRun = reopen(run.stored, run.root)
+        self.names: Sequence[str] = self._again.context.opened.drawable_pairs()
         if not self.names:
             raise InputError(
                 f"run {run.id} is on {run.task}, which has no matches of image pairs to draw; tasks on image "
@@ -52,8 +52,8 @@ class RunPairs:
         run, pair = self.run, self.named(name)
         task = stored_task(run.task)
         records = records_of(run, task, "exact")
-        shares = [value for item, value in task.rights(records) if item == pair]
-        parts = [task.about_pair(records, pair)] if records else []
+        shares = [value for item, value in task.pair_accuracy(records) if item == pair]
+        parts = [task.pair_caption(records, pair)] if records else []
         if shares:
             parts.append(f"score of this pair {100 * sum(shares) / len(shares):.1f} %")
         return [
@@ -76,4 +76,4 @@ class RunPairs:
         value = next(s["value"] for s in rows if (s["metric"], s["group"]) == column)
         info = task.metric(column[0])
         shown = f"{value_text(info, value)} {info.scale[1]}".strip()
-        return f"{task.full_name(*column)} of the run under {protocol} {shown}"
+        return f"{task.metric_label(*column)} of the run under {protocol} {shown}"

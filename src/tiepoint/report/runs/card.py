@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...run.result import Run
 
 MIN_REPEATS = 3
@@ -30,25 +30,25 @@ def card_rows(run: Run) -> list[tuple[str, str]]:
         "status": run.stored.status,
         "units": len(m.units),
         "tiepoint": m.versions.get("tiepoint"),
-        "machine": f"{machine['cpu']}, {number_of(machine['cores'], 'core')}" if machine else "",
+        "machine": f"{machine['cpu']}, {count_text(machine['cores'], 'core')}" if machine else "",
         "cost": cost(m.efficiency),
     }
     found = [(k, str(v)) for k, v in rows.items() if v not in (None, "")]
-    fits = [("fitted", fitted(f)) for f in m.method.fitted]
+    fits = [("fitted", fitted_transform_text(f)) for f in m.method.fitted]
     at = next((i for i, (k, _) in enumerate(found) if k == "task"), len(found))
     found[at:at] = fits
     return found + [("warning", str(w)) for w in m.warnings]
 
 
-def fitted(entry: Mapping[str, Any]) -> str:
+def fitted_transform_text(entry: Mapping[str, Any]) -> str:
     """A fitted transform in words: its name, its hash, what it was fitted on.
 
-    >>> fitted({"transform": "pca", "hash": "0123456789abcdef", "images": "ref", "sequences": ["v_a", "v_b"]})
+    >>> fitted_transform_text({"transform": "pca", "hash": "0123456789abcdef", "images": "ref", "sequences": ["v_a", "v_b"]})
     'pca 0123456789ab, on the ref images of 2 sequences'
     """
     n = len(entry.get("sequences", ()))
     on = "on the ref images of " if entry.get("images") == "ref" else "on all images of "
-    return f"{entry['transform']} {str(entry['hash'])[:12]}, {on}{number_of(n, 'sequence')}"
+    return f"{entry['transform']} {str(entry['hash'])[:12]}, {on}{count_text(n, 'sequence')}"
 
 
 def cost(efficiency: Mapping[str, Any]) -> str:
@@ -63,7 +63,7 @@ def cost(efficiency: Mapping[str, Any]) -> str:
         quartiles = f"quartiles {duration(low)} to {duration(high)}"
         parts.append(f"{duration(efficiency['time_s'])} per {efficiency['per']} ({quartiles})")
     if efficiency.get("bytes_per_descriptor") is not None:
-        parts.append(f"{number_of(efficiency['bytes_per_descriptor'], 'byte')} per descriptor")
+        parts.append(f"{count_text(efficiency['bytes_per_descriptor'], 'byte')} per descriptor")
     if efficiency.get("peak_memory_bytes") is not None:
         parts.append(f"{efficiency['peak_memory_bytes'] / 2**20:.1f} MiB of memory at most")
     return ", ".join(parts)
@@ -97,14 +97,14 @@ def agrees(efficiency: Mapping[str, Any]) -> bool:
     return bool(efficiency.get("repeats", 0) >= MIN_REPEATS and high <= 1.25 * low)
 
 
-def told_apart(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool | None:
+def times_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool | None:
     """Whether repeats tell the times of two methods apart; None where one has no time, or another unit.
 
     Their quartiles must not meet. Where one was measured again in turns with the other, those times must
     have the same order, with quartiles that do not meet either.
 
     >>> a = {"time_s": 2.0, "time_quartiles_s": [1.9, 2.1], "per": "patch"}
-    >>> told_apart(a, {**a, "time_quartiles_s": [2.05, 3.0]}), told_apart(a, {})
+    >>> times_differ(a, {**a, "time_quartiles_s": [2.05, 3.0]}), times_differ(a, {})
     (False, None)
     """
     if first.get("time_s") is None or second.get("time_s") is None or first["per"] != second["per"]:

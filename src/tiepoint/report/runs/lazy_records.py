@@ -10,13 +10,13 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import DamagedError, StoreError, TiepointError
 from ...core.records import Records
-from ...core.regular_files import is_there
+from ...core.regular_files import exists
 from ...run.result import Run, StoredTables, Tables
 from ...run.scoring import SCORING
-from ...run.update import marked
+from ...run.update import mark_outdated
 from ...store.record_files import RecordStore
 from ...store.run_queries import load_singles
 from ...store.scene_values import ValueStore
@@ -31,7 +31,7 @@ TABLE_CACHE_SIZE = 64
 
 
 @dataclass
-class Kept:
+class RecordCache:
     """Records in memory, shared by the runs of a report: the first 256 MiB stay, the rest is read again."""
 
     store: RecordStore
@@ -70,7 +70,7 @@ _met: list[dict[str, None]] = []
 
 
 @contextlib.contextmanager
-def damage_met(tell: Callable[[str], None], most: int = 5) -> Iterator[None]:
+def report_damage(tell: Callable[[str], None], most: int = 5) -> Iterator[None]:
     """Tell at the end which damaged files were met, each once, by what goes on without them."""
     met: dict[str, None] = {}
     _met.append(met)
@@ -81,13 +81,13 @@ def damage_met(tell: Callable[[str], None], most: int = 5) -> Iterator[None]:
     for told in list(met)[:most]:
         tell(told)
     if len(met) > most:
-        tell(f"{number_of(len(met) - most, 'more damaged file')}; `store check` names all of them")
+        tell(f"{count_text(len(met) - most, 'more damaged file')}; `store check` names all of them")
 
 
 class LazyRecords(Mapping[str, Records]):
     """Records by comparison (one unit of a run), read when asked for; names cost nothing."""
 
-    def __init__(self, keys: Mapping[str, str], kept: Kept, run: StoredRun | None = None) -> None:
+    def __init__(self, keys: Mapping[str, str], kept: RecordCache, run: StoredRun | None = None) -> None:
         self._keys, self._kept, self._run = dict(keys), kept, run
 
     def __getitem__(self, comparison: str) -> Records:
@@ -109,7 +109,7 @@ class LazyRecords(Mapping[str, Records]):
 class LazyUnits(Mapping[str, Mapping[str, Records]]):
     """Records by unit, read when asked for; so are the names of the units."""
 
-    def __init__(self, run: StoredRun, kept: Kept) -> None:
+    def __init__(self, run: StoredRun, kept: RecordCache) -> None:
         self._units, self._kept, self._run = run.manifest.units, kept, run
 
     def __getitem__(self, unit: str) -> LazyRecords:
@@ -130,16 +130,18 @@ class LazyUnits(Mapping[str, Mapping[str, Records]]):
         return [LazyRecords(by, self._kept, self._run) for by in self._units.values()]
 
 
-def run_of(stored: StoredRun, store: Store, kept: Kept | None = None, *, singles: bool = True) -> Run:
+def lazy_run(
+    stored: StoredRun, store: Store, kept: RecordCache | None = None, *, singles: bool = True
+) -> Run:
     """A stored run that reads its records and scene values when they are looked at; an old one is marked.
 
-    `singles` says whether it has its scores of single scenes and pairs; without, they are read when wanted.
+    `load_single_scores` says whether it has its scores of single scenes and pairs; without, they are read when wanted.
     """
-    stored = marked(stored)
-    m, kept = stored.manifest, kept or Kept(store.records)
+    stored = mark_outdated(stored)
+    m, kept = stored.manifest, kept or RecordCache(store.records)
     tables = StoredTables(m.values, store.values, kept.tables_by(store.values))
     more = None if singles else partial(load_singles, store, stored.id)
-    return Run(stored, LazyUnits(stored, kept), m.warnings, tables, root=store.root, singles=more)
+    return Run(stored, LazyUnits(stored, kept), m.warnings, tables, root=store.root, load_single_scores=more)
 
 
 def tables_of(run: Run, protocol: str) -> Tables | None:
@@ -174,10 +176,10 @@ def no_records(run: Run) -> str:
     return f'run {run.id} has no records under exact; run it with `protocol="exact"` first'
 
 
-def opened_again(run: Run) -> OpenTask | None:
+def reopen_task(run: Run) -> OpenTask | None:
     """The task of a run bound to its dataset, None where that is not there any more or has changed."""
     dataset = run.manifest.dataset
-    if not dataset.path or not is_there(dataset.path):
+    if not dataset.path or not exists(dataset.path):
         return None
     try:
         opened = stored_task(run.task).open(Path(dataset.path), run.manifest.options)

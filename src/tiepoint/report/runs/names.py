@@ -30,7 +30,7 @@ Fact = tuple[str, str]
 """What may differ (its kind and key), and its value as a reader sees it."""
 
 
-class Named(Protocol):
+class NamedRun(Protocol):
     """What a name is made of: a run, or the head of one."""
 
     @property
@@ -54,7 +54,7 @@ class Named(Protocol):
         """How its numbers were made."""
 
 
-def distinct_names(runs: Sequence[Named]) -> list[str]:
+def distinct_names(runs: Sequence[NamedRun]) -> list[str]:
     """The name of each run: its method, and what tells it from other runs of the method on the task.
 
     Tried in this order: parameters, options, split, origin (imported or not), dataset, versions of libraries,
@@ -72,7 +72,7 @@ def distinct_names(runs: Sequence[Named]) -> list[str]:
     return names
 
 
-def data_names(runs: Iterable[Named]) -> dict[str, str]:
+def data_names(runs: Iterable[NamedRun]) -> dict[str, str]:
     """Names of the datasets of runs by their hashes; with the start of the hash where two share a name.
 
     Imported results do not say what they were made on.
@@ -82,7 +82,7 @@ def data_names(runs: Iterable[Named]) -> dict[str, str]:
     return {key: name if often[name] == 1 else f"{name} {key[:8]}" for key, name in names.items()}
 
 
-def _labels(runs: Sequence[Named]) -> list[str]:
+def _labels(runs: Sequence[NamedRun]) -> list[str]:
     """The shortest texts that tell runs of one method apart."""
     # Options that do not differ tell nothing, and their defaults need the code of the task.
     differ = any(run.manifest.options != runs[0].manifest.options for run in runs)
@@ -112,7 +112,7 @@ def _told(columns: Sequence[Sequence[str]]) -> int:
     return len(set(zip(*columns, strict=True))) if columns else 1
 
 
-def _facts(run: Named, options: Mapping[str, Any]) -> Iterator[tuple[Fact, str]]:
+def _facts(run: NamedRun, options: Mapping[str, Any]) -> Iterator[tuple[Fact, str]]:
     """Everything that may differ between two runs of a method, what a reader knows best first."""
     m = run.manifest
     kinds = [(_kind(path, value), _key(path), value) for path, value in _leaves(m.method.config)]
@@ -136,7 +136,7 @@ def _facts(run: Named, options: Mapping[str, Any]) -> Iterator[tuple[Fact, str]]
     yield ("lists", ""), f"lists {m.lists[:8]}"
 
 
-def options_of(run: Named) -> dict[str, Any]:
+def options_of(run: NamedRun) -> dict[str, Any]:
     """Options of the task that a run was made with, also those that were not given."""
     every = _defaults(run.task) | run.manifest.options
     return {key: value for key, value in every.items() if key not in _NOT_SHOWN and value is not None}
@@ -186,20 +186,20 @@ def _absent(key: Fact) -> str:
     return f"{'default' if key[0] in ('parameter', 'option') else 'without'} {key[1]}"
 
 
-def some(names: Sequence[str], shown: int = 4) -> str:
+def first_few(names: Sequence[str], shown: int = 4) -> str:
     """The first names of a list, and how many more there are.
 
-    >>> some(["a", "b", "c"], 2)
+    >>> first_few(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
     return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
 
 
 @dataclass(frozen=True)
-class Called:
+class DisplayNames:
     """What methods, tasks, metrics and groups are called in tables and figures of a paper; see `read_names`.
 
-    >>> called = Called(methods={"sift": "SIFT"}, groups={"noise=hard": "Hard"})
+    >>> called = DisplayNames(methods={"sift": "SIFT"}, groups={"noise=hard": "Hard"})
     >>> called.method("sift (matcher=mutual)", "sift"), called.group("noise=hard"), called.metric("map")
     ('SIFT (matcher=mutual)', 'Hard', 'mAP')
     """
@@ -230,7 +230,7 @@ class Called:
             return self.groups.get(name, name)
         return ", ".join(self.groups.get(p) or _words(p) for p in reversed(name.split(",")))
 
-    def checked(self, runs: Sequence[Named]) -> Called:
+    def checked(self, runs: Sequence[NamedRun]) -> DisplayNames:
         """Itself, where it gives no name to two different methods of these runs."""
         taken: dict[str, str] = {}
         for method in sorted({r.method for r in runs}):
@@ -248,7 +248,7 @@ def _words(part: str) -> str:
     return value if key in ("benchmark", "negatives") else group_title(part)
 
 
-def read_names(path: Path) -> Called:
+def read_names(path: Path) -> DisplayNames:
     """Display names from a YAML file: sections methods, tasks, metrics, groups of lines ``name: shown``."""
     from ...formats.yaml_file import read_yaml
 
@@ -256,13 +256,13 @@ def read_names(path: Path) -> Called:
     return parse_names({} if found is None else found, str(path))
 
 
-def parse_names(found: Any, where: str = "names") -> Called:
+def parse_names(found: Any, where: str = "names") -> DisplayNames:
     """Display names from plain values.
 
     >>> parse_names({"methods": {"sift": "SIFT"}, "metrics": {"map": "mAP"}}).metric("map")
     'mAP'
     """
-    parts = tuple(Called.__dataclass_fields__)
+    parts = tuple(DisplayNames.__dataclass_fields__)
     if not isinstance(found, Mapping) or not all(isinstance(v, Mapping) for v in found.values()):
         raise InputError(
             f"{where}: expected the sections {', '.join(parts)}, each with lines `name: shown name`"
@@ -272,7 +272,7 @@ def parse_names(found: Any, where: str = "names") -> Called:
             raise UnknownNameError(f"section of {where}", str(part), parts)
     for part, names in found.items():
         _plain(f"{where}, {part}", names.items())
-    return Called(**{part: {str(k): str(v) for k, v in names.items()} for part, names in found.items()})
+    return DisplayNames(**{part: {str(k): str(v) for k, v in names.items()} for part, names in found.items()})
 
 
 def _plain(where: str, names: Iterable[tuple[Any, Any]]) -> None:

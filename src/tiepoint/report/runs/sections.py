@@ -15,7 +15,7 @@ from ...run.result import Run, Tables
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
 from .lazy_records import records_of, tables_of
-from .names import Called, data_names, distinct_names
+from .names import DisplayNames, data_names, distinct_names
 
 CANARIES = frozenset({"constant", "random", "oracle"})
 """Methods that are there to show chance and the ceiling."""
@@ -73,7 +73,7 @@ class Section:
     looks: Mapping[str, int] = field(default_factory=dict)
     more: bool = False
     dataset: str = ""
-    called: Called = field(default_factory=Called)
+    called: DisplayNames = field(default_factory=DisplayNames)
 
     @property
     def title(self) -> str:
@@ -104,7 +104,7 @@ class Section:
         return tuple(r for r in self.runs if not is_canary(r))
 
     @property
-    def looked_into(self) -> tuple[Run, ...]:
+    def inspected(self) -> tuple[Run, ...]:
         """The methods whose records are read: all, or of very many the best."""
         return self.methods[: drawable(len(self.methods))]
 
@@ -148,10 +148,10 @@ class Section:
     def scene_rows(self, run: Run) -> Mapping[str, Row]:
         """The scores of a run by the headline metric in single scenes, by the name of the scene."""
         rows = self.rows(run)
-        if run.singles is not None:
+        if run.load_single_scores is not None:
             rows = {
                 (str(s["metric"]), str(s["group"])): s
-                for s in run.singles()
+                for s in run.load_single_scores()
                 if s["protocol"] == self.protocol
             }
         return {
@@ -172,7 +172,9 @@ class Section:
         return next((r for r in self.runs if canary_of(r) == "oracle"), None)
 
 
-def sections(runs: Sequence[Run], protocol: str = "exact", called: Called | None = None) -> list[Section]:
+def sections(
+    runs: Sequence[Run], protocol: str = "exact", called: DisplayNames | None = None
+) -> list[Section]:
     """One section a task and dataset, in alphabetical order, and another for runs without its protocol.
 
     Runs without the wanted protocol (imported results) take the one most of them have; all runs of the task

@@ -12,8 +12,8 @@ from ...store.run_heads import RunHead, load_heads, names_of
 from ...store.run_queries import load_run, load_runs
 from ...store.store import Store
 from ...store.stored_run_part import StoredRun
-from .lazy_records import Kept, run_of
-from .names import data_names, distinct_names, some
+from .lazy_records import RecordCache, lazy_run
+from .names import data_names, distinct_names, first_few
 
 
 def runs_of(
@@ -22,8 +22,8 @@ def runs_of(
     """The finished runs of a store, of one task or of all: every one, or those named by method or run id.
 
     Ids may be abbreviated, and names may be those that tell runs of a method apart (``sift (split a)``). A
-    run that two names fit is there once. Without `singles` their scores of single scenes and pairs are read
-    when they are looked at (`Run.singles`).
+    run that two names fit is there once. Without `load_single_scores` their scores of single scenes and pairs are read
+    when they are looked at (`Run.load_single_scores`).
     """
     ids: dict[str, None] | None = None
     if wanted:
@@ -41,8 +41,8 @@ def runs_of(
     if ids is not None:
         by_id = {r.id: r for r in found}
         found = [by_id[i] for i in ids if i in by_id]
-    kept = Kept(store.records)
-    return [run_of(r, store, kept, singles=singles) for r in found]
+    kept = RecordCache(store.records)
+    return [lazy_run(r, store, kept, singles=singles) for r in found]
 
 
 def has_runs(store: Store, task: str) -> None:
@@ -91,7 +91,7 @@ def _older(name: str, heads: Sequence[RunHead]) -> list[str]:
     labels = [f"{h.id} {label}" for h, label in zip(heads, distinct_names(heads), strict=True)]
     return [
         f"this is the newest of {len(heads)} runs of {name} on {heads[0].task}, {labels[-1]}; "
-        f"older: {some(labels[-2::-1])}"
+        f"older: {first_few(labels[-2::-1])}"
     ]
 
 
@@ -130,7 +130,7 @@ def of_protocol(runs: Sequence[Run], protocol: str) -> list[Run]:
     return [replace(r, stored=replace(r.stored, scores=own)) for r in runs if (own := found[r.id])]
 
 
-def settled(
+def choose_split(
     runs: Sequence[Run], asked: Collection[str] = (), allow: Collection[str] = ()
 ) -> tuple[list[Run], list[str]]:
     """One split for methods that have several, if the other methods tell which; returns notes, too.
@@ -156,7 +156,7 @@ def settled(
     shared = set.intersection(*(set(own) for own in unsettled.values()))
     told = {s for m, own in splits.items() if m not in unsettled for s in own}
     fit = shared & told if told else shared
-    who = some(list(unsettled))
+    who = first_few(list(unsettled))
     if len(fit) != 1:
         every = sorted({s for own in unsettled.values() for s in own})
         have = "has runs" if len(unsettled) == 1 else "have runs"
@@ -171,7 +171,7 @@ def settled(
     return [r for r in runs if r.method not in unsettled or r.manifest.split in (split, None)], notes
 
 
-def split_words(names: Sequence[str], runs: Sequence[Run]) -> str:
+def split_summary(names: Sequence[str], runs: Sequence[Run]) -> str:
     """Which runs are of which split; empty where they do not differ.
 
     ``a (orb); full (sift, rootsift)``.
@@ -182,4 +182,4 @@ def split_words(names: Sequence[str], runs: Sequence[Run]) -> str:
             holders.setdefault(split, []).append(name)
     if len(holders) < 2:
         return ""
-    return "; ".join(f"{split} ({some(who)})" for split, who in sorted(holders.items()))
+    return "; ".join(f"{split} ({first_few(who)})" for split, who in sorted(holders.items()))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.errors import InputError
-from ...run.preparation import Progress, silent
-from ...run.recompare import further_records
+from ...run.preparation import Progress, no_progress
+from ...run.recompare import extra_records
 from ...run.result import Run
 from ...store.store import Store
 from ...tasks import stored_task
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Conventions:
+class RunConventions:
     """`scores`: the overall scores under each protocol. `steps`: from one protocol to another, by metric.
 
     `missing` says of protocols without scores what to do, `notes` what the scores say about themselves.
@@ -40,7 +40,7 @@ class Conventions:
         return list(dict.fromkeys(str(s["protocol"]) for s in self.scores))
 
 
-def conventions_of(run: Run, store: Store | None = None, progress: Progress = silent) -> Conventions:
+def conventions_of(run: Run, store: Store | None = None, progress: Progress = no_progress) -> RunConventions:
     """The run under every protocol that its scores and records can give.
 
     Where the steps between protocols need comparisons of their own, these are made from the features that
@@ -67,7 +67,7 @@ def conventions_of(run: Run, store: Store | None = None, progress: Progress = si
     if reason is not None and len({s["protocol"] for s in scores}) < 2:
         raise InputError(reason)
     notes = [f"{s['protocol']}: {s['note']}" for s in scores if s["note"]]
-    return Conventions(
+    return RunConventions(
         run.task, scores, steps, missing, [*dict.fromkeys(notes), *([reason] if reason else [])]
     )
 
@@ -106,11 +106,11 @@ def _steps(
     wanted = task.between(there)
     if wanted and store is not None:
         try:
-            made = further_records(store, run.stored, wanted, progress)
+            made = extra_records(store, run.stored, wanted, progress)
         except InputError as e:
             return [], str(e)
         own = {task.comparison(p): records_of(run, task, p) for p in there}
-        return task.conventions_between({**own, **made}), None
+        return task.convention_steps_between({**own, **made}), None
     try:
         found = task.conventions(records)
     except InputError as e:
@@ -120,7 +120,7 @@ def _steps(
     return [], no_records(run)
 
 
-def conventions_json(found: Conventions) -> dict[str, Any]:
+def conventions_json(found: RunConventions) -> dict[str, Any]:
     """Everything as plain values, in fractions."""
     return {
         "protocols": found.scores,
@@ -157,7 +157,7 @@ def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def convention_tables(found: Conventions) -> list[Any]:
+def convention_tables(found: RunConventions) -> list[Any]:
     """Tables for the terminal: the scores a column a protocol, then the steps of each metric."""
     from rich.text import Text
 

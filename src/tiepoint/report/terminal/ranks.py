@@ -29,7 +29,7 @@ def rank_histogram(run: Run, protocol: str) -> list[tuple[str, float]]:
     }
     if stored:
         return sorted(stored.items(), key=lambda item: _order(item[0]))
-    return counted(records_of(run, stored_task(run.task), protocol))
+    return rank_shares(records_of(run, stored_task(run.task), protocol))
 
 
 def histogram_table(run: Run, protocol: str) -> Any:
@@ -50,11 +50,11 @@ def histogram_table(run: Run, protocol: str) -> Any:
     return table
 
 
-def counted(records: Sequence[Records]) -> list[tuple[str, float]]:
+def rank_shares(records: Sequence[Records]) -> list[tuple[str, float]]:
     """Shares by range of ranks, from columns `lt`, `eq` (the largest pool) and who was retrieved.
 
     >>> r = Records("rank", {"lt": np.array([0, 0, 7]), "eq": np.array([0, 2, 0])})
-    >>> [(name, round(share, 2)) for name, share in counted([r])]
+    >>> [(name, round(share, 2)) for name, share in rank_shares([r])]
     [('1', 0.33), ('2', 0.33), ('6 to 10', 0.33)]
     """
     ranks = []

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import InputError
-from ...formats.csv_table import defused
-from ...formats.whole_file import whole_file
+from ...formats.csv_table import escape_formula
+from ...formats.whole_file import atomic_path
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo
@@ -78,7 +78,7 @@ def notes(run: Run) -> list[str]:
         for s in run.stored.scores
         if s["note"] and s["metric"] != "metadata" and "scene=" not in str(s["group"])
     )
-    return [f"{note} ({number_of(n, 'score')})" for note, n in count.items()]
+    return [f"{note} ({count_text(n, 'score')})" for note, n in count.items()]
 
 
 def json_of(run: Run) -> dict[str, Any]:
@@ -197,11 +197,13 @@ def write_curves(run: Run, path: Path) -> int:
     if curves is None:
         raise InputError(f"task {task.name} has no curves")
     n = 0
-    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as f:
+    with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as f:
         writer = csv.writer(f)
         writer.writerow(["group", "curve", "x", "y"])
         for group, curve, xs, ys in curves:
             for x, y in zip(xs, ys, strict=True):
-                writer.writerow([defused(group), defused(curve), repr(float(x)), repr(float(y))])
+                writer.writerow(
+                    [escape_formula(group), escape_formula(curve), repr(float(x)), repr(float(y))]
+                )
                 n += 1
     return n

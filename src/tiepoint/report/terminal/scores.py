@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.scores import caution_of
+from ...core.scores import caution_note
 from ...run.result import Run
 from ...tasks import stored_task
 from ...tasks.base import MetricInfo, Task
-from ..leaderboard import cautions_of, heading, spelled_out, with_better
+from ..leaderboard import cautions_of, expand_columns, heading, with_better
 from ..runs.names import distinct_names
 from ..runs.sections import is_single
 from .tss_tables import subset_table
@@ -20,7 +20,7 @@ def shown_columns(runs: Sequence[Run], task: Task, protocol: str) -> list[tuple[
     """The (metric, group) columns of a table of one task and protocol."""
     scores = [s for run in runs for s in run.stored.scores if s["protocol"] == protocol]
     seen = dict.fromkeys((s["metric"], s["group"]) for s in scores if not is_single(s["group"]))
-    return with_better(task, spelled_out(task, task.table_columns(list(seen)), runs), scores)
+    return with_better(task, expand_columns(task, task.table_columns(list(seen)), runs), scores)
 
 
 def cell(score: Any, info: MetricInfo) -> str:
@@ -35,7 +35,7 @@ def cell(score: Any, info: MetricInfo) -> str:
     text = f"{factor * score['value']:.2f}"
     if score["low"] is not None and score["high"] is not None:
         text += f" [{factor * score['low']:.1f}, {factor * score['high']:.1f}]"
-    return f"{text} *" if caution_of(score.get("note")) else text
+    return f"{text} *" if caution_note(score.get("note")) else text
 
 
 def score_tables(runs: Sequence[Run]) -> list[Any]:

@@ -11,17 +11,17 @@ from typing import Any, Protocol
 
 from ...core.errors import InputError, TiepointError, UserCodeError
 from ...methods.user_code import last_lines
-from ..context import Context, Recipe
+from ..context import Recipe, RunContext
 
 MAX_LISTED_FAILURES = 5
 """Reasons of failures that are told, and names of what failed for each."""
 
-Job = Callable[[Context, Any], Any]
+Job = Callable[[RunContext, Any], Any]
 """A function at the top of a module, called with a context and one argument."""
 
 
 @dataclass(frozen=True)
-class Failure:
+class JobFailure:
     """A job that raised: its name, the error in one line, and the error itself where it is the user's.
 
     `lines` are the last lines of a user's code that led to it.
@@ -33,7 +33,7 @@ class Failure:
     lines: str = ""
 
     @classmethod
-    def of(cls, name: str, error: BaseException) -> Failure:
+    def of(cls, name: str, error: BaseException) -> JobFailure:
         """The failure of a job by its error."""
         if isinstance(error, InputError):
             return cls(name, str(error), error)
@@ -44,7 +44,7 @@ class Failure:
 
 
 Done = Callable[[], None]
-Outcome = tuple[dict[str, Any], list[Failure]]
+Outcome = tuple[dict[str, Any], list[JobFailure]]
 """Results by the name of the job, and the failures."""
 
 
@@ -76,7 +76,7 @@ class InProcess:
     With several `threads` a job prepares its work while another waits for a card.
     """
 
-    context: Context
+    context: RunContext
     threads: int = 1
 
     def run(
@@ -84,13 +84,13 @@ class InProcess:
     ) -> Outcome:
         """Apply `job` to every argument; the recipe is not needed."""
         results: dict[str, Any] = {}
-        failures: list[Failure] = []
+        failures: list[JobFailure] = []
         for name, outcome in self._outcomes(job, arguments):
             try:
                 results[name] = outcome()
             except Exception as e:
-                failures.append(Failure.of(name, e))
-                if enough(failures, patience):
+                failures.append(JobFailure.of(name, e))
+                if too_many_failures(failures, patience):
                     break
             done()
         return results, failures
@@ -110,20 +110,20 @@ class InProcess:
             pool.shutdown(cancel_futures=True)
 
 
-def enough(failures: Sequence[Failure], patience: int | None) -> bool:
+def too_many_failures(failures: Sequence[JobFailure], patience: int | None) -> bool:
     """Whether so many input errors were found that no more jobs should start."""
     return patience is not None and sum(f.cause is not None for f in failures) >= patience
 
 
-def names_of(failures: Sequence[Failure]) -> str:
+def names_of(failures: Sequence[JobFailure]) -> str:
     """The first reasons of failures, each once with the names of what failed for it.
 
     Failures are of one reason where a user's code failed at the same place, or the errors are the same.
 
-    >>> names_of([Failure("a", "ValueError: no"), Failure("b", "ValueError: no"), Failure("c", "KeyError")])
+    >>> names_of([JobFailure("a", "ValueError: no"), JobFailure("b", "ValueError: no"), JobFailure("c", "KeyError")])
     'a, b: ValueError: no; c: KeyError'
     """
-    groups: dict[str, list[Failure]] = {}
+    groups: dict[str, list[JobFailure]] = {}
     for failure in failures:
         groups.setdefault(failure.lines or failure.error, []).append(failure)
     told = ""

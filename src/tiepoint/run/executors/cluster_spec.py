@@ -41,7 +41,7 @@ _LOCAL = re.compile(r"local(?::(?P<workers>\d+))?")
 Count = Annotated[int, Field(ge=1)]
 
 
-class Adapt(BaseModel):
+class AdaptiveScaling(BaseModel):
     """``adapt:`` as many jobs as there is work for, between these."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -60,7 +60,7 @@ class ClusterFile(BaseModel):
     scheduler: str | None = None
     local: Count | None = None
     jobs: Count | None = None
-    adapt: Adapt | None = None
+    adapt: AdaptiveScaling | None = None
     lifetime: str | None = None
     lifetime_stagger: str | None = None
     resources: dict[str, float] = {}

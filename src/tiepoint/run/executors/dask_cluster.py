@@ -15,8 +15,8 @@ from ...core.errors import InputError, UnknownNameError
 from ...core.scratch import scratch_folder
 from ..machine import cores, has_dashboard, visible_gpus
 from .cluster_spec import ADDRESS, ClusterFile, read_spec
-from .process_pool import SAFE_PATH, THREAD_VARIABLES, interrupts_are_ours
-from .queues import keep_jobs, queue_cluster, shape
+from .process_pool import SAFE_PATH, THREAD_VARIABLES, block_interrupts_in_workers
+from .queues import queue_cluster, replace_finished_jobs, shape
 
 SETTINGS = {
     # A task that was on a worker when it died is counted against it, though it may only have waited there.
@@ -32,7 +32,7 @@ CONNECT_S = 30.0
 
 
 @dataclass(frozen=True)
-class Connected:
+class ClusterConnection:
     """An open client, with what its user should know.
 
     `threads` are those of the kernels in a worker (None: as many as it was started with), `most` the number
@@ -49,7 +49,7 @@ class Connected:
 
 
 @contextlib.contextmanager
-def connected(spec: Any, device: str = "cpu") -> Iterator[Connected]:
+def connect(spec: Any, device: str = "cpu") -> Iterator[ClusterConnection]:
     """A client of the cluster that `spec` names; what was started for it ends with it.
 
     `spec` is ``tcp://host:8786``, ``local:4``, the path of a YAML file, what such a file says as a mapping,
@@ -57,7 +57,7 @@ def connected(spec: Any, device: str = "cpu") -> Iterator[Connected]:
     """
     distributed = library()
     if isinstance(spec, distributed.Client):
-        yield Connected(spec)
+        yield ClusterConnection(spec)
         return
     wanted, where = read_spec(spec)
     with contextlib.ExitStack() as stack:
@@ -75,10 +75,10 @@ def library() -> Any:
 
 def _opened(
     wanted: ClusterFile, where: str, device: str, stack: contextlib.ExitStack, distributed: Any
-) -> Connected:
+) -> ClusterConnection:
     security = _security(wanted.security, where, distributed)
     if wanted.scheduler is not None:
-        return Connected(
+        return ClusterConnection(
             stack.enter_context(_client(wanted.scheduler, security, distributed)), wanted.threads
         )
     import dask
@@ -86,7 +86,7 @@ def _opened(
     # Workers must not stop at a Ctrl-C that is meant for this process.
     stack.enter_context(dask.config.set(SETTINGS))
     keep = None
-    with interrupts_are_ours():
+    with block_interrupts_in_workers():
         if wanted.local is not None:
             folder = stack.enter_context(scratch_folder())
             most, threads = wanted.local, wanted.threads or max(1, cores() // wanted.local)
@@ -98,10 +98,10 @@ def _opened(
                 made.adapt(minimum_jobs=wanted.adapt.minimum, maximum_jobs=wanted.adapt.maximum)
             else:
                 made.scale(jobs=wanted.jobs or 1)
-            keep = partial(keep_jobs, made, wanted, {})
+            keep = partial(replace_finished_jobs, made, wanted, {})
             most = processes * (wanted.adapt.maximum if wanted.adapt else wanted.jobs or 1)
         client = stack.enter_context(distributed.Client(made, timeout=CONNECT_S))
-    return Connected(client, threads, most, keep, local=wanted.local is not None)
+    return ClusterConnection(client, threads, most, keep, local=wanted.local is not None)
 
 
 def _security(given: dict[str, Any] | bool | None, where: str, distributed: Any) -> Any:

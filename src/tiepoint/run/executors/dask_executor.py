@@ -21,25 +21,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import ClusterError, InputError, Together
+from ...core.errors import ClusterError, ErrorCollector, InputError
 from ..context import Recipe
 from ..machine import has_dashboard
-from . import Done, Failure, Job, Outcome, enough
-from .dask_cluster import Connected, connected
+from . import Done, Job, JobFailure, Outcome, too_many_failures
+from .dask_cluster import ClusterConnection, connect
 from .dask_worker import (  # fmt: skip
     SHARED_S,
-    Expected,
-    Remote,
-    Unfit,
+    RemoteRecipe,
+    UnfitWorker,
     WholeJob,
+    WorkerRequirements,
+    final_status,
+    loss_reason,
     preflight,
     remove_tokens,
     run_batch,
     seen,
-    settled,
     token_file,
     versions,
-    why_lost,
     write_token,
 )
 
@@ -61,20 +61,20 @@ ALONE_S = 15.0
 """It is said where there has been no worker for so long."""
 
 Say = Callable[[str], None]
-Needs = Callable[[Any], Iterable["Piece"]]
+Needs = Callable[[Any], Iterable["JobBatch"]]
 
 
 @dataclass(eq=False)
-class Piece:
+class JobBatch:
     """Jobs that travel as one task of Dask; `results` by name once they are known, `lost` why not."""
 
     job: Job | WholeJob
     arguments: Mapping[str, Any]
-    remote: Remote
+    remote: RemoteRecipe
     done: Done
     priority: int = 0
     whole: bool = False
-    needs: tuple[Piece, ...] = ()
+    needs: tuple[JobBatch, ...] = ()
     number: int = 0
     future: Any = None
     results: dict[str, Any] | None = None
@@ -83,7 +83,7 @@ class Piece:
     told: int = 0
 
     @property
-    def ended(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether nothing more is to come of it."""
         return self.results is not None or self.lost is not None
 
@@ -102,11 +102,11 @@ def _nothing() -> None:
 class DaskExecutor:
     """Runs jobs in the workers of a cluster; see `Executor`. `open` makes one."""
 
-    cluster: Connected
-    expected: Expected
-    say: Say
+    cluster: ClusterConnection
+    expected: WorkerRequirements
+    report: Say
     gpu: bool = False
-    _pieces: dict[int, Piece] = field(default_factory=dict)
+    _pieces: dict[int, JobBatch] = field(default_factory=dict)
     _events: queue.SimpleQueue[tuple[int, int | None]] = field(default_factory=queue.SimpleQueue)
     _broken: str | None = None
     _met_s: float = field(default_factory=time.monotonic)
@@ -128,8 +128,8 @@ class DaskExecutor:
             say: Told what the user should know.
         """
         with ExitStack() as stack:
-            cluster = stack.enter_context(connected(spec, device))
-            expected = Expected(
+            cluster = stack.enter_context(connect(spec, device))
+            expected = WorkerRequirements(
                 uuid.uuid4().hex, str(root.absolute()), os.getcwd(), versions(sorted({*libraries}))
             )
             stack.callback(remove_tokens, expected)
@@ -140,7 +140,7 @@ class DaskExecutor:
                 say(f"the dashboard of the cluster is at {cluster.client.dashboard_link}")
             yield executor
 
-    def check(self, remotes: Sequence[Remote]) -> None:
+    def check(self, remotes: Sequence[RemoteRecipe]) -> None:
         """Refuse workers that differ from this process in versions, the store's folder or the data.
 
         The first task goes wherever Dask sends it, since a cluster may start workers only once there is work;
@@ -149,13 +149,13 @@ class DaskExecutor:
         write_token(self.expected)
         self._wait(self._asked(None, remotes))
         asked = {address: self._asked(address, remotes) for address in self._workers()}
-        problems = Together()
+        problems = ErrorCollector()
         for address, future in asked.items():
-            with problems.noting():
+            with problems.collect():
                 self._answered(future, address)
         problems.tell()
 
-    def _asked(self, address: str | None, remotes: Sequence[Remote]) -> Any:
+    def _asked(self, address: str | None, remotes: Sequence[RemoteRecipe]) -> Any:
         own = {} if address is None else {"workers": [address]}
         return self.cluster.client.submit(
             preflight,
@@ -217,14 +217,14 @@ class DaskExecutor:
         self,
         job: Job | WholeJob,
         arguments: Mapping[str, Any],
-        remote: Remote,
+        remote: RemoteRecipe,
         *,
         label: str = "tiepoint",
         done: Done = _nothing,
         priority: int = 0,
         needs: Needs = lambda _: (),
         whole: bool = False,
-    ) -> list[Piece]:
+    ) -> list[JobBatch]:
         """Send jobs out and return at once.
 
         Args:
@@ -244,10 +244,10 @@ class DaskExecutor:
         for start in range(0, len(names), size):
             own = {name: arguments[name] for name in names[start : start + size]}
             before = dict.fromkeys(p for argument in own.values() for p in needs(argument))
-            made.append(self._sent(Piece(job, own, remote, done, priority, whole, tuple(before)), label))
+            made.append(self._sent(JobBatch(job, own, remote, done, priority, whole, tuple(before)), label))
         return made
 
-    def _sent(self, piece: Piece, label: str) -> Piece:
+    def _sent(self, piece: JobBatch, label: str) -> JobBatch:
         if self._broken is not None:
             raise self._lost()
         piece.number = len(self._pieces)
@@ -258,7 +258,7 @@ class DaskExecutor:
             piece.arguments,
             piece.remote,
             (self.expected.token, piece.number, piece.whole),
-            *(p.future for p in piece.needs if not p.ended),
+            *(p.future for p in piece.needs if not p.is_finished),
             key=f"{label}-{uuid.uuid4().hex}",
             retries=RETRIES,
             priority=piece.priority,
@@ -274,15 +274,17 @@ class DaskExecutor:
         number, done = event[1]
         self._events.put((number, done))
 
-    def collect(self, pieces: Sequence[Piece], patience: int | None = 1) -> Outcome:
+    def collect(self, pieces: Sequence[JobBatch], patience: int | None = 1) -> Outcome:
         """Wait for pieces; after `patience` input errors the rest is cancelled. Returns as `run` does."""
-        while not all(p.ended for p in pieces) and not enough(_failures(pieces), patience):
+        while not all(p.is_finished for p in pieces) and not too_many_failures(_failures(pieces), patience):
             self._next()
-        if enough(_failures(pieces), patience):
+        if too_many_failures(_failures(pieces), patience):
             self.cancel(pieces)
         else:
             self._again([p for p in pieces if p.lost is not None])
-        results = {n: r for p in pieces for n, r in (p.results or {}).items() if not isinstance(r, Failure)}
+        results = {
+            n: r for p in pieces for n, r in (p.results or {}).items() if not isinstance(r, JobFailure)
+        }
         return results, _failures(pieces)
 
     def run(
@@ -293,9 +295,9 @@ class DaskExecutor:
             raise ValueError("a cluster needs a recipe")
         return self.collect(self.submit(job, arguments, self.remote(recipe), done=done), patience)
 
-    def remote(self, recipe: Recipe, family: str = "", content: str = "") -> Remote:
+    def remote(self, recipe: Recipe, family: str = "", content: str = "") -> RemoteRecipe:
         """A recipe as workers take it."""
-        return Remote(recipe, family, content, self.expected, self.cluster.threads)
+        return RemoteRecipe(recipe, family, content, self.expected, self.cluster.threads)
 
     def _next(self) -> None:
         """Take in the next thing that happens, or look after the cluster where nothing does."""
@@ -308,33 +310,33 @@ class DaskExecutor:
         piece = self._pieces[number]
         if done is not None:
             piece.count(done)
-        elif not piece.ended:
+        elif not piece.is_finished:
             self._finish(piece)
 
-    def _finish(self, piece: Piece) -> None:
+    def _finish(self, piece: JobBatch) -> None:
         """Take the result of a piece."""
-        future, status = piece.future, settled(piece.future)
+        future, status = piece.future, final_status(piece.future)
         if any(p.dropped for p in piece.needs):
-            piece.results = {name: Failure(name, "needs what was taken back") for name in piece.arguments}
+            piece.results = {name: JobFailure(name, "needs what was taken back") for name in piece.arguments}
             return
         if status in ("cancelled", "lost"):
             raise self._lost()
         if status == "error":
-            piece.lost = why_lost(future.exception())
+            piece.lost = loss_reason(future.exception())
         else:
             try:
                 found = future.result()
             except Exception as e:
                 self._look()
-                piece.lost = why_lost(e)
+                piece.lost = loss_reason(e)
                 return
-            if isinstance(found, Unfit):
+            if isinstance(found, UnfitWorker):
                 raise ClusterError(f"{found.reason}; finished work is saved, so rerun the command to resume")
             piece.results = found
             piece.count(len(found))
         piece.future = None
 
-    def _again(self, lost: Sequence[Piece]) -> None:
+    def _again(self, lost: Sequence[JobBatch]) -> None:
         """Try the jobs of lost pieces on their own: first side by side, then one at a time."""
         waiting = [(p, name) for p in lost for name in p.arguments]
         for piece in lost:
@@ -344,19 +346,19 @@ class DaskExecutor:
             for start in range(0, len(waiting), max(1, at_once)):
                 sent = [(p, n, self._alone(p, n)) for p, n in waiting[start : start + at_once]]
                 for piece, name, one in sent:
-                    while not one.ended:
+                    while not one.is_finished:
                         self._next()
                     if one.results is None:
                         left.append((piece, name))
-                    found = one.results or {name: Failure(name, one.lost or "")}
+                    found = one.results or {name: JobFailure(name, one.lost or "")}
                     piece.results = (piece.results or {}) | found
             waiting = left
         for piece in lost:
             piece.count(len(piece.arguments))
 
-    def _alone(self, piece: Piece, name: str) -> Piece:
+    def _alone(self, piece: JobBatch, name: str) -> JobBatch:
         arguments = {name: piece.arguments[name]}
-        one = Piece(piece.job, arguments, piece.remote, _nothing, piece.priority, piece.whole)
+        one = JobBatch(piece.job, arguments, piece.remote, _nothing, piece.priority, piece.whole)
         return self._sent(one, "again")
 
     def _look(self) -> None:
@@ -378,16 +380,16 @@ class DaskExecutor:
             raise ClusterError("all workers of the local cluster have died; run again with fewer of them")
         if now - self._met_s > ALONE_S and not self._alone_said:
             self._alone_said = True
-            self.say("the cluster has no worker at the moment; the work waits for one")
+            self.report("the cluster has no worker at the moment; the work waits for one")
 
     def _lost(self) -> ClusterError:
         address = getattr(self.cluster.client.scheduler, "address", "the scheduler")
         self._broken = self._broken or f"the connection to the Dask scheduler at {address} was lost"
         return ClusterError(f"{self._broken}; finished work is saved, so rerun the command to resume")
 
-    def cancel(self, pieces: Sequence[Piece] | None = None) -> None:
+    def cancel(self, pieces: Sequence[JobBatch] | None = None) -> None:
         """Take back what is still out; a worker ends the job that it is at and drops the rest."""
-        chosen = [p for p in (self._pieces.values() if pieces is None else pieces) if not p.ended]
+        chosen = [p for p in (self._pieces.values() if pieces is None else pieces) if not p.is_finished]
         for piece in chosen:
             piece.results, piece.dropped = {}, True
         futures = [p.future for p in chosen if p.future is not None]
@@ -396,5 +398,5 @@ class DaskExecutor:
                 self.cluster.client.cancel(futures, force=True)
 
 
-def _failures(pieces: Sequence[Piece]) -> list[Failure]:
-    return [r for p in pieces for r in (p.results or {}).values() if isinstance(r, Failure)]
+def _failures(pieces: Sequence[JobBatch]) -> list[JobFailure]:
+    return [r for p in pieces for r in (p.results or {}).values() if isinstance(r, JobFailure)]

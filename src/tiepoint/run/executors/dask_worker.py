@@ -22,8 +22,8 @@ from ...core import hashing
 from ...core.errors import InputError
 from ...methods.source_files import library_versions
 from ...store.atomic_files import atomic_file, remove_temporaries
-from ..context import Context, Recipe
-from . import Done, Failure, Job
+from ..context import Recipe, RunContext
+from . import Done, Job, JobFailure
 
 CONTEXTS = 4
 """Contexts that a worker keeps."""
@@ -41,12 +41,12 @@ ALWAYS = ("numpy", "scipy", "numba", "pyarrow")
 """Libraries that scores and records depend on, whatever the methods are."""
 
 
-WholeJob = Callable[[Context, Mapping[str, Any], Done], dict[str, Any]]
+WholeJob = Callable[[RunContext, Mapping[str, Any], Done], dict[str, Any]]
 """Takes all arguments of a batch, calls `done` for each, and returns results and failures by name."""
 
 
 @dataclass(frozen=True)
-class Expected:
+class WorkerRequirements:
     """What a worker must have in common with the process that submits: plain values.
 
     `versions` are those of tiepoint, of its source and of libraries; `folder` is the current folder, which
@@ -60,7 +60,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Remote:
+class RemoteRecipe:
     """A recipe with what must be true where it is used; `content` is the hash of the dataset.
 
     `family` is the method's, as which it sees the task; `threads` those of the kernels, None for as many as
@@ -70,12 +70,12 @@ class Remote:
     recipe: Recipe
     family: str
     content: str
-    expected: Expected
+    expected: WorkerRequirements
     threads: int | None = None
 
 
 @dataclass(frozen=True)
-class Unfit:
+class UnfitWorker:
     """Why a worker cannot take part."""
 
     reason: str
@@ -94,7 +94,7 @@ def token_file(root: str | Path, token: str, answer: str = "") -> Path:
     return Path(root) / f"{TOKEN}{token}{'-' if answer else ''}{answer}"
 
 
-def write_token(expected: Expected) -> None:
+def write_token(expected: WorkerRequirements) -> None:
     """Write the file that workers look for, and the hashes of files that this process knows."""
     root = Path(expected.root)
     hashing.save_memo(root / "hashes.json", atomic_file)
@@ -102,7 +102,7 @@ def write_token(expected: Expected) -> None:
         temporary.write_text(expected.token, encoding="utf-8", newline="\n")
 
 
-def remove_tokens(expected: Expected) -> None:
+def remove_tokens(expected: WorkerRequirements) -> None:
     """Remove that file and the answers of the workers."""
     for path in Path(expected.root).glob(f"{TOKEN}{expected.token}*"):
         with contextlib.suppress(OSError):
@@ -140,7 +140,7 @@ def _worker() -> Any:
 
 
 def seen(path: Path, patience_s: float = SHARED_S, stop: Callable[[], bool] = bool) -> bool:
-    """Whether a file that another machine has written is here, or comes within `patience_s` seconds.
+    """Whether a file that another machine has written is here, or comes within `stall_timeout_s` seconds.
 
     It is looked for no longer once `stop()` is true.
 
@@ -165,23 +165,25 @@ _alone = threading.RLock()
 """One job at a time in a process: kernels and the current folder are shared by its threads."""
 _fit: set[str] = set()
 """Tokens of the commands that this worker was found fit for."""
-_contexts: dict[str, Context] = {}
+_contexts: dict[str, RunContext] = {}
 
 
-def check(expected: Expected, patience_s: float = SHARED_S) -> Unfit | None:
+def check(expected: WorkerRequirements, patience_s: float = SHARED_S) -> UnfitWorker | None:
     """Compare this worker with what the submitting process has; the store's folder is tried both ways."""
     found = versions([name for name in expected.versions if not name.startswith("tiepoint")])
     for name, wanted in expected.versions.items():
         if found.get(name) != wanted:
-            return Unfit(
+            return UnfitWorker(
                 f"has {name} {found.get(name, 'not installed')} where the submitting process has {wanted}; "
                 "start its worker in the same environment"
             )
     if not os.path.isdir(expected.folder):
-        return Unfit(f"does not see the current folder {expected.folder}; run the command in a shared folder")
+        return UnfitWorker(
+            f"does not see the current folder {expected.folder}; run the command in a shared folder"
+        )
     token = token_file(expected.root, expected.token)
     if not seen(token, patience_s, _cancelled) or token.read_text(encoding="utf-8") != expected.token:
-        return Unfit(
+        return UnfitWorker(
             f"does not see the folder of the store, {expected.root}, as the submitting process does; choose "
             "a `store` in a folder that all machines share"
         )
@@ -189,7 +191,7 @@ def check(expected: Expected, patience_s: float = SHARED_S) -> Unfit | None:
         with atomic_file(token_file(expected.root, expected.token, _answer())) as temporary:
             temporary.write_text(where(), encoding="utf-8", newline="\n")
     except (OSError, InputError) as e:
-        return Unfit(f"cannot write into the folder of the store: {e}")
+        return UnfitWorker(f"cannot write into the folder of the store: {e}")
     remove_temporaries(Path(expected.root))
     return None
 
@@ -199,7 +201,7 @@ def _answer() -> str:
 
 
 def preflight(
-    expected: Expected, remotes: Sequence[Remote], patience_s: float
+    expected: WorkerRequirements, remotes: Sequence[RemoteRecipe], patience_s: float
 ) -> tuple[str, str, str | None]:
     """Called once in every worker: its name, the file it wrote, and why it cannot take part, if so."""
     with _alone:
@@ -212,46 +214,46 @@ def preflight(
     return where(), _answer(), None if unfit is None else unfit.reason
 
 
-def _content(remote: Remote) -> Unfit | None:
+def _content(remote: RemoteRecipe) -> UnfitWorker | None:
     """Compare the dataset, opened as the task of a recipe does."""
     try:
         found = remote.recipe.opened().for_family(remote.family).data_hash
     except InputError as e:
-        return Unfit(f"cannot open the dataset: {e}")
+        return UnfitWorker(f"cannot open the dataset: {e}")
     return _compared(remote, found)
 
 
-def _compared(remote: Remote, found: str) -> Unfit | None:
+def _compared(remote: RemoteRecipe, found: str) -> UnfitWorker | None:
     if found == remote.content:
         return None
-    return Unfit(
+    return UnfitWorker(
         f"sees another content of {remote.recipe.data} than the submitting process; give all machines the "
         "same files"
     )
 
 
 @contextlib.contextmanager
-def _settled(remote: Remote) -> Iterator[None]:
+def _settled(remote: RemoteRecipe) -> Iterator[None]:
     """In the folder of the submitting process, which paths in specs start from, and with its hashes."""
     hashing.load_memo(Path(remote.expected.root) / "hashes.json")
     with contextlib.chdir(remote.expected.folder):
         yield
 
 
-def _context(remote: Remote) -> Context | Failure | Unfit:
+def _context(remote: RemoteRecipe) -> RunContext | JobFailure | UnfitWorker:
     """The context of a recipe, made once and kept among the latest; a worker that came later is checked."""
     key = hashing.hash_json([remote.recipe.key, remote.content, remote.expected.token])
-    found: Context | Failure | Unfit | None = _contexts.pop(key, None)
+    found: RunContext | JobFailure | UnfitWorker | None = _contexts.pop(key, None)
     if found is None:
         found = _made(remote)
-    if isinstance(found, Context):
+    if isinstance(found, RunContext):
         _contexts[key] = found
     while len(_contexts) > CONTEXTS:
         del _contexts[next(iter(_contexts))]
     return found
 
 
-def _made(remote: Remote) -> Context | Failure | Unfit:
+def _made(remote: RemoteRecipe) -> RunContext | JobFailure | UnfitWorker:
     if remote.expected.token not in _fit:
         if (unfit := check(remote.expected)) is not None:
             return unfit
@@ -261,9 +263,9 @@ def _made(remote: Remote) -> Context | Failure | Unfit:
         context = replace(remote.recipe, threads=threads).build()
         return _compared(remote, context.opened.data_hash) or context
     except InputError as e:
-        return Failure.of("", InputError(f"{e} (worker {where()})"))
+        return JobFailure.of("", InputError(f"{e} (worker {where()})"))
     except Exception as e:
-        return _named(Failure.of("", e))
+        return _named(JobFailure.of("", e))
 
 
 def _cancelled() -> bool:
@@ -276,10 +278,10 @@ def _cancelled() -> bool:
 def run_batch(
     job: Job | WholeJob,
     batch: Mapping[str, Any],
-    remote: Remote,
+    remote: RemoteRecipe,
     about: tuple[str, int, bool],
-    *before: dict[str, Any] | Unfit,
-) -> dict[str, Any] | Unfit:
+    *before: dict[str, Any] | UnfitWorker,
+) -> dict[str, Any] | UnfitWorker:
     """Results and failures of the jobs of a batch by name; it ends early where nobody waits for it.
 
     `about` is where to tell how far it is, its number, and whether the job takes the whole batch. `before` is
@@ -287,37 +289,37 @@ def run_batch(
     by the jobs themselves.
     """
     for done in before:
-        if isinstance(done, Unfit):
+        if isinstance(done, UnfitWorker):
             return done
-        failed = next((name for name, result in done.items() if isinstance(result, Failure)), None)
+        failed = next((name for name, result in done.items() if isinstance(result, JobFailure)), None)
         if failed is not None:
-            return {name: Failure(name, f"needs {failed}, which failed") for name in batch}
+            return {name: JobFailure(name, f"needs {failed}, which failed") for name in batch}
     topic, number, whole = about
     step = _stepper(topic, number)
     with _alone, _settled(remote), contextlib.suppress(_Dropped):
         context = _context(remote)
-        if isinstance(context, Unfit):
-            return Unfit(f"the worker {where()} {context.reason}")
-        if isinstance(context, Failure):
+        if isinstance(context, UnfitWorker):
+            return UnfitWorker(f"the worker {where()} {context.reason}")
+        if isinstance(context, JobFailure):
             return {name: replace(context, name=name) for name in batch}
         if whole:
             found = cast(WholeJob, job)(context, batch, step)
-            return {n: _named(r) if isinstance(r, Failure) else r for n, r in found.items()}
+            return {n: _named(r) if isinstance(r, JobFailure) else r for n, r in found.items()}
         return {name: _call(cast(Job, job), name, context, batch[name], step) for name in batch}
     return {}
 
 
-def _call(job: Job, name: str, context: Context, argument: Any, done: Done) -> Any:
+def _call(job: Job, name: str, context: RunContext, argument: Any, done: Done) -> Any:
     done()
     try:
         return job(context, argument)
     except (OSError, MemoryError) as e:
         raise TransientError(f"{name}: {type(e).__name__}: {e} (worker {where()})") from None
     except Exception as e:
-        return _named(Failure.of(name, e))
+        return _named(JobFailure.of(name, e))
 
 
-def _named(failure: Failure) -> Failure:
+def _named(failure: JobFailure) -> JobFailure:
     """A failure that says where; what is wrong with the input is so everywhere."""
     if failure.cause is not None:
         return failure
@@ -340,7 +342,7 @@ def _stepper(topic: str, number: int) -> Done:
     return step
 
 
-def why_lost(error: BaseException) -> str:
+def loss_reason(error: BaseException) -> str:
     """Why Dask gave up on a piece."""
     last = getattr(error, "last_worker", None)
     if last is not None:
@@ -348,7 +350,7 @@ def why_lost(error: BaseException) -> str:
     return str(error) if type(error).__name__ == "TransientError" else f"{type(error).__name__}: {error}"
 
 
-def settled(future: Any, patience_s: float = 60.0) -> str:
+def final_status(future: Any, patience_s: float = 60.0) -> str:
     """The status of a future; a result that went with its worker is waited for: Dask makes it again."""
     until = time.monotonic() + patience_s
     while future.status == "lost" and time.monotonic() < until:

@@ -21,8 +21,8 @@ from typing import Any
 from ...core.errors import UnitError
 from ...core.scratch import name_semaphores
 from ...store.atomic_files import remove_temporaries
-from ..context import Context, Recipe
-from . import Done, Failure, Job, Outcome, enough
+from ..context import Recipe, RunContext
+from . import Done, Job, JobFailure, Outcome, too_many_failures
 
 WATCH_S = 0.5
 """A worker looks this often whether its parent is still there."""
@@ -63,20 +63,20 @@ class ProcessPool:
         if recipe is None:
             raise ValueError("a process pool needs a recipe")
         results: dict[str, Any] = {}
-        failures: list[Failure] = []
+        failures: list[JobFailure] = []
         pending: dict[Future[Any], str] = {}
         whole = False
         try:
-            with _environment(recipe.threads), safe_path(), interrupts_are_ours():
+            with _environment(recipe.threads), safe_path(), block_interrupts_in_workers():
                 for name, argument in arguments.items():
                     pending[self._submitted(_call, job, name, argument, recipe)] = name
                     self._workers.update(self._started()._processes or {})
-            while pending and not enough(failures, patience):
+            while pending and not too_many_failures(failures, patience):
                 finished, _ = wait(pending, return_when=FIRST_COMPLETED)
                 for future in finished:
                     name = pending.pop(future)
                     outcome = _outcome(name, future)
-                    if isinstance(outcome, Failure):
+                    if isinstance(outcome, JobFailure):
                         failures.append(outcome)
                     else:
                         results[name] = outcome
@@ -100,7 +100,7 @@ class ProcessPool:
             name_semaphores()
             spawn = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(
-                self.jobs, mp_context=spawn, initializer=follow_parent, initargs=(os.getpid(),)
+                self.jobs, mp_context=spawn, initializer=exit_with_parent, initargs=(os.getpid(),)
             )
         return self._pool
 
@@ -141,7 +141,7 @@ def _outcome(name: str, future: Future[Any]) -> Any:
     error = future.exception()
     if isinstance(error, BrokenProcessPool):
         raise _died() from error
-    return Failure.of(name, error) if error else future.result()
+    return JobFailure.of(name, error) if error else future.result()
 
 
 def _died() -> UnitError:
@@ -156,21 +156,21 @@ def _died() -> UnitError:
     )
 
 
-_contexts: dict[str, Context | Failure] = {}
+_contexts: dict[str, RunContext | JobFailure] = {}
 
 
 def _call(job: Job, name: str, argument: Any, recipe: Recipe) -> Any:
     """The result of a job, or its failure: not every error of a library can travel (called in the worker)."""
     context = _context(name, recipe)
-    if isinstance(context, Failure):
+    if isinstance(context, JobFailure):
         return context
     try:
         return job(context, argument)
     except Exception as e:
-        return Failure.of(name, e)
+        return JobFailure.of(name, e)
 
 
-def _context(name: str, recipe: Recipe) -> Context | Failure:
+def _context(name: str, recipe: Recipe) -> RunContext | JobFailure:
     """The context of a recipe, made once and kept among the latest."""
     key = recipe.key
     found = _contexts.pop(key, None)
@@ -178,7 +178,7 @@ def _context(name: str, recipe: Recipe) -> Context | Failure:
         try:
             found = recipe.build()
         except Exception as e:
-            found = Failure.of(name, e)
+            found = JobFailure.of(name, e)
     _contexts[key] = found
     while len(_contexts) > CONTEXTS:
         del _contexts[next(iter(_contexts))]
@@ -207,7 +207,7 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def follow_parent(parent: int) -> None:
+def exit_with_parent(parent: int) -> None:
     """End this process soon after `parent` has gone, however that ended (called in the worker)."""
 
     def watch() -> None:
@@ -231,7 +231,7 @@ def safe_path() -> Iterator[None]:
 
 
 @contextmanager
-def interrupts_are_ours() -> Iterator[None]:
+def block_interrupts_in_workers() -> Iterator[None]:
     """Workers started here ignore Ctrl-C, which a terminal sends to them too: their parent ends them.
 
     Workers inherit that the signal is blocked; the parent gets one that arrives meanwhile, at the latest when

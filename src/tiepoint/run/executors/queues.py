@@ -20,7 +20,9 @@ GONE_S = 20.0
 """A job is over when its workers are away for so long; one that was killed comes back sooner."""
 
 
-def keep_jobs(made: Any, wanted: ClusterFile, met_s: dict[Any, float], workers: Iterable[str]) -> None:
+def replace_finished_jobs(
+    made: Any, wanted: ClusterFile, met_s: dict[Any, float], workers: Iterable[str]
+) -> None:
     """Replace jobs whose workers, all but those named in `workers`, have come and gone.
 
     `met_s` has, by job, when its workers were seen last.

@@ -82,7 +82,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class About(Section):
+class ExperimentInfo(Section):
     """``experiment:`` what this is; kept in the manifest of every run."""
 
     name: str
@@ -91,7 +91,7 @@ class About(Section):
     author: str = ""
 
 
-class Dataset(Section):
+class DatasetConfig(Section):
     """``dataset:`` a folder of image sequences."""
 
     path: Path
@@ -199,7 +199,7 @@ class Evaluation(Section):
     keypoint_retrieval: Distractors = Distractors()
 
 
-class Database(Section):
+class DatabaseConfig(Section):
     """``database:`` where results go; ``sqlite:///experiments.db`` becomes a store beside the file."""
 
     connection: str | None = None
@@ -216,12 +216,12 @@ class Performance(Section):
 class Experiment(Section):
     """A whole file."""
 
-    experiment: About
-    dataset: Dataset
+    experiment: ExperimentInfo
+    dataset: DatasetConfig
     keypoints: KeypointPlaces = KeypointPlaces()
     descriptors: Annotated[tuple[DescriptorPlan, ...], Field(min_length=1)]
     evaluation: Evaluation = Evaluation()
-    database: Database = Database()
+    database: DatabaseConfig = DatabaseConfig()
     performance: Performance = Performance()
 
 

@@ -146,10 +146,10 @@ def _spec(d: DescriptorPlan, pooling: str, aggregation: str | None, root: str) -
             raise InputError(f"{d.name}: {d.type} is already pooled over sizes")
         kind, pooling = ALIASES[kind].partition(":")[2], "dsp"
     if pooling == "stacking":
-        return stacked(d, kind, aggregation, root)
+        return stacked_descriptor(d, kind, aggregation, root)
     if d.secondary_descriptor or d.stacking_weight is not None:
         raise InputError(f"{d.name}: secondary_descriptor and stacking_weight belong to pooling: stacking")
-    return pooled(d, kind, pooling, aggregation, root)
+    return pooling_variant(d, kind, pooling, aggregation, root)
 
 
 def _numbers(values: tuple[float, ...]) -> str:
@@ -183,7 +183,7 @@ def _normalize(d: DescriptorPlan) -> str | None:
     return "after" if d.normalize_after_pooling else "none"
 
 
-def pooled(d: DescriptorPlan, kind: str, pooling: str, aggregation: str | None, root: str) -> str:
+def pooling_variant(d: DescriptorPlan, kind: str, pooling: str, aggregation: str | None, root: str) -> str:
     """A descriptor with or without domain-size pooling.
 
     Without pooling it is what it is alone; rooting and normalising it is pooling over the single scale 1.
@@ -214,7 +214,7 @@ def pooled(d: DescriptorPlan, kind: str, pooling: str, aggregation: str | None, 
     return _joined(f"dsp:{head}", params)
 
 
-def stacked(d: DescriptorPlan, kind: str, aggregation: str | None, root: str) -> str:
+def stacked_descriptor(d: DescriptorPlan, kind: str, aggregation: str | None, root: str) -> str:
     """Two descriptors side by side, each of length 1, the second multiplied by the weight."""
     _refuse(d, (*OF_SCALES, "norm_type"), "has no effect with pooling: stacking")
     if _normalize(d) is not None:

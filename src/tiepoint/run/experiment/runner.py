@@ -10,9 +10,9 @@ from typing import Any
 
 from ...core.errors import InputError, TiepointError
 from ...store.store import Store
-from ..engine import Shared, evaluate_prepared, keep_failure
+from ..engine import RunSession, evaluate_prepared, store_failure
 from ..machine import cores
-from ..preparation import Prepared, Progress, Request, prepare_all, silent
+from ..preparation import PreparedRun, Progress, RunRequest, no_progress, prepare_all
 from ..result import Run
 from .config import Experiment
 from .grid import PROJECTED_BORDER_PX, Cell, plan
@@ -31,20 +31,20 @@ def run_experiment(
     experiment: Experiment,
     store: Store,
     *,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     cluster: Any = None,
     say: Callable[[str], None] = print,
 ) -> Iterator[Outcome]:
     """Work through the grid; what the store has already is not computed again.
 
-    `cluster` is what `executors.clusters.connected` takes; `say` is told what the user should know of it.
+    `cluster` is what `executors.clusters.connected` takes; `report` is told what the user should know of it.
     """
     cells = plan(experiment)
     far = cluster is not None
     ready = _prepared([c for c in cells if c.make is None], experiment, store, progress, far)
     make_sets(experiment, cells, store, progress)
     ready |= _prepared([c for c in cells if c.make is not None], experiment, store, progress, far)
-    with Shared(store.root, cluster, say) as shared:
+    with RunSession(store.root, cluster, say) as shared:
         shared.submit([ready[id(cell)] for cell in cells], store, progress)
         for cell in cells:
             prepared = ready.pop(id(cell))
@@ -53,25 +53,25 @@ def run_experiment(
             except InputError:
                 raise
             except TiepointError as e:
-                keep_failure(prepared, e, store)
+                store_failure(prepared, e, store)
                 yield Outcome(cell, error=str(e))
 
 
 def _prepared(
     cells: list[Cell], experiment: Experiment, store: Store, progress: Progress, far: bool
-) -> dict[int, Prepared]:
+) -> dict[int, PreparedRun]:
     """Cells made ready, by their identity; all that is wrong with any of them is raised as one error."""
-    wanted = [replace(request, far=far) for request in requests(cells, experiment)]
+    wanted = [replace(request, on_cluster=far) for request in requests(cells, experiment)]
     ready = prepare_all(wanted, store.root, progress)
     return dict(zip(map(id, cells), ready, strict=True))
 
 
-def requests(cells: list[Cell], experiment: Experiment) -> list[Request]:
+def requests(cells: list[Cell], experiment: Experiment) -> list[RunRequest]:
     """What the cells ask for."""
     words = {k: v for k, v in experiment.experiment.model_dump().items() if v}
     performance = experiment.performance
     return [
-        Request(
+        RunRequest(
             cell.spec,
             cell.task,
             experiment.dataset.path,
@@ -86,7 +86,9 @@ def requests(cells: list[Cell], experiment: Experiment) -> list[Request]:
     ]
 
 
-def make_sets(experiment: Experiment, cells: list[Cell], store: Store, progress: Progress = silent) -> None:
+def make_sets(
+    experiment: Experiment, cells: list[Cell], store: Store, progress: Progress = no_progress
+) -> None:
     """Projected keypoint sets that cells need and the store has not."""
     from ...datasets.image_sequences import ImageSequences
     from ...datasets.keypoint_sets.create import make_keypoint_set

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results of older tools as runs in the store. Each importer gives `Imported` results; `save` stores them."""
+"""Results of older tools as runs in the store. Each importer gives `ImportedResult` results; `save` stores them."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 from ...core.errors import FormatError, InputError, TiepointError
 from ...core.formatting import method_name
 from ...core.hashing import hash_file
-from ...core.regular_files import is_there, plain_file
-from ...formats.sniff import instead
+from ...core.regular_files import exists, regular_file_size
+from ...formats.sniff import explain_wrong_type
 from ...store.maintenance.edit_runs import remove_runs
 from ...store.run_heads import load_heads, names_of
 from ...store.store import Store
 from ..result import Run
-from .imported_result import Imported, save
+from .imported_result import ImportedResult, save
 from .workbench.importer import DATABASE_SUFFIXES, is_workbench, read_workbench, save_workbench
 
-__all__ = ["Imported", "import_files"]
+__all__ = ["ImportedResult", "import_files"]
 
 SUFFIXES = {
     ".p": "tiepoint.run.importers.hpatches_python:read_pickle",
     ".pkl": "tiepoint.run.importers.hpatches_python:read_pickle",
     ".pickle": "tiepoint.run.importers.hpatches_python:read_pickle",
     ".json": "tiepoint.run.importers.hpatches_python:read_json",
-    ".csv": "tiepoint.run.importers.hpatches_matlab:read",
+    ".csv": "tiepoint.run.importers.hpatches_matlab:read_score_table",
 }
 """By ending, what reads a file: called with (path, split=, tasks=)."""
 _ENDINGS = ", ".join((*SUFFIXES, *DATABASE_SUFFIXES))
@@ -56,7 +56,7 @@ def import_files(
     """
     if name is not None:
         method_name(name)
-    files = expanded(paths)
+    files = expand_paths(paths)
     databases = {path: read_workbench(path, name=name) for path in files if is_workbench(path)}
     found = [
         imported
@@ -107,7 +107,7 @@ def _all_or_none(store: Store, files: Sequence[Path]) -> Iterator[None]:
         raise
 
 
-def expanded(paths: Iterable[Path]) -> list[Path]:
+def expand_paths(paths: Iterable[Path]) -> list[Path]:
     """The files among paths; of folders, all files below that an importer knows, in order of name."""
     out: list[Path] = []
     for path in paths:
@@ -121,21 +121,21 @@ def expanded(paths: Iterable[Path]) -> list[Path]:
         elif path.is_file():
             out.append(path)
         else:
-            if is_there(path):
-                plain_file(path)  # says what it is
+            if exists(path):
+                regular_file_size(path)  # says what it is
             raise InputError(f"{path} does not exist")
     return out
 
 
-def reader(path: Path) -> Callable[..., list[Imported]]:
+def reader(path: Path) -> Callable[..., list[ImportedResult]]:
     """What reads a file, by its ending."""
     import importlib
 
     if path.suffix in DATABASE_SUFFIXES:
-        raise FormatError(path, instead(path, "is no database of SQLite, as the workbench keeps"))
+        raise FormatError(path, explain_wrong_type(path, "is no database of SQLite, as the workbench keeps"))
     target = SUFFIXES.get(path.suffix)
     if target is None:
         raise InputError(f"{path}: no importer reads files that end in {path.suffix!r}; known are {_ENDINGS}")
     module, _, attribute = target.partition(":")
-    read: Callable[..., list[Imported]] = getattr(importlib.import_module(module), attribute)
+    read: Callable[..., list[ImportedResult]] = getattr(importlib.import_module(module), attribute)
     return read

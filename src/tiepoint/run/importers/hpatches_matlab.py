@@ -15,9 +15,9 @@ import numpy as np
 
 from ...core.errors import FormatError, InputError
 from ...core.records import Records
-from ...formats.csv_table import csv_rows, named_columns, undefused
+from ...formats.csv_table import csv_rows, named_columns, unescape_formula
 from ...formats.file_io import read_lines
-from .imported_result import NEGATIVES, NOISES, OFFICIAL_PAIRS, Imported, not_a_fraction, records_of
+from .imported_result import NEGATIVES, NOISES, OFFICIAL_PAIRS, ImportedResult, not_a_fraction, records_of
 
 PROTOCOL = "hpatches-matlab"
 _DIGITS = 9
@@ -84,7 +84,7 @@ class Row:
         raise self.wrong(f"unknown negatives {self.fields['negs']!r}; inter or intra")
 
 
-def read(path: Path, *, split: str | None, tasks: Path | None) -> list[Imported]:
+def read_score_table(path: Path, *, split: str | None, tasks: Path | None) -> list[ImportedResult]:
     """The results of one file, one for each descriptor (and split) in it."""
     task, rows = _rows(path)
     make = {"verification": _verification, "matching": _matching, "retrieval": _retrieval}[task]
@@ -92,7 +92,7 @@ def read(path: Path, *, split: str | None, tasks: Path | None) -> list[Imported]
     for row in rows:
         groups.setdefault((row.fields["descriptor"], row.fields.get("split", split)), []).append(row)
     return [
-        Imported(
+        ImportedResult(
             descriptor, f"hpatches/{task}", PROTOCOL, part and part.removeprefix("split-"), make(own), path
         )
         for (descriptor, part), own in groups.items()
@@ -115,7 +115,7 @@ def _rows(path: Path) -> tuple[str, list[Row]]:
     for number, fields in enumerate(table[1:], 2):
         if len(fields) != len(head):
             raise FormatError(path, f"expected {len(head)} fields, found {len(fields)}", line=number)
-        cells = {k: undefused(v.strip()) for k, v in zip(head, fields, strict=True)}
+        cells = {k: unescape_formula(v.strip()) for k, v in zip(head, fields, strict=True)}
         rows.append(Row(cells, path, number))
     if not rows:
         raise FormatError(path, "has no rows after the column names")

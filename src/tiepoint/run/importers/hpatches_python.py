@@ -24,7 +24,7 @@ from ...core.records import Records
 from ...formats import json_yaml
 from ...formats.hpatches.task_csv import read_patches_csv
 from ...formats.safe_pickle import read_plain_pickle
-from .imported_result import NEGATIVES, NOISES, OFFICIAL_PAIRS, Imported, not_a_fraction, records_of
+from .imported_result import NEGATIVES, NOISES, OFFICIAL_PAIRS, ImportedResult, not_a_fraction, records_of
 
 PROTOCOL = "hpatches-python"
 TASKS = ("matching", "verification", "retrieval")
@@ -38,7 +38,7 @@ SAME_AUC = (
 )
 
 
-def read_pickle(path: Path, *, split: str | None, tasks: Path | None) -> list[Imported]:
+def read_pickle(path: Path, *, split: str | None, tasks: Path | None) -> list[ImportedResult]:
     """The results of one pickle."""
     descriptor, task, named = name_parts(path)
     table = read_plain_pickle(path)
@@ -59,7 +59,7 @@ def name_parts(path: Path) -> tuple[str, str, str]:
     return parts[0], parts[1], parts[2]
 
 
-def read_json(path: Path, *, split: str | None, tasks: Path | None) -> list[Imported]:
+def read_json(path: Path, *, split: str | None, tasks: Path | None) -> list[ImportedResult]:
     """All results of one file; of a collection, those of `split` where one is named."""
     raw = json_yaml.read_json(path)
     if not isinstance(raw, Mapping) or not raw:
@@ -81,7 +81,7 @@ def read_json(path: Path, *, split: str | None, tasks: Path | None) -> list[Impo
     return found
 
 
-def _imported(name: str, task: str, split: str, table: Any, path: Path, tasks: Path | None) -> Imported:
+def _imported(name: str, task: str, split: str, table: Any, path: Path, tasks: Path | None) -> ImportedResult:
     """Nested results of one descriptor; `tasks` is a folder that has the lists of retrieval queries."""
     notes: list[str] = []
     if task == "matching":
@@ -96,7 +96,7 @@ def _imported(name: str, task: str, split: str, table: Any, path: Path, tasks: P
     else:
         raise FormatError(path, f"unknown task {task!r}; expected verification, matching or retrieval")
     said = tuple(f"{path.name}: {n}" for n in notes)
-    return Imported(name, f"hpatches/{task}", PROTOCOL, split, records, path, said)
+    return ImportedResult(name, f"hpatches/{task}", PROTOCOL, split, records, path, said)
 
 
 def _task_of(table: Any, path: Path) -> str:

@@ -14,7 +14,7 @@ from ...core.records import Records
 from ...core.scores import kind_of
 from ...store.store import Store
 from ...store.stored_run import DatasetFacts, Manifest, MethodFacts
-from ..finish import finished
+from ..finish import finish_run
 from ..preparation import load_task
 from ..result import Run
 from ..scoring import scores_under
@@ -27,7 +27,7 @@ NOT_KNOWN = "not known"
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportedResult:
     """Results of one descriptor on one task: finished numbers, and the protocol whose rules made them."""
 
     name: str
@@ -67,7 +67,7 @@ OFFICIAL_PAIRS = {"ap": 1_200_000, "auc": 2_000_000}
 """Lengths of the imbalanced and balanced verification lists of the published splits."""
 
 
-def save(imported: Imported, store: Store, *, name: str | None = None) -> Run:
+def save(imported: ImportedResult, store: Store, *, name: str | None = None) -> Run:
     """Store an imported result as a run, called `name` if that is given.
 
     The same numbers, from whatever file, are one run.
@@ -101,5 +101,5 @@ def save(imported: Imported, store: Store, *, name: str | None = None) -> Run:
         content=key,
     )
     scores = {imported.protocol: scores_under(task, imported.protocol, records)}
-    run = finished(manifest, scores, store=store)
+    run = finish_run(manifest, scores, store=store)
     return Run.kept(run, store, records, (imported.protocol,))

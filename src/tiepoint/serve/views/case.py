@@ -11,14 +11,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...report.case_detail import CaseDetail, MethodView
-from ...report.pictures.error_colours import GRADES, counted, grades, spread
+from ...report.pictures.error_colours import GRADES, count_grades, grades, spread
 from ...run.result import Run
 from ...tasks.matched import MatchedPair
 from .. import params
 from ..orders import order_of, row, scene_names
 from ..pictures import RIGHT, SHOWN, case_of, parts
 from ..rendering import page
-from ..run_index import Library
+from ..run_index import RunIndex
 from .scene import TITLES, order_asked, others
 
 MATCHES = 400
@@ -27,11 +27,11 @@ WIDE, GAP = 1000.0, 8.0
 """Width of a drawing of two images, and the space between them."""
 
 
-def case(library: Library, request: Request) -> Response:
+def case(library: RunIndex, request: Request) -> Response:
     """One case; ``key`` names it, ``by`` is the order in which j and k walk."""
-    runs = params.runs_named(library, request, request.path_params["runs"])
+    runs = params.runs_param(library, request, request.path_params["runs"])
     name, key = request.path_params["scene"], params.text(request, "key")
-    section = params.section_of(library.shelf(), runs)
+    section = params.section_of(library.snapshot(), runs)
     if name not in scene_names(library, section, runs[0]):
         raise HTTPException(404, "these runs have no such scene")
     by = order_asked(request, len(runs))
@@ -80,7 +80,7 @@ def case(library: Library, request: Request) -> Response:
     )
 
 
-def _missing(found: CaseDetail, runs: list[Run], library: Library) -> list[str]:
+def _missing(found: CaseDetail, runs: list[Run], library: RunIndex) -> list[str]:
     """Why something cannot be shown: of the case, then of each method, each once."""
     told = [found.missing, *(v.missing for v in found.views)]
     if found.missing and not library.data:
@@ -153,7 +153,7 @@ def _pair(found: CaseDetail, view: MethodView, i: int, source: Any) -> dict[str,
         "links": _links(matched, panels, high),
         "total": len(matched),
         "measure": matched.measure,
-        "counts": [(g.words, n) for g, n in counted(matched)] if len(matched) else [],
+        "counts": [(g.words, n) for g, n in count_grades(matched)] if len(matched) else [],
         "cut": _cut_words(matched),
     }
 

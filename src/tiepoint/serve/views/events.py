@@ -12,14 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from ...store.status_files import running
-from ..run_index import Library
+from ..run_index import RunIndex
 
 EVERY_S = 1.0
 MAX_STREAM_S = 3600.0
 """After an hour the browser asks again by itself."""
 
 
-def state(library: Library) -> dict[str, Any]:
+def state(library: RunIndex) -> dict[str, Any]:
     """The processes at work as plain values, and the number of finished runs."""
     work = [
         {
@@ -29,10 +29,10 @@ def state(library: Library) -> dict[str, Any]:
         }
         for w in running(library.store.root)
     ]
-    return {"working": work, "runs": len(library.shelf().runs)}
+    return {"working": work, "runs": len(library.snapshot().runs)}
 
 
-def stream(library: Library, request: Request) -> Response:
+def stream(library: RunIndex, request: Request) -> Response:
     """The stream of events; with ``?once=1`` only the state of now."""
     once = request.query_params.get("once") == "1"
 

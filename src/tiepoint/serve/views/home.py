@@ -13,9 +13,9 @@ from ...report.leaderboard import value_text
 from ...report.runs.sections import Section, is_canary
 from ...tasks.titles import FAMILIES
 from .. import params
-from ..cached_results import found
+from ..cached_results import section_comparison
 from ..rendering import page
-from ..run_index import Library
+from ..run_index import RunIndex
 from .events import state
 from .run_list import run_rows
 
@@ -24,9 +24,9 @@ FIRST = 3
 """Methods of a task on the first page."""
 
 
-def home(library: Library, request: Request) -> Response:
+def home(library: RunIndex, request: Request) -> Response:
     """What is in the store at a glance."""
-    shelf = library.shelf()
+    shelf = library.snapshot()
     families: dict[str, list[dict[str, Any]]] = {}
     until = time.monotonic() + library.wait_s
     for section in shelf.sections:
@@ -49,9 +49,9 @@ def home(library: Library, request: Request) -> Response:
     )
 
 
-def _card(library: Library, section: Section, until: float) -> dict[str, Any]:
+def _card(library: RunIndex, section: Section, until: float) -> dict[str, Any]:
     """One task on the first page: a sentence, and its first methods with bars."""
-    told = found(library, section, until)
+    told = section_comparison(library, section, until)
     return {
         "pending": told.pending,
         "title": section.definition.title,

@@ -16,17 +16,17 @@ from ...core.errors import InputError
 from ...core.scores import SceneValues, kind_of
 from ...report.compare.comparison import Comparison
 from ...report.compare.kinds import turns_around
-from ...report.compare.sentences import number, p_value, turning
+from ...report.compare.sentences import number, order_reversal_sentence, p_value
 from ...report.leaderboard import value_text
 from ...report.runs.sections import Section
 from ...run.result import Run
 from ...stats.scene_score import scene_score
 from ...tasks.titles import kind_title
 from .. import params
-from ..cached_results import found
+from ..cached_results import section_comparison
 from ..orders import scene_names
 from ..rendering import page
-from ..run_index import Library
+from ..run_index import RunIndex
 
 SIDE, MARGIN = 460, 46
 
@@ -49,22 +49,22 @@ class Scene:
         return self.first - self.second
 
 
-def two(library: Library, request: Request) -> Response:
+def method_pair_page(library: RunIndex, request: Request) -> Response:
     """The page of two runs of one task; ``protocol`` chooses the rules."""
-    shelf = library.shelf()
+    shelf = library.snapshot()
     names = [request.path_params["first"], request.path_params["second"]]
-    first, second = (params.run_named(shelf, n) for n in names)
+    first, second = (params.run_param(shelf, n) for n in names)
     if first.id == second.id or first.task != second.task:
         raise HTTPException(400, "name two different runs of one task")
     section = params.section_of(shelf, [first, second], params.text(request, "protocol"))
-    told = found(library, section)
+    told = section_comparison(library, section)
     made, why = told.comparison, told.why
     pair, answer, turned = None, None, ""
     if made is not None:
         try:
             pair = made.between(section.names[first.id], section.names[second.id])
             answer = made.answer(section.names[first.id], section.names[second.id])
-            turned = turning(made, section.names[first.id], section.names[second.id])
+            turned = order_reversal_sentence(made, section.names[first.id], section.names[second.id])
         except InputError as e:
             why = e.brief
     key = (first.id, second.id, section.protocol, section.metric, section.group)

@@ -12,18 +12,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...report.export import frame, text
 from ...report.leaderboard import value_text
 from ...report.runs.card import card_rows
-from ...run.recompare import asked_for
+from ...run.recompare import requested_options
 from ...run.result import Run
 from ...store.run_queries import load_run
 from ...tasks import stored_task
 from .. import params
 from ..orders import scene_names
 from ..rendering import page
-from ..run_index import Library
+from ..run_index import RunIndex
 
 FILES = {
     "scores.csv": "text/csv",
@@ -34,10 +34,10 @@ FILES = {
 MAX_SCORES = 400
 
 
-def card(library: Library, request: Request) -> Response:
+def card(library: RunIndex, request: Request) -> Response:
     """The page of a run."""
-    shelf = library.shelf()
-    run = params.run_named(shelf, request.path_params["id"])
+    shelf = library.snapshot()
+    run = params.run_param(shelf, request.path_params["id"])
     section = shelf.section_of(run)
     task = stored_task(run.task)
     scores = [s for s in run.stored.scores if s["metric"] != "metadata"]
@@ -55,7 +55,7 @@ def card(library: Library, request: Request) -> Response:
         for s in scores[:MAX_SCORES]
     ]
     manifest = run.manifest.plain()
-    manifest["units"] = f"{number_of(len(manifest['units']), 'unit')}; keys are in manifest.json"
+    manifest["units"] = f"{count_text(len(manifest['units']), 'unit')}; keys are in manifest.json"
     return page(
         request,
         "run.html",
@@ -64,7 +64,7 @@ def card(library: Library, request: Request) -> Response:
         name=run.method if section is None else section.names[run.id],
         card=[(k, v) for k, v in card_rows(run) if k != "warning"],
         warnings=run.manifest.warnings,
-        command=again(run, library.store.where),
+        command=rerun_command(run, library.store.where),
         scores=rows,
         left=len(scores) - len(rows),
         manifest=json.dumps(manifest, indent=1, sort_keys=True, default=str),
@@ -75,7 +75,7 @@ def card(library: Library, request: Request) -> Response:
     )
 
 
-def again(run: Run, store: str = "") -> str:
+def rerun_command(run: Run, store: str = "") -> str:
     """The command line that makes a run again; empty for imported results and objects of a session.
 
     Words that a shell would take apart are quoted.
@@ -87,7 +87,7 @@ def again(run: Run, store: str = "") -> str:
     words += ["--protocol", ",".join(m.protocols)] if m.protocols else []
     for key, value in m.options.items():
         words += ["-o", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
-    asked_besides = asked_for(m.method.config)
+    asked_besides = requested_options(m.method.config)
     for flag, name, usual in (("--on-bad", "on_bad", "error"), ("--device", "device", "cpu")):
         words += [] if asked_besides.get(name, usual) == usual else [flag, str(asked_besides[name])]
     if m.method.name_given:
@@ -97,9 +97,9 @@ def again(run: Run, store: str = "") -> str:
     return shlex.join(words)
 
 
-def download(library: Library, request: Request) -> Response:
+def download(library: RunIndex, request: Request) -> Response:
     """The scores of a run, those of single scenes among them, or its manifest, as a file."""
-    run = params.run_named(library.shelf(), request.path_params["id"])
+    run = params.run_param(library.snapshot(), request.path_params["id"])
     name = request.path_params["file"]
     if name not in FILES:
         raise HTTPException(404, f"a run has {', '.join(FILES)}")
@@ -109,7 +109,7 @@ def download(library: Library, request: Request) -> Response:
     return Response(body, media_type=FILES[name], headers=headers)
 
 
-def _file(library: Library, run: Run, name: str) -> bytes:
+def _file(library: RunIndex, run: Run, name: str) -> bytes:
     if name == "manifest.json":
         return json.dumps(run.manifest.plain(), indent=1, sort_keys=True, default=str).encode()
     whole: Any = Run(load_run(library.store, run.id))

@@ -13,14 +13,14 @@ from ...report.runs.names import distinct_names
 from ...run.result import Run
 from .. import params
 from ..rendering import page
-from ..run_index import Library, Shelf
+from ..run_index import IndexSnapshot, RunIndex
 
 A_PAGE = 50
 
 
-def runs(library: Library, request: Request) -> Response:
+def runs(library: RunIndex, request: Request) -> Response:
     """All finished runs, newest first, a page at a time; ``?method=`` keeps names that have the text."""
-    shelf = library.shelf()
+    shelf = library.snapshot()
     wanted = params.text(request, "method").casefold()
     kept = [r for r in reversed(shelf.runs) if wanted in r.method.casefold()]
     pages = max(1, -(-len(kept) // A_PAGE))
@@ -38,7 +38,7 @@ def runs(library: Library, request: Request) -> Response:
     )
 
 
-def run_rows(shelf: Shelf, runs: Sequence[Run]) -> list[dict[str, Any]]:
+def run_rows(shelf: IndexSnapshot, runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Lines of a table of runs."""
     names = dict(zip((r.id for r in shelf.runs), distinct_names(shelf.runs), strict=True)) if runs else {}
     return [

@@ -16,18 +16,18 @@ from ...tasks.cases import WRONG_BELOW
 from .. import params
 from ..orders import order_of, page_of, scene_names
 from ..rendering import page
-from ..run_index import Library
-from .run import again
+from ..run_index import RunIndex
+from .run import rerun_command
 
 A_PAGE = 40
 TITLES = {"disagreement": "disagreement", "wrong": "all wrong", "confident": "confident and wrong"}
 
 
-def scene(library: Library, request: Request) -> Response:
+def scene(library: RunIndex, request: Request) -> Response:
     """The cases of a scene; ``by`` is the order, ``page`` starts at 1."""
-    runs = params.runs_named(library, request, request.path_params["runs"])
+    runs = params.runs_param(library, request, request.path_params["runs"])
     name = request.path_params["scene"]
-    section = params.section_of(library.shelf(), runs)
+    section = params.section_of(library.snapshot(), runs)
     known = scene_names(library, section, runs[0])
     if name not in known:
         raise HTTPException(404, "these runs have no such scene")
@@ -83,12 +83,12 @@ def others(section: Section, runs: list[Run]) -> list[dict[str, Any]]:
     return found[:40]
 
 
-def why_none(runs: list[Run], library: Library) -> str:
+def why_none(runs: list[Run], library: RunIndex) -> str:
     """What to say, and to run, where there are no cases to list."""
     for run in runs:
         if run.manifest.imported:
             return f"{run.method} is imported: its numbers are known, its answers are not"
-    command = next((c for r in runs if (c := again(r, library.store.where))), "")
+    command = next((c for r in runs if (c := rerun_command(r, library.store.where))), "")
     told = (
         f"; this makes them: {command} --protocol exact"
         if command and "exact" not in runs[0].manifest.protocols

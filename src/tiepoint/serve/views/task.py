@@ -23,10 +23,10 @@ from ...report.leaderboard import leaderboard
 from ...report.runs.sections import Section, is_canary, sections
 from ...run.result import Run
 from .. import params
-from ..cached_results import found, section_key
+from ..cached_results import section_comparison, section_key
 from ..rendering import figure as figure_answer
 from ..rendering import page
-from ..run_index import Library
+from ..run_index import RunIndex
 
 KINDS = ("intervals", "heat", *COSTS)
 """Figures that need no records; curves read them, and are drawn when asked for."""
@@ -44,13 +44,13 @@ class View:
     datasets: tuple[str, ...]
 
 
-def task(library: Library, request: Request) -> Response:
+def task(library: RunIndex, request: Request) -> Response:
     """The page; ``method``, ``protocol``, ``score``, ``split``, ``dataset`` filter, ``steps=1`` says more."""
     view = seen(library, request)
     section = view.section
     key = _key(view)
     until = time.monotonic() + library.wait_s
-    told = found(library, section, until)
+    told = section_comparison(library, section, until)
     made = told.comparison
     beside = (made, list(made.notes) if made is not None else [told.why] if told.why else [])
     if len(section.methods) < 2:
@@ -91,7 +91,7 @@ def task(library: Library, request: Request) -> Response:
     )
 
 
-def figure(library: Library, request: Request) -> Response:
+def figure(library: RunIndex, request: Request) -> Response:
     """One figure of the page as a picture."""
     kind = request.path_params["kind"]
     view = seen(library, request)
@@ -101,7 +101,7 @@ def figure(library: Library, request: Request) -> Response:
     return figure_answer(request, made.svg)
 
 
-def _figure(library: Library, view: View, kind: str) -> Figure | None:
+def _figure(library: RunIndex, view: View, kind: str) -> Figure | None:
     section = view.section
     if kind.startswith("curve"):
         every = library.made("curves", _key(view), lambda: curve_figures(section))
@@ -115,24 +115,24 @@ def _figure(library: Library, view: View, kind: str) -> Figure | None:
     return library.made(f"figure {kind}", _key(view), make[kind]) if kind in make else None
 
 
-def _soon(library: Library, view: View, kind: str, until: float) -> tuple[Figure | None] | None:
+def _soon(library: RunIndex, view: View, kind: str, until: float) -> tuple[Figure | None] | None:
     """A figure that needs no records, where there is one; None where it is not there in time."""
 
     def make() -> tuple[Figure | None]:
         return (_figure(library, view, kind),)
 
-    return library.later(f"soon {kind}", _key(view), make, max(0.0, until - time.monotonic()))
+    return library.compute_in_background(f"soon {kind}", _key(view), make, max(0.0, until - time.monotonic()))
 
 
 def _key(view: View) -> Hashable:
     return section_key(view.section)
 
 
-def seen(library: Library, request: Request) -> View:
+def seen(library: RunIndex, request: Request) -> View:
     """The section that a URL asks for; 404 for a task without runs, 400 for filters that leave none."""
     name = request.path_params["name"]
     given = {k: params.text(request, k) for k in ("method", "protocol", "score", "split", "dataset")}
-    shelf = library.shelf()
+    shelf = library.snapshot()
     of_task = [s for s in shelf.sections if s.task == name]
     if not of_task:
         raise HTTPException(404, "there are no finished runs of such a task in the store")

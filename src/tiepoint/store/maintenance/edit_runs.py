@@ -11,14 +11,14 @@ from ...core.errors import InputError
 from ..run_files import run_file
 from ..run_heads import RunHead
 from ..store import Store
-from .inventory import Entry, Links, entries
-from .journal import Step, delete_rows, finish_changes, no_step, written_down
-from .space import OF_RUNS, Amount, amounts
+from .inventory import Entry, FileReferences, entries
+from .journal import Step, after_step_hook, delete_rows, finish_changes, journal_change
+from .space import OF_RUNS, SizeTotal, amounts
 from .usage import InUse
 
 
 @dataclass(frozen=True)
-class Removal:
+class RemovalReport:
     """Runs that were deleted, or with `dry_run` would be, as (id, method, task), and what only they used.
 
     `files` counts by kind. `kept` are files that only they used and that stay, because a process at work may
@@ -26,7 +26,7 @@ class Removal:
     """
 
     runs: tuple[tuple[str, str, str], ...]
-    files: dict[str, Amount] = field(default_factory=dict)
+    files: dict[str, SizeTotal] = field(default_factory=dict)
     kept: int = 0
     dry_run: bool = False
 
@@ -40,7 +40,7 @@ class Removal:
         return {"size_bytes": self.size_bytes, **asdict(self)}
 
 
-def chosen(heads: Sequence[RunHead], wanted: Sequence[str]) -> list[RunHead]:
+def select_runs(heads: Sequence[RunHead], wanted: Sequence[str]) -> list[RunHead]:
     """The runs of (abbreviated) ids, each once; an id that fits none or several is an `InputError`."""
     found: dict[str, RunHead] = {}
     for name in wanted:
@@ -61,8 +61,8 @@ def chosen(heads: Sequence[RunHead], wanted: Sequence[str]) -> list[RunHead]:
 
 
 def remove_runs(
-    store: Store, wanted: Sequence[str], *, dry_run: bool = False, step: Step = no_step
-) -> Removal:
+    store: Store, wanted: Sequence[str], *, dry_run: bool = False, step: Step = after_step_hook
+) -> RemovalReport:
     """Delete runs and the records, scene values, features and transforms that no other run needs.
 
     Other processes may work on the store: what they may use stays. A process killed in the middle leaves
@@ -85,7 +85,7 @@ def remove_runs(
         told = _told(heads, own, InUse.read(store.root))
         ids = [h.id for h in heads]
         files = [[entry.kind, entry.key, task] for entry, task in own]
-        written_down(store, {"runs": ids, "files": files})
+        journal_change(store, {"runs": ids, "files": files})
         step("written down")
         for name in ids:
             run_file(store, name).unlink(missing_ok=True)
@@ -99,8 +99,8 @@ def remove_runs(
 
 def _planned(store: Store, wanted: Sequence[str]) -> tuple[list[RunHead], list[tuple[Entry, str]]]:
     """The runs, and the entries that only they need with the task of one that does."""
-    links = Links.read(store)
-    heads = chosen(links.heads, wanted)
+    links = FileReferences.read(store)
+    heads = select_runs(links.heads, wanted)
     gone = {h.id for h in heads}
     own = []
     for entry in entries(store):
@@ -113,7 +113,7 @@ def _planned(store: Store, wanted: Sequence[str]) -> tuple[list[RunHead], list[t
 
 def _told(
     heads: Sequence[RunHead], own: Sequence[tuple[Entry, str]], busy: InUse, *, dry_run: bool = False
-) -> Removal:
+) -> RemovalReport:
     gone = [entry for entry, task in own if not busy.has(entry, task)]
     files = amounts(gone, OF_RUNS)
-    return Removal(tuple((h.id, h.method, h.task) for h in heads), files, len(own) - len(gone), dry_run)
+    return RemovalReport(tuple((h.id, h.method, h.task) for h in heads), files, len(own) - len(gone), dry_run)

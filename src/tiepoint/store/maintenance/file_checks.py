@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from ...core import array_cache, hashing
-from ...core.checksums import unsealed
+from ...core.checksums import verify_checksum
 from ...core.errors import DamagedError, TiepointError
-from ...core.regular_files import content_of
+from ...core.regular_files import read_content
 from ...formats.keypoints.set_folder import REPLACED, read_keypoint_set, sets_below
 from ...formats.keypoints.set_folder import SETS as FOLDER_OF_SETS
 from ...methods.normalise import load_transform
@@ -24,7 +24,7 @@ SETS = "keypoint sets"
 
 
 @dataclass(frozen=True)
-class Looked:
+class FileCheck:
     """A file that was read: how large it is, what is wrong with it, and whether it carried a checksum.
 
     `heals` says that a run that needs it sees the damage itself and makes it anew. `method` is the one that
@@ -42,11 +42,11 @@ class Looked:
     foreign: bool = False
 
 
-Job = Callable[[], Looked]
+Job = Callable[[], FileCheck]
 
 
 def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
-    """One job for every file of a store, and for those that runs need (`needed`: keys by kind) but lack."""
+    """One job for every file of a store, and for those that runs need (`required_bytes`: keys by kind) but lack."""
     jobs: list[Job] = []
     for kind, suffix, look in (("records", "parquet", _record), ("values", "npz", _values)):
         keys = {path.stem for path in (store.root / kind).glob(f"??/*.{suffix}")} | set(needed.get(kind, ()))
@@ -56,7 +56,10 @@ def files_of(store: Store, needed: Mapping[str, Sequence[str]]) -> list[Job]:
     jobs += [partial(_list, path) for path in sorted((store.root / array_cache.FOLDER).glob("*.bin"))]
     jobs += [partial(_transform, path) for path in sorted((store.root / "transforms").glob("*.npz"))]
     jobs += [partial(_costs, path) for path in sorted((store.root / "efficiency").glob("*.json"))]
-    jobs += [partial(_data, path, digest) for path, digest in hashing.claims(store.root / "hashes.json")]
+    jobs += [
+        partial(_data, path, digest)
+        for path, digest in hashing.unchanged_file_hashes(store.root / "hashes.json")
+    ]
     sets = sets_below(store.root).values()
     headless = (p for p in sorted((store.root / FOLDER_OF_SETS).glob("[!.]*")) if p.is_dir())
     jobs += [partial(_keypoints, path) for path in dict.fromkeys([*sets, *headless])]
@@ -74,27 +77,27 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _record(store: Store, key: str) -> Looked:
+def _record(store: Store, key: str) -> FileCheck:
     path = store.records.path(key)
     problem, marked = None, True
     try:
         marked = store.records.verify(key)
     except TiepointError as e:
         problem = str(e)
-    return Looked("records", key, path, _size(path), problem, marked)
+    return FileCheck("records", key, path, _size(path), problem, marked)
 
 
-def _values(store: Store, key: str) -> Looked:
+def _values(store: Store, key: str) -> FileCheck:
     path = store.values.path(key)
     problem = None
     try:
         store.values.get(key)
     except TiepointError as e:
         problem = str(e)
-    return Looked("values", key, path, _size(path), problem)
+    return FileCheck("values", key, path, _size(path), problem)
 
 
-def _features(store: Store, key: str) -> Looked:
+def _features(store: Store, key: str) -> FileCheck:
     path = store.features.folder(key)
     problem, marked, method = None, True, None
     try:
@@ -105,37 +108,37 @@ def _features(store: Store, key: str) -> Looked:
         marked, method = "sums" in meta, meta.get("method")
     except TiepointError as e:
         problem = str(e)
-    return Looked("features", key, path, _size(path), problem, marked, True, method)
+    return FileCheck("features", key, path, _size(path), problem, marked, True, method)
 
 
-def _run(path: Path) -> Looked:
+def _run(path: Path) -> FileCheck:
     """A run file, counted: one that cannot be read is told where runs are looked for."""
     marked = True
     with contextlib.suppress(OSError, ValueError):
-        marked = unsealed(content_of(path))[1]
-    return Looked("run files", path.stem, path, _size(path), None, marked)
+        marked = verify_checksum(read_content(path))[1]
+    return FileCheck("run files", path.stem, path, _size(path), None, marked)
 
 
-def _list(path: Path) -> Looked:
-    problem = None if array_cache.is_whole(path) else f"the list {path} is damaged"
-    return Looked("lists", path.stem, path, _size(path), problem, heals=True)
+def _list(path: Path) -> FileCheck:
+    problem = None if array_cache.has_valid_checksum(path) else f"the list {path} is damaged"
+    return FileCheck("lists", path.stem, path, _size(path), problem, heals=True)
 
 
-def _transform(path: Path) -> Looked:
+def _transform(path: Path) -> FileCheck:
     problem = None if load_transform(path) is not None else f"the fitted transform {path} is damaged"
-    return Looked("transforms", path.stem, path, _size(path), problem, heals=True)
+    return FileCheck("transforms", path.stem, path, _size(path), problem, heals=True)
 
 
-def _costs(path: Path) -> Looked:
+def _costs(path: Path) -> FileCheck:
     problem, marked = None, True
     try:
-        marked = unsealed(content_of(path))[1]
+        marked = verify_checksum(read_content(path))[1]
     except (OSError, ValueError) as e:
         problem = f"the measured times {path} are damaged: {e}"
-    return Looked("efficiency", path.stem, path, _size(path), problem, marked, heals=True)
+    return FileCheck("efficiency", path.stem, path, _size(path), problem, marked, heals=True)
 
 
-def _data(path: Path, digest: str) -> Looked:
+def _data(path: Path, digest: str) -> FileCheck:
     """A file of a dataset whose hash is remembered, since its time says that it did not change."""
     problem = None
     try:
@@ -146,13 +149,13 @@ def _data(path: Path, digest: str) -> Looked:
             )
     except TiepointError as e:
         problem = str(e)
-    return Looked("data files", str(path), path, _size(path), problem, foreign=True)
+    return FileCheck("data files", str(path), path, _size(path), problem, foreign=True)
 
 
-def _keypoints(folder: Path) -> Looked:
+def _keypoints(folder: Path) -> FileCheck:
     problem = None
     try:
         read_keypoint_set(folder)
     except TiepointError as e:
         problem = str(e)
-    return Looked(SETS, folder.name.removeprefix(REPLACED), folder, _size(folder), problem)
+    return FileCheck(SETS, folder.name.removeprefix(REPLACED), folder, _size(folder), problem)

@@ -21,7 +21,7 @@ from ..run_heads import RunHead, load_heads
 from ..store import Store
 from ..urls import DATABASE
 from .usage import FOLDER as USES
-from .usage import Uses, is_named, short_keys, uses_of
+from .usage import FeatureUsage, is_feature_key, short_keys, uses_of
 
 KINDS = {
     "features": "features",
@@ -126,7 +126,7 @@ def _whole(kind: str, path: str) -> Entry:
 def _features(store: Store, folder: str, headers: bool) -> Iterator[Entry]:
     for shelf in _sorted(folder):
         for found in _sorted(shelf.path):
-            if not is_named(found.name) or not found.is_dir(follow_symlinks=False):
+            if not is_feature_key(found.name) or not found.is_dir(follow_symlinks=False):
                 yield _whole("temporaries" if found.name.startswith(".tmp-") else "other", found.path)
                 continue
             whole = _whole("features", found.path)
@@ -141,7 +141,7 @@ def _features(store: Store, folder: str, headers: bool) -> Iterator[Entry]:
 
 
 @dataclass(frozen=True)
-class Links:
+class FileReferences:
     """Which files runs need. Of records and values that is known exactly, of features from what runs noted.
 
     A run of an older version noted nothing: it may need every feature whose header has its method's name.
@@ -149,14 +149,14 @@ class Links:
 
     heads: list[RunHead]
     root: Path
-    _noted: dict[str, Uses | None] = field(default_factory=dict, repr=False, compare=False)
+    _noted: dict[str, FeatureUsage | None] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def read(cls, store: Store) -> Links:
+    def read(cls, store: Store) -> FileReferences:
         """Those of a store as it is now."""
         return cls(load_heads(store), store.root)
 
-    def noted(self, run_id: str) -> Uses | None:
+    def noted_features(self, run_id: str) -> FeatureUsage | None:
         """The features that a run noted."""
         if run_id not in self._noted:
             self._noted[run_id] = uses_of(self.root, run_id)
@@ -172,14 +172,18 @@ class Links:
         """Runs by kind and key of the records, scene values and transforms that they need."""
         found: dict[tuple[str, str], list[RunHead]] = {}
         for head in self.heads:
-            for name in needs(head):
+            for name in required_keys(head):
                 found.setdefault(name, []).append(head)
         return found
 
     @cached_property
     def _features(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Short keys of features in rising order, and for each the place of a run that uses it."""
-        noted = [(n, uses.keys) for n, h in enumerate(self.heads) if (uses := self.noted(h.id)) is not None]
+        noted = [
+            (n, uses.keys)
+            for n, h in enumerate(self.heads)
+            if (uses := self.noted_features(h.id)) is not None
+        ]
         if not noted:
             return np.empty(0, np.uint64), np.empty(0, np.int64)
         keys = np.concatenate([k for _, k in noted])
@@ -196,7 +200,7 @@ class Links:
     @cached_property
     def older(self) -> dict[str, list[RunHead]]:
         """Runs that noted nothing, by every name of a method with the same identity."""
-        silent = [h for h in self.heads if self.noted(h.id) is None and not h.manifest.imported]
+        silent = [h for h in self.heads if self.noted_features(h.id) is None and not h.manifest.imported]
         names: dict[str, set[str]] = {}
         for head in self.heads:
             names.setdefault(identity(head), set()).add(head.method)
@@ -213,7 +217,7 @@ class Links:
         return [*self._using(entry.key), *self.older.get(entry.method or "", [])]
 
 
-def needs(head: RunHead) -> set[tuple[str, str]]:
+def required_keys(head: RunHead) -> set[tuple[str, str]]:
     """Kind and key of the records, scene values and transforms that a run needs."""
     known = head.manifest
     found = {("records", key) for by in known.units.values() for key in by.values()}

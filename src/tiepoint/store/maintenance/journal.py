@@ -18,14 +18,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from ...core.hashing import hash_json
-from ...core.regular_files import content_of
+from ...core.regular_files import read_content
 from .. import status_files
-from ..atomic_files import atomic_file, put_away, remove_temporaries, temporary_folder
+from ..atomic_files import atomic_file, remove_atomically, remove_temporaries, temporary_folder
 from ..run_files import run_file, write_run_file
 from ..run_rows import load_rows
 from ..schema import VERSION, datasets, keypoint_sets, methods, runs, scores
 from ..store import Store
-from .inventory import Entry, Links, entries
+from .inventory import Entry, FileReferences, entries
 from .usage import InUse, uses_file, uses_of
 
 FOLDER = "changing"
@@ -33,11 +33,11 @@ _ID = re.compile(r"[\w-]{1,64}")
 Step = Callable[[str], None]
 
 
-def no_step(_: str) -> None:
+def after_step_hook(_: str) -> None:
     """Called after every step of a change; tests put a failure in its place."""
 
 
-def written_down(store: Store, plain: Mapping[str, Any]) -> Path:
+def journal_change(store: Store, plain: Mapping[str, Any]) -> Path:
     """Write down a change that is about to be made, while the store is held."""
     path = store.root / FOLDER / f"{hash_json([plain, os.getpid(), os.urandom(8).hex()])[:16]}.json"
     with atomic_file(path) as temporary:
@@ -71,7 +71,7 @@ def delete_rows(connection: sa.Connection, ids: Sequence[str]) -> None:
         )
 
 
-def finish_changes(store: Store, step: Step = no_step) -> int:
+def finish_changes(store: Store, step: Step = after_step_hook) -> int:
     """End or undo the changes whose processes were killed; returns how many bytes were removed by that.
 
     Called by every command that looks after a store, and before a run begins to work.
@@ -131,7 +131,7 @@ class _Change:
 
 
 def _read(path: Path) -> _Change:
-    plain = json.loads(content_of(path))
+    plain = json.loads(read_content(path))
     ids, gone = dict(plain.get("ids", {})), list(plain.get("runs", []))
     if not all(_ID.fullmatch(name) for name in (*ids, *ids.values(), *gone)):
         raise ValueError("an id that is none")
@@ -166,7 +166,7 @@ def discard(store: Store, candidates: Mapping[tuple[str, str], str], busy: InUse
     """
     if not candidates:
         return 0
-    links = Links.read(store)
+    links = FileReferences.read(store)
     gone = [
         entry
         for entry in entries(store)
@@ -174,11 +174,11 @@ def discard(store: Store, candidates: Mapping[tuple[str, str], str], busy: InUse
         and not links.of(entry)
         and not busy.has(entry, task)
     ]
-    throw_away(store.root, gone)
+    delete_entries(store.root, gone)
     return sum(e.size_bytes for e in gone)
 
 
-def throw_away(root: Path, gone: Iterable[Entry]) -> None:
+def delete_entries(root: Path, gone: Iterable[Entry]) -> None:
     """Remove entries: each vanishes at once, and what a kill leaves half-removed goes at the next start."""
     with temporary_folder(root) as folder:
         for number, entry in enumerate(gone):
@@ -187,4 +187,4 @@ def throw_away(root: Path, gone: Iterable[Entry]) -> None:
             except FileNotFoundError:
                 continue
             except OSError:  # on another disk
-                put_away(entry.path)
+                remove_atomically(entry.path)

@@ -12,9 +12,9 @@ from typing import Any
 from ...core.errors import InputError
 from ..run_heads import RunHead
 from ..store import Store
-from .inventory import ORDER, Entry, Links, entries
-from .journal import finish_changes, throw_away
-from .space import OF_RUNS, Amount, amounts
+from .inventory import ORDER, Entry, FileReferences, entries
+from .journal import delete_entries, finish_changes
+from .space import OF_RUNS, SizeTotal, amounts
 from .usage import FOLDER as USES
 from .usage import InUse
 
@@ -31,7 +31,7 @@ class Again:
 
 
 @dataclass(frozen=True)
-class Pruned:
+class PruneReport:
     """What was removed by kind, or with `dry_run` would be, the size of the store before, and what it costs.
 
     `in_use` are features that were old enough but may be in use by a process at work. `wanted_bytes` is the
@@ -39,7 +39,7 @@ class Pruned:
     """
 
     before_bytes: int
-    files: dict[str, Amount] = field(default_factory=dict)
+    files: dict[str, SizeTotal] = field(default_factory=dict)
     again: tuple[Again, ...] = ()
     in_use: int = 0
     wanted_bytes: int | None = None
@@ -63,7 +63,7 @@ def prune_store(
     larger_than_bytes: int | None = None,
     dry_run: bool = False,
     now: float | None = None,
-) -> Pruned:
+) -> PruneReport:
     """Remove features that were not used for long, and records, scene values and transforms of no run.
 
     A feature was last used when it was written, or when a run that uses it last began to work. Those longest
@@ -87,14 +87,14 @@ def prune_store(
     finish_changes(store)
     with store.begin():
         told, gone = _chosen(store, before, larger_than_bytes)
-        throw_away(store.root, gone)
+        delete_entries(store.root, gone)
     return told
 
 
 def _chosen(
     store: Store, before: float, most: int | None, *, dry_run: bool = False
-) -> tuple[Pruned, list[Entry]]:
-    links, busy = Links.read(store), InUse.read(store.root)
+) -> tuple[PruneReport, list[Entry]]:
+    links, busy = FileReferences.read(store), InUse.read(store.root)
     total, protected = 0, 0
     old: list[tuple[float, Entry]] = []
     for entry in entries(store):
@@ -116,11 +116,13 @@ def _chosen(
             break
         gone.append(entry)
         left -= entry.size_bytes
-    return Pruned(total, amounts(gone, sorted(ORDER)), _again(links, gone), protected, most, dry_run), gone
+    return PruneReport(
+        total, amounts(gone, sorted(ORDER)), _again(links, gone), protected, most, dry_run
+    ), gone
 
 
-def _last_use(links: Links, head: RunHead) -> float:
-    uses = links.noted(head.id)
+def _last_use(links: FileReferences, head: RunHead) -> float:
+    uses = links.noted_features(head.id)
     if uses is not None:
         return uses.when
     try:
@@ -129,7 +131,7 @@ def _last_use(links: Links, head: RunHead) -> float:
         return 0.0
 
 
-def _again(links: Links, gone: Sequence[Entry]) -> tuple[Again, ...]:
+def _again(links: FileReferences, gone: Sequence[Entry]) -> tuple[Again, ...]:
     """By method, what its runs would have to compute again; features that no run uses cost nothing."""
     own: dict[str, list[Entry]] = {}
     runs: dict[str, set[str]] = {}

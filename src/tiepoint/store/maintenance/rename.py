@@ -18,12 +18,12 @@ from ..store import Store
 from ..stored_run_part import StoredRun
 from ..writers import insert_run
 from .inventory import entries
-from .journal import Step, delete_rows, finish_changes, no_step, written_down
+from .journal import Step, after_step_hook, delete_rows, finish_changes, journal_change
 from .usage import short_keys, uses_of, write_uses
 
 
 @dataclass(frozen=True)
-class Renamed:
+class RenameReport:
     """A method that has, or with `dry_run` would have, another name; `ids` has new ids of runs by the old.
 
     The id of a run says what it is, and the name is part of that: a renamed run has the id that a run made
@@ -41,8 +41,8 @@ class Renamed:
 
 
 def rename_method(
-    store: Store, old: str, new: str, *, dry_run: bool = False, step: Step = no_step
-) -> Renamed:
+    store: Store, old: str, new: str, *, dry_run: bool = False, step: Step = after_step_hook
+) -> RenameReport:
     """Give a method another name in all its runs: rows, run files, ids. Scores stay as they are.
 
     A run that has the id by which this version would know it gets the one that it would have had under the
@@ -61,12 +61,12 @@ def rename_method(
     method_name(new)
     if dry_run:
         with store.reading() as connection:
-            return Renamed(old, new, {a.id: b.id for a, b in _pairs(store, connection, old, new)}, True)
+            return RenameReport(old, new, {a.id: b.id for a, b in _pairs(store, connection, old, new)}, True)
     finish_changes(store)
     with store.begin() as connection:
         pairs = _pairs(store, connection, old, new)
         ids = {before.id: made.id for before, made in pairs}
-        written_down(store, {"ids": ids})
+        journal_change(store, {"ids": ids})
         step("written down")
         features = _features(store, old, pairs)
         for before, made in pairs:
@@ -80,7 +80,7 @@ def rename_method(
         step("rows")
     step("committed")
     finish_changes(store, step)
-    return Renamed(old, new, ids)
+    return RenameReport(old, new, ids)
 
 
 def _pairs(store: Store, connection: sa.Connection, old: str, new: str) -> list[tuple[StoredRun, StoredRun]]:

@@ -9,23 +9,23 @@ from typing import Any
 
 from ..run_heads import RunHead
 from ..store import Store
-from .inventory import ORDER, Entry, Links, entries
+from .inventory import ORDER, Entry, FileReferences, entries
 
 
 @dataclass(frozen=True)
-class Amount:
+class SizeTotal:
     """Files of a kind and their bytes."""
 
     files: int
     size_bytes: int
 
 
-def amounts(found: Iterable[Entry], order: Sequence[str]) -> dict[str, Amount]:
+def amounts(found: Iterable[Entry], order: Sequence[str]) -> dict[str, SizeTotal]:
     """Files and bytes of entries by kind, in the order of the kinds."""
     sizes: dict[str, list[int]] = {}
     for entry in found:
         sizes.setdefault(entry.kind, []).append(entry.size_bytes)
-    return {kind: Amount(len(sizes[kind]), sum(sizes[kind])) for kind in order if kind in sizes}
+    return {kind: SizeTotal(len(sizes[kind]), sum(sizes[kind])) for kind in order if kind in sizes}
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class StoreSize:
     """The size of a store. Every file counts once in `kinds`; `unused_bytes` are those that no run needs."""
 
     store: str
-    kinds: dict[str, Amount]
+    kinds: dict[str, SizeTotal]
     methods: dict[str, MethodSize]
     unused_bytes: int
 
@@ -65,7 +65,7 @@ def store_size(store: Store) -> StoreSize:
 
     Sizes are those of the files' content. Features that runs of older versions may use are counted as theirs.
     """
-    links = Links.read(store)
+    links = FileReferences.read(store)
     found = list(entries(store))
     only: dict[str, int] = {}
     shared: dict[str, int] = {}
@@ -85,7 +85,7 @@ def store_size(store: Store) -> StoreSize:
     return StoreSize(store.where, amounts(found, ORDER), {n: methods[n] for n in largest}, unused)
 
 
-def _users(links: Links, entry: Entry) -> Iterable[RunHead]:
+def _users(links: FileReferences, entry: Entry) -> Iterable[RunHead]:
     if entry.kind == "runs":
         return links.named.get(entry.key, ())
     return links.of(entry) if entry.kind in OF_RUNS else ()
@@ -120,7 +120,7 @@ def list_runs(
         task: Only runs of this task.
         dataset: Only runs on a dataset of this name.
     """
-    links = Links.read(store)
+    links = FileReferences.read(store)
     size: dict[str, int] = {}
     only: dict[str, int] = {}
     for entry in entries(store):

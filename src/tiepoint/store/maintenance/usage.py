@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.regular_files import content_of
+from ...core.regular_files import read_content
 from .. import status_files
 from ..atomic_files import atomic_file
 from ..store import Store
@@ -35,7 +35,7 @@ SILENT_S = 86400.0
 
 
 @dataclass(frozen=True)
-class Uses:
+class FeatureUsage:
     """Features of a run by the beginning of their keys in rising order, its task, and when it used them."""
 
     task: str
@@ -52,10 +52,10 @@ def short_keys(keys: Iterable[str]) -> Keys:
     return np.unique(np.fromiter((int(key[:_SHORT], 16) for key in keys), np.uint64))
 
 
-def is_named(key: str) -> bool:
+def is_feature_key(key: str) -> bool:
     """Whether a name can be the key of features.
 
-    >>> is_named("0" * 64), is_named("other")
+    >>> is_feature_key("0" * 64), is_feature_key("other")
     (True, False)
     """
     return len(key) == 64 and not set(key) - set("0123456789abcdef")
@@ -84,7 +84,7 @@ def write_uses(root: Path, run_id: str, task: str, keys: Keys) -> None:
         temporary.write_bytes(head + keys.astype("<u8").tobytes())
 
 
-def uses_of(root: Path, run_id: str) -> Uses | None:
+def uses_of(root: Path, run_id: str) -> FeatureUsage | None:
     """What a run uses; None where that is not known.
 
     >>> uses_of(Path("nowhere"), "12ab") is None
@@ -93,10 +93,10 @@ def uses_of(root: Path, run_id: str) -> Uses | None:
     path = uses_file(root, run_id)
     try:
         when = path.stat().st_mtime
-        head, _, body = content_of(path).partition(b"\n")
+        head, _, body = read_content(path).partition(b"\n")
         plain: Any = json.loads(head)
         keys = np.frombuffer(body, "<u8").astype(np.uint64)
-        return Uses(str(plain["task"]), keys, when) if len(keys) == plain["features"] else None
+        return FeatureUsage(str(plain["task"]), keys, when) if len(keys) == plain["features"] else None
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
@@ -117,7 +117,9 @@ class InUse:
     @classmethod
     def read(cls, root: Path) -> InUse:
         """What is in use in the store at `root` now, by other processes than this one."""
-        others = [w for w in status_files.running(root, silent_s=SILENT_S) if not status_files.is_this(w)]
+        others = [
+            w for w in status_files.running(root, silent_s=SILENT_S) if not status_files.is_this_process(w)
+        ]
         if not others:
             return cls(float("inf"), np.empty(0, np.uint64), frozenset(), 0)
         since = min(w.since for w in others) - SLACK_S

@@ -9,27 +9,27 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.cores import cores
 from ...core.errors import StoreError, TiepointError
 from ..locking import DATABASE
-from ..rebuild import damaged_database, differing_rows, make_anew
+from ..rebuild import damaged_database, differing_rows, replace_damaged
 from ..rebuild import rebuild as follow
 from ..run_files import read_run, run_file
 from ..run_queries import load_runs
 from ..store import REMADE, Store, store_root
 from ..stored_run_part import StoredRun
-from .file_checks import SETS, Looked, files_of, leftovers_of
+from .file_checks import SETS, FileCheck, files_of, leftovers_of
 from .journal import finish_changes, tidy
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Problem:
+class StoreProblem:
     """Something wrong in a store: what, in which file, which runs it touches, and what makes it anew.
 
-    >>> print(Problem("a.parquet is damaged", runs=("12ab",), again="run sift on t/a again"))
+    >>> print(StoreProblem("a.parquet is damaged", runs=("12ab",), again="run sift on t/a again"))
     a.parquet is damaged (run 12ab): run sift on t/a again
     """
 
@@ -55,7 +55,7 @@ class StoreCheck:
     what else its user should know.
     """
 
-    problems: Sequence[Problem]
+    problems: Sequence[StoreProblem]
     runs: int
     files: Mapping[str, int] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -71,19 +71,19 @@ class StoreCheck:
 
     def __str__(self) -> str:
         lines = [
-            f"{number_of(self.runs, 'run')} in the store"
+            f"{count_text(self.runs, 'run')} in the store"
             + (", database rebuilt from the run files" * self.rebuilt)
         ]
         for kind, count in self.files.items():
             older = self.unmarked.get(kind, 0)
             more = f", {older:,} of them without a checksum (written by an older version)" if older else ""
             lines.append(
-                f"{kind}: {number_of(count, 'file')}, {self.sizes[kind] / 1e6:,.1f} MB verified{more}"
+                f"{kind}: {count_text(count, 'file')}, {self.sizes[kind] / 1e6:,.1f} MB verified{more}"
             )
         if self.leftovers:
-            left = number_of(len(self.leftovers), "leftover")
+            left = count_text(len(self.leftovers), "leftover")
             lines.append(f"{left} of killed processes, removed by the next run")
-        lines.append("no problems" if self.ok else f"{number_of(len(self.problems), 'problem')}:")
+        lines.append("no problems" if self.ok else f"{count_text(len(self.problems), 'problem')}:")
         return "\n".join([*lines, *(f"  - {p}" for p in self.problems)])
 
 
@@ -110,14 +110,14 @@ def check_store(
     if rebuild:
         finish_changes(store)
     runs, problems = _runs(store)
-    problems += [Problem(what, again=again) for what, again in damaged_database(store)]
+    problems += [StoreProblem(what, again=again) for what, again in damaged_database(store)]
     if not problems or rebuild:
         for run, what in differing_rows(store, runs):
             again = "the database was made from the files again" if rebuild else "`store check` rebuilds it"
-            problems.append(Problem(what, store.root / "runs" / f"{run}.json", (run,), again))
+            problems.append(StoreProblem(what, store.root / "runs" / f"{run}.json", (run,), again))
     if rebuild:
         known = {str(p.path) for p in problems}
-        problems += [Problem(told) for told in follow(store) if not any(path in told for path in known)]
+        problems += [StoreProblem(told) for told in follow(store) if not any(path in told for path in known)]
         runs = {run.id: run for run in load_runs(store)}
     users = _users(runs.values())
     jobs = files_of(store, {kind: sorted(used) for kind, used in users.items()})
@@ -139,7 +139,7 @@ def check_store(
     return StoreCheck(problems, len(runs), files, sizes, unmarked, leftovers_of(store.root), rebuild)
 
 
-def _removed(store: Store, look: Looked, used: Sequence[tuple[str, str]]) -> bool:
+def _removed(store: Store, look: FileCheck, used: Sequence[tuple[str, str]]) -> bool:
     """Whether a file that cannot be read was just removed by another process, with all runs that need it."""
     if look.foreign or os.path.lexists(look.path):
         return False
@@ -155,16 +155,16 @@ def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool
             found = check_store(store, progress=progress)
             told = f"{root} cannot be written: the database is not rebuilt"
             return replace(found, notices=(*store.notices, *([] if rebuild is False else [told])))
-    aside = make_anew(root)
+    aside = replace_damaged(root)
     first = (
         []
         if aside is None
-        else [Problem(f"the database was damaged and is now {aside.name}", aside, again=REMADE)]
+        else [StoreProblem(f"the database was damaged and is now {aside.name}", aside, again=REMADE)]
     )
     with Store.open(where, create=False) as store:
         notices = store.notices
         if store.remade:
-            first.append(Problem("the database was missing", root / DATABASE, again=REMADE))
+            first.append(StoreProblem("the database was missing", root / DATABASE, again=REMADE))
             notices = ()
         tidy(store)
         if first:
@@ -173,7 +173,7 @@ def _in_place(where: str | Path | None, progress: Progress | None, rebuild: bool
     return replace(found, problems=[*first, *found.problems], notices=notices)
 
 
-def _runs(store: Store) -> tuple[dict[str, StoredRun], list[Problem]]:
+def _runs(store: Store) -> tuple[dict[str, StoredRun], list[StoreProblem]]:
     """Runs by id from their files, or where one cannot be read, from its rows."""
     runs: dict[str, StoredRun] = {}
     problems = []
@@ -184,16 +184,16 @@ def _runs(store: Store) -> tuple[dict[str, StoredRun], list[Problem]]:
                 raise StoreError(f"{path} holds the run {run.id}; name it {run.id}.json or remove it")
             runs[run.id] = run
         except StoreError as e:
-            problems.append(Problem(str(e), path, (path.stem,)))
+            problems.append(StoreProblem(str(e), path, (path.stem,)))
     try:
         for run in load_runs(store):
             runs.setdefault(run.id, run)
     except (TiepointError, ValueError, KeyError, TypeError) as e:
-        problems.append(Problem(f"the runs of the database cannot be read: {e}"))
+        problems.append(StoreProblem(f"the runs of the database cannot be read: {e}"))
     return runs, [replace(p, again=_run_again(p, runs)) for p in problems]
 
 
-def _run_again(problem: Problem, runs: Mapping[str, StoredRun]) -> str:
+def _run_again(problem: StoreProblem, runs: Mapping[str, StoredRun]) -> str:
     """What makes a run anew whose file is damaged: the database has it as finished until a check."""
     known = [runs[name] for name in problem.runs if name in runs]
     return "" if not known else f"remove {problem.path}, then `store check`, then {_made_by(known)}"
@@ -213,17 +213,17 @@ def _users(runs: Iterable[StoredRun]) -> dict[str, dict[str, list[tuple[str, str
     return found
 
 
-def _problem(look: Looked, used: Sequence[tuple[str, str]], runs: Mapping[str, StoredRun]) -> Problem:
+def _problem(look: FileCheck, used: Sequence[tuple[str, str]], runs: Mapping[str, StoredRun]) -> StoreProblem:
     ids = tuple(dict.fromkeys(run for run, _ in used)) if used else _of_method(look.method, runs)
     what = f"{used[0][1]}: {look.problem}" if used else str(look.problem)
-    return Problem(what, look.path, ids, _again(look, [runs[i] for i in ids]))
+    return StoreProblem(what, look.path, ids, _again(look, [runs[i] for i in ids]))
 
 
 def _of_method(method: str | None, runs: Mapping[str, StoredRun]) -> tuple[str, ...]:
     return tuple(run.id for run in runs.values() if method is not None and run.method == method)
 
 
-def _again(look: Looked, users: Sequence[StoredRun]) -> str:
+def _again(look: FileCheck, users: Sequence[StoredRun]) -> str:
     """What makes a file anew."""
     if look.foreign:
         return ""

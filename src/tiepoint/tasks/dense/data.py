@@ -20,7 +20,7 @@ from ...datasets.dense_pairs import BrokenPair, DensePair, find_pairs
 from ...formats.flow.tss import PairResult
 from ...geometry.flow.resize import resize_flow_pair, same_scale
 from ...geometry.flow.warp import transfer
-from ...methods.dense.files import absent_words, check_folders, extra_folders
+from ...methods.dense.files import check_folders, extra_folders, missing_pairs_message
 from ..base import OpenTask
 from ..cases import Cases, DenseCase, pair_cases
 from .options import ALLOW, DenseTask, PairOptions, left_out
@@ -95,7 +95,7 @@ class OpenDense(OpenTask):
         source, target = pair.sizes()
         return (source, target) if pair.direction == 1 else (target, source)
 
-    def carried(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
+    def replay_flow(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
         """A directed pair made again: its images, flow and truth at the size of the source."""
         pair = self._units.get(key)
         if pair is None:
@@ -163,15 +163,15 @@ class PairTask(DenseTask):
         """Share right of a directed pair under the headline rule, None where it has none."""
         raise NotImplementedError
 
-    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+    def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """Share right of each directed pair, for the report's gallery."""
-        for r in usable(records)[0]:
+        for r in usable_records(records)[0]:
             if (share := self.share(r)) is not None:
                 yield str(r.meta["pair"]).rpartition(":")[0], share
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
         """Directed pairs of a scene with their share right."""
-        own = usable([r for r in records if r.meta["scene"] == scene])[0]
+        own = usable_records([r for r in records if r.meta["scene"] == scene])[0]
         shares = [(str(r.meta["pair"]), share) for r in own if (share := self.share(r)) is not None]
         return pair_cases(shares) if shares else None
 
@@ -209,7 +209,7 @@ def meta_of(pair: DensePair, options: PairOptions, **extra: Any) -> dict[str, An
     return {**base, **extra}
 
 
-def usable(records: Sequence[Records]) -> tuple[list[Records], str | None]:
+def usable_records(records: Sequence[Records]) -> tuple[list[Records], str | None]:
     """The records that enter the means, and a note about those that do not."""
     used = [r for r in records if "no_truth" not in r.meta and not _skipped(r)]
     flows = sum("no_truth" not in r.meta and _skipped(r) for r in records)
@@ -249,5 +249,5 @@ def check_dense_results(opened: OpenDense, results: str | Path) -> list[str]:
     subsets = sorted({key.partition("/")[0] for key in opened.known})
     there = set(check_folders(results, keys, subsets))
     absent = [key for key in keys if key not in there]
-    warnings = [absent_words(absent, len(keys))] if absent else []
+    warnings = [missing_pairs_message(absent, len(keys))] if absent else []
     return [*warnings, *extra_folders(results, opened.known, subsets)]

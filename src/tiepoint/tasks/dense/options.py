@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.records import Records
 from ...core.units import Arrays
 from ...formats.flow.tss import write_pair_result
@@ -109,7 +109,7 @@ def left_out(problems: Sequence[str], *, shown: int = 5) -> list[str]:
     ['pair left out: a: x is missing', 'and 1 more problem of ground truth']
     """
     rest = len(problems) - shown
-    more = [f"and {number_of(rest, 'more problem')} of ground truth"] if rest > 0 else []
+    more = [f"and {count_text(rest, 'more problem')} of ground truth"] if rest > 0 else []
     return [*(f"pair left out: {p}" for p in problems[:shown]), *more]
 
 

@@ -18,7 +18,7 @@ from ...geometry.two_view.plane_errors import visible_error, visible_error_float
 from ...methods.source_files import library_versions
 from ..base import MetricInfo, TaskInfo
 from ..info import EVD, count
-from ..pairs.data import PairsTask, SeededOptions, framed, matches_of
+from ..pairs.data import PairsTask, SeededOptions, matches_in_frame, matches_of
 from ..pairs.score import SEED_SPREAD, Curve, count_scores, curve_scores
 from ..scene_means import with_protocol
 from ..wxbs.task import TOOL, facts_of, model_facts, without_model
@@ -108,7 +108,7 @@ class EvdHomography(PairsTask):
         """Pairs without H."""
         return without_model(records, "homography under some seed")
 
-    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+    def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """Mean recall of each pair, for galleries."""
         for r in records:
             yield str(r.meta["pair"]), float(recall_of(np.asarray(r["error_px"])).mean())
@@ -123,7 +123,7 @@ def homographies(pair: ImagePair, arrays: Arrays, options: Any, comparison: str)
     matches = matches_of(arrays, pair.name)
     if comparison == TOOL:
         return [estimate_homography(EXAMPLE, matches.points0, matches.points1)]
-    x0, x1, s0, s1 = framed(pair, matches, options.side_px)
+    x0, x1, s0, s1 = matches_in_frame(pair, matches, options.side_px)
     estimator = HomographyEstimator("poselib", options.threshold_px, 0.9999, 100_000)
     found = []
     for seed in range(options.seeds):

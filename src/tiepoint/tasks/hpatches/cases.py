@@ -14,11 +14,11 @@ from ...core.units import Features
 from ...datasets.hpatches.layout import NOISES
 from ...kernels import pair_distances, value_table
 from ...metrics.ranking.average_precision import average_precision
-from ..cases import Answer, Answered, Cases, Floats, ranked, ratio_of, side_shares
+from ..cases import Answer, Cases, Floats, QueryCase, nearest_candidates, ratio_of, side_shares
 from .data import Setting, rows_of
 from .imported import is_imported
 from .matching.score import neighbours
-from .protocols import V2Rules
+from .protocols import HPatchesRules
 from .retrieval.score import query_values
 from .verification.compare import PairPlan
 from .verification.score import parts
@@ -34,7 +34,7 @@ def matching_cases(records: Sequence[Records], scene: str) -> Cases | None:
         return None
     (r,) = own
     images, n = r.meta["images"], int(r.meta["patches"])
-    _, _, valid = neighbours(r, V2Rules())
+    _, _, valid = neighbours(r, HPatchesRules())
     sure = ratio_of(r["d1"], r["d2"], squared=r.meta["squared"])
 
     def words(key: str) -> str:
@@ -44,15 +44,17 @@ def matching_cases(records: Sequence[Records], scene: str) -> Cases | None:
     return Cases(np.arange(valid.size), valid.ravel(), sure, words)
 
 
-def matching_answer(setting: Setting, scene: str, key: str, features: Features | None) -> Answered | None:
+def matching_answer(setting: Setting, scene: str, key: str, features: Features | None) -> QueryCase | None:
     """A reference patch among the patches of another image of its sequence."""
     image, patch = divmod(int(key), setting.data.count(scene))
     there, query = f"{scene}/{setting.images[image]}", f"{scene}/ref#{patch}"
     if features is None:
-        return Answered(query, (), (_unknown(f"{there}#{patch}"),))
+        return QueryCase(query, (), (_unknown(f"{there}#{patch}"),))
     values = distances_to(features, f"{scene}/ref", patch, [(there, None)])
-    chosen, right = ranked(values, [patch], f"{there}#{{}}".format, squared=features.distance == "l2")
-    return Answered(query, chosen, right, first_share(values, [patch]), _note(values))
+    chosen, right = nearest_candidates(
+        values, [patch], f"{there}#{{}}".format, squared=features.distance == "l2"
+    )
+    return QueryCase(query, chosen, right, first_share(values, [patch]), _note(values))
 
 
 def retrieval_cases(records: Sequence[Records], scene: str) -> Cases | None:
@@ -66,7 +68,7 @@ def retrieval_cases(records: Sequence[Records], scene: str) -> Cases | None:
     rows = np.flatnonzero(r["scene"] == r.meta["scenes"].index(scene))
     own = Records(r.kind, {name: column[rows] for name, column in r.columns.items()}, r.meta)
     last = len(r.meta["pools"]) - 1
-    score = np.stack([query_values(own, z, last, V2Rules()) for z in range(len(noises))], axis=1)
+    score = np.stack([query_values(own, z, last, HPatchesRules()) for z in range(len(noises))], axis=1)
     keys = rows[:, None] * len(noises) + np.arange(len(noises))
     patches = np.asarray(r["index"])
 
@@ -79,7 +81,7 @@ def retrieval_cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 def retrieval_answer(
     setting: Setting, lists: Any, every: bool, scene: str, key: str, features: Features | None
-) -> Answered | None:
+) -> QueryCase | None:
     """A query among its views at a noise level and the distractors of other sequences."""
     number, noise = divmod(int(key), len(setting.noises))
     queries, distractors = lists()
@@ -87,7 +89,7 @@ def retrieval_answer(
     query, level = f"{scene}/ref#{patch}", setting.images[noise * setting.levels :][: setting.levels]
     right = [f"{scene}/{image}#{patch}" for image in level]
     if features is None:
-        return Answered(query, (), tuple(_unknown(p) for p in right))
+        return QueryCase(query, (), tuple(_unknown(p) for p in right))
     one = np.array([patch])
     places: list[tuple[str, NDArray[Any] | None]] = [(f"{scene}/{image}", one) for image in level]
     others = [s for s in setting.split.test if s != scene]
@@ -108,9 +110,11 @@ def retrieval_answer(
         return f"{item}#{at if rows is None else int(rows[at])}"
 
     rows = list(range(len(level)))
-    chosen, found = ranked(values, rows, picture, squared=features.distance == "l2", most=len(level))
+    chosen, found = nearest_candidates(
+        values, rows, picture, squared=features.distance == "l2", most=len(level)
+    )
     labels = np.arange(len(values)) < len(level)
-    return Answered(query, chosen, found, average_precision(values, labels), _note(values))
+    return QueryCase(query, chosen, found, average_precision(values, labels), _note(values))
 
 
 def verification_cases(records: Sequence[Records], scene: str) -> Cases | None:
@@ -149,7 +153,7 @@ def verification_cases(records: Sequence[Records], scene: str) -> Cases | None:
 
 def verification_answer(
     plan: Callable[[], PairPlan], scene: str, key: str, features: Features | None
-) -> Answered | None:
+) -> QueryCase | None:
     """A pair of patches: the first is the query, the second its only candidate, right if it is the same."""
     made = plan()
     noise, row = divmod(int(key), len(made.order))
@@ -172,7 +176,7 @@ def pair_answer(
     pictures: Sequence[str],
     same: bool,
     features: Features | None,
-) -> Answered:
+) -> QueryCase:
     """A pair of patches, with its distance where there are features and none of the two failed."""
     distance: float | None = None
     if features is not None:
@@ -181,7 +185,7 @@ def pair_answer(
             distance = float(pair_distances(a, b, rows[:1], rows[1:], distance=features.distance)[0])
     other = Answer(pictures[1], None, distance, same)
     note = "a pair of the same patch" if same else "a pair of different patches"
-    return Answered(pictures[0], (other,), (other,) if same else (), None, note)
+    return QueryCase(pictures[0], (other,), (other,) if same else (), None, note)
 
 
 def distances_to(

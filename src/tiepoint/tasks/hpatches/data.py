@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.amounts import number_of
-from ...core.errors import InputError, ProblemsError, Together, UnknownNameError
+from ...core.amounts import count_text
+from ...core.errors import ErrorCollector, InputError, ProblemsError, UnknownNameError
 from ...core.records import Records
 from ...core.scores import kind_of
 from ...core.units import Features, Item, Unit
@@ -21,7 +21,7 @@ from ...datasets.hpatches.layout import LEVEL_IMAGES, NOISES
 from ...datasets.hpatches.splits import WHOLE, known_splits, left_out, named_split, split_problems
 from ...formats.hpatches.task_lists import Split, splits_file
 from ..base import OpenTask, Task
-from ..cases import Answered
+from ..cases import QueryCase
 from ..options import Folder, TaskOptions
 from .protocols import PROTOCOLS, rules_of
 
@@ -56,7 +56,7 @@ def chosen_split(data: HPatchesDataset, options: HPatchesOptions) -> tuple[Split
         return full, []
     n = len(data.sequences)
     notes = [
-        f"this is not the full release of HPatches; all of it is used, {number_of(n, 'sequence')}. "
+        f"this is not the full release of HPatches; all of it is used, {count_text(n, 'sequence')}. "
         "Choose a subset with `split`"
     ]
     return known[WHOLE], notes + left_out(data)
@@ -91,7 +91,7 @@ def open_setting(
     task: str, data: Path, model: type[Chosen], options: Mapping[str, Any], problems: list[str]
 ) -> tuple[Setting, Chosen]:
     """`setting_of` under options given by a user; what is wrong with either is told together."""
-    checks = Together()
+    checks = ErrorCollector()
     chosen = model.read(task, options, checks)
     setting = checks.of(setting_of, data, chosen, problems)
     checks.tell()
@@ -146,7 +146,7 @@ def rows_of(features: Features, key: str) -> tuple[NDArray[Any], NDArray[np.bool
     return values, valid
 
 
-def files_to_hold() -> int:
+def max_mapped_images() -> int:
     """Images a comparison may hold mapped at once, each of which keeps a file open, beyond what else is."""
     try:
         import resource
@@ -160,10 +160,10 @@ def files_to_hold() -> int:
     )
 
 
-def far_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def infinite_rows(values: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Failed rows that hold infinity and no NaN.
 
-    >>> far_rows(np.array([[0.0, np.inf], [np.nan, np.inf], [1, 1]]), np.array([False, False, True])).tolist()
+    >>> infinite_rows(np.array([[0.0, np.inf], [np.nan, np.inf], [1, 1]]), np.array([False, False, True])).tolist()
     [True, False, False]
     """
     far = ~valid
@@ -216,15 +216,15 @@ class HPatchesTask(Task):
         return COMPARISON
 
 
-Answer = Callable[[str, str, Features | None], Answered | None]
+Answer = Callable[[str, str, Features | None], QueryCase | None]
 """Makes a case again: scene, key, features."""
 
 
-class OpenV2(OpenTask):
+class OpenHPatches(OpenTask):
     """A v2 task bound to its data; `compare_one(unit, features)` makes the records of a unit.
 
     `content` is where its lists come from, None for matching, which has none; `answer` makes a case again.
-    `side_by_side` only where `compare_one` keeps no memory that its calls would share.
+    `thread_safe_compare` only where `compare_one` keeps no memory that its calls would share.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class OpenV2(OpenTask):
         *,
         side_by_side: bool = False,
     ) -> None:
-        self.side_by_side = side_by_side
+        self.thread_safe_compare = side_by_side
         self.setting = setting
         self._answer = answer
         self.content = content
@@ -252,7 +252,7 @@ class OpenV2(OpenTask):
         """Patches of an item."""
         return self.setting.data.read(item)
 
-    def answered(self, scene: str, key: str, features: Features | None) -> Answered | None:
+    def answered(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
         """A case of a sequence made again."""
         return None if self._answer is None else self._answer(scene, key, features)
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...core.array_cache import kept
+from ...core.array_cache import cached_arrays
 from ...core.errors import FormatError
 from ...core.hashing import hash_file, hash_json
 from ...datasets.hpatches.clean_lists import draw_clean
@@ -72,7 +72,7 @@ class VerificationSource:
         """The three lists."""
         if self.given is not None:
             return self.given
-        made = kept(
+        made = cached_arrays(
             "pairs", [LIST_CACHE_VERSION, self.definition], lambda: _packed(_tables_of(self._drawn()))
         )
         return Verification(*_unpacked(PairTable, made))
@@ -150,7 +150,7 @@ class RetrievalSource:
             return self.given
         split = self.setting.split
         key = [LIST_CACHE_VERSION, self.definition, [split.name, split.test, split.train]]
-        made = kept("patches", key, lambda: _packed(retrieval_lists(self.setting.data, split)))
+        made = cached_arrays("patches", key, lambda: _packed(retrieval_lists(self.setting.data, split)))
         queries, distractors = _unpacked(RefPatches, made)
         return queries, distractors
 
@@ -210,7 +210,9 @@ def _tables(
     if not files:
         return found
     try:
-        made = kept("files", [LIST_CACHE_VERSION, [hash_file(p) for p in files], setting.lengths], parsed)
+        made = cached_arrays(
+            "files", [LIST_CACHE_VERSION, [hash_file(p) for p in files], setting.lengths], parsed
+        )
     except FormatError:
         return found
     return found or list(_unpacked(kind, made))

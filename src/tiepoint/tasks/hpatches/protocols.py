@@ -19,7 +19,7 @@ def _rule(tools: str, tasks: str, about: str) -> Any:
 
 
 @dataclass(frozen=True)
-class V2Rules:
+class HPatchesRules:
     """Every difference between the tools and `exact`; see docs/tasks/hpatches.md.
 
     One is not reproduced: distractors of retrieval, and the nearest target of matching, are ranked by the
@@ -27,7 +27,7 @@ class V2Rules:
     (Python). Ties that only this rounding makes are missing: records keep counts, not distances. Random
     descriptors lose less than 1e-6 of average precision by it; some made for it lose more.
 
-    >>> V2Rules().trapezoid, rules_of("hpatches-python").trapezoid, rules_of("hpatches-matlab").trapezoid
+    >>> HPatchesRules().trapezoid, rules_of("hpatches-python").trapezoid, rules_of("hpatches-matlab").trapezoid
     (False, True, False)
     """
 
@@ -84,16 +84,16 @@ class V2Rules:
     )
 
 
-def rules_of(protocol: str) -> V2Rules:
+def rules_of(protocol: str) -> HPatchesRules:
     """The switches of a protocol.
 
-    >>> rules_of("exact") == V2Rules()
+    >>> rules_of("exact") == HPatchesRules()
     True
     """
     if protocol not in PROTOCOLS:
         raise UnknownNameError("protocol of HPatches", protocol, PROTOCOLS)
     tool = protocol.removeprefix("hpatches-")
-    return V2Rules(**{f.name: tool in f.metadata["tools"] for f in fields(V2Rules)})
+    return HPatchesRules(**{f.name: tool in f.metadata["tools"] for f in fields(HPatchesRules)})
 
 
 def without_numbers(scores: Sequence[Score], reason: str | None) -> list[Score]:
@@ -172,7 +172,7 @@ _START = {
 }
 
 
-def convention_steps(task: str) -> list[tuple[str, V2Rules]]:
+def convention_steps(task: str) -> list[tuple[str, HPatchesRules]]:
     """From `hpatches-python` over `hpatches-matlab` to `exact`, one kind of rule after another.
 
     >>> steps = convention_steps("matching"); steps[0][1] == rules_of("hpatches-python"), len(steps)
@@ -187,7 +187,7 @@ def convention_steps(task: str) -> list[tuple[str, V2Rules]]:
 
 
 def pool_groups(
-    noises: Sequence[str], pools: Mapping[int, str], rules: V2Rules
+    noises: Sequence[str], pools: Mapping[int, str], rules: HPatchesRules
 ) -> dict[str, list[tuple[int, int]]]:
     """Cells (noise, pool) of the means over noise, over pools and over both; the largest pool comes last."""
     head = list(pools) if rules.mean_over_pools else list(pools)[-1:]

@@ -13,7 +13,7 @@ from ...core.records import Records
 from ...core.units import Features
 from ...formats.hpatches_v1.classification import LabelledPairs
 from ...metrics.ranking.average_precision import average_precision
-from ..cases import Answer, Answered, Cases, Floats, ranked, ratio_of, side_shares
+from ..cases import Answer, Cases, Floats, QueryCase, nearest_candidates, ratio_of, side_shares
 from ..hpatches.cases import distances_to, first_share, pair_answer
 from .data import SHIFT, case_of, item_key
 from .matching.score import neighbour_distances, validity
@@ -101,7 +101,7 @@ def retrieval_cases(records: Sequence[Records], scene: str) -> Cases | None:
     return _cases(records, scene, part, words)
 
 
-def matched_again(content: Any, row: int, features: Features | None) -> Answered:
+def matched_again(content: Any, row: int, features: Features | None) -> QueryCase:
     """A reference patch among the patches of the other image."""
     benchmark, truth = content
     ends = np.cumsum([len(t.target) for t in truth])
@@ -111,13 +111,15 @@ def matched_again(content: Any, row: int, features: Features | None) -> Answered
     right = int(truth[pair].target[patch])
     query = f"{a}#{patch}"
     if features is None:
-        return Answered(query, (), (Answer(f"{b}#{right}", None, None, True),))
+        return QueryCase(query, (), (Answer(f"{b}#{right}", None, None, True),))
     values = distances_to(features, a, patch, [(b, None)])
-    chosen, rights = ranked(values, [right], f"{b}#{{}}".format, squared=features.distance == "l2")
-    return Answered(query, chosen, rights, first_share(values, [right]))
+    chosen, rights = nearest_candidates(
+        values, [right], f"{b}#{{}}".format, squared=features.distance == "l2"
+    )
+    return QueryCase(query, chosen, rights, first_share(values, [right]))
 
 
-def pair_again(pairs: LabelledPairs, row: int, features: Features | None) -> Answered:
+def replay_pair(pairs: LabelledPairs, row: int, features: Features | None) -> QueryCase:
     """A pair of patches."""
     table = pairs.pairs
     images = [table.images[int(of[row])] for of in (table.image_a, table.image_b)]
@@ -127,7 +129,7 @@ def pair_again(pairs: LabelledPairs, row: int, features: Features | None) -> Ans
     return pair_answer(items, rows, pictures, bool(pairs.labels[row]), features)
 
 
-def retrieved_again(pool: Pool, row: int, features: Features | None) -> Answered:
+def replay_retrieval(pool: Pool, row: int, features: Features | None) -> QueryCase:
     """A query among all other patches of its pool."""
     names = [item_key(name) for name in pool.benchmark.pool]
 
@@ -138,12 +140,12 @@ def retrieved_again(pool: Pool, row: int, features: Features | None) -> Answered
     own = int(pool.query[row])
     truth = [int(t) for t in pool.truth[pool.offsets[row] : pool.offsets[row + 1]]]
     if features is None:
-        return Answered(picture(own), (), tuple(Answer(picture(t), None, None, True) for t in truth))
+        return QueryCase(picture(own), (), tuple(Answer(picture(t), None, None, True) for t in truth))
     image = int(np.searchsorted(pool.starts, own, side="right")) - 1
     values = distances_to(features, names[image], own - int(pool.starts[image]), [(n, None) for n in names])
     values[own] = np.inf  # the query is in the pool, and no answer
-    chosen, right = ranked(values, truth, picture, squared=features.distance == "l2")
+    chosen, right = nearest_candidates(values, truth, picture, squared=features.distance == "l2")
     labels = np.isin(np.arange(len(values)), truth)
     most = min(len(truth), TOP_K)
     score = average_precision(values, labels, normaliser=most, cutoff=TOP_K) if truth else None
-    return Answered(picture(own), chosen, right, score)
+    return QueryCase(picture(own), chosen, right, score)

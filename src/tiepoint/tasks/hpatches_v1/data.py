@@ -22,7 +22,7 @@ from ...datasets.hpatches.dataset import HPatchesDataset
 from ...formats.hpatches_v1.definitions import find_benchmarks
 from ...formats.hpatches_v1.patch_ids import split_image
 from ..base import OpenTask, StepTable, Task, convention_tables
-from ..cases import Answered
+from ..cases import QueryCase
 from ..options import Folder, Names, TaskOptions
 from .protocols import PROTOCOLS, convention_steps, rules_of
 
@@ -137,7 +137,7 @@ def case_of(key: str) -> tuple[int, int]:
     return divmod(int(key), SHIFT)
 
 
-class OpenV1(OpenTask):
+class OpenHPatchesV1(OpenTask):
     """A v1 task bound to its data; `compare_one(definition, features)` makes the records of a benchmark."""
 
     def __init__(
@@ -146,7 +146,7 @@ class OpenV1(OpenTask):
         definitions: Sequence[Definition],
         compare_one: Any,
         options: BenchmarkOptions | None = None,
-        answer: Callable[[Definition, int, Features | None], Answered] | None = None,
+        answer: Callable[[Definition, int, Features | None], QueryCase] | None = None,
     ) -> None:
         self.data = data
         self._answer = answer
@@ -164,7 +164,7 @@ class OpenV1(OpenTask):
         """Patches of an item."""
         return self.data.read(item)
 
-    def answered(self, scene: str, key: str, features: Features | None) -> Answered | None:
+    def answered(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
         """A case of a sequence made again."""
         number, row = case_of(key)
         name = sorted(self.definitions)[number]
@@ -221,17 +221,17 @@ class V1Task(Task):
         """The records of a benchmark."""
         raise NotImplementedError
 
-    def answer(self, definition: Definition, row: int, features: Features | None) -> Answered:
+    def answer(self, definition: Definition, row: int, features: Features | None) -> QueryCase:
         """A row of a benchmark's records made again."""
         raise NotImplementedError
 
-    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV1:
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatchesV1:
         """Bind to a folder in the HPatches layout and its `.benchmark` files."""
         chosen = self.options.read(self.name, options)
         dataset = open_data(Path(data))
         files = definition_files(Path(data), chosen, self.name.split("/")[-1])
         found = [self.definition(path, dataset) for path in files]
-        return OpenV1(dataset, found, self.compare, chosen, self.answer)
+        return OpenHPatchesV1(dataset, found, self.compare, chosen, self.answer)
 
     def comparison(self, protocol: str) -> str:
         """Both protocols score the same distances, neighbours or lists."""
@@ -243,11 +243,15 @@ class V1Task(Task):
         name = f"{definition.name}.results"
         return [] if (folder / name).is_file() else [name]
 
-    def read_results(self, definition: Definition, folder: Path, opened: OpenV1, on_nan: str) -> Records:
+    def read_results(
+        self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
+    ) -> Records:
         """The records of one benchmark from result files of another program."""
         raise NotImplementedError
 
-    def records_from_results(self, folder: Path, opened: OpenV1, on_bad: str = "error") -> list[Records]:
+    def records_from_results(
+        self, folder: Path, opened: OpenHPatchesV1, on_bad: str = "error"
+    ) -> list[Records]:
         """Records of every benchmark from `.results` files of another program in `folder`.
 
         Raises:
@@ -273,7 +277,7 @@ class V1Task(Task):
     def write_run(
         self,
         folder: Path,
-        opened: OpenV1,
+        opened: OpenHPatchesV1,
         records: Mapping[str, Mapping[str, Records]],
         arrays: GetArrays,
         protocols: Sequence[str],
@@ -288,7 +292,7 @@ class V1Task(Task):
         self,
         folder: Path,
         name: str,
-        opened: OpenV1,
+        opened: OpenHPatchesV1,
         records: Mapping[str, Mapping[str, Records]],
         arrays: GetArrays,
     ) -> Iterator[Path]:

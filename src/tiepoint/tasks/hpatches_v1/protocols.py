@@ -29,10 +29,10 @@ def _quirk(step: str, tasks: str, about: str) -> Any:
 
 
 @dataclass(frozen=True)
-class HbenchQuirks:
+class HPatchesV1Rules:
     """Every difference between `hbench-2016` (all True) and `exact`; see docs/tasks/hpatches-v1.md.
 
-    >>> HbenchQuirks().divisor_q_plus_one, exact_rules().divisor_q_plus_one
+    >>> HPatchesV1Rules().divisor_q_plus_one, exact_rules().divisor_q_plus_one
     (True, False)
     """
 
@@ -66,7 +66,7 @@ class HbenchQuirks:
     divisor_q_plus_one: bool = _quirk("averaging", "retrieval", "Q queries are averaged with Q + 1")
 
 
-def exact_rules() -> HbenchQuirks:
+def exact_rules() -> HPatchesV1Rules:
     """No quirk at all, except the two that are no fault and that `exact` shares.
 
     A failure is an infinite distance, and the balanced list is the first P negatives, in both protocols.
@@ -74,28 +74,28 @@ def exact_rules() -> HbenchQuirks:
     >>> exact_rules().file_order
     False
     """
-    off = {f.name: False for f in fields(HbenchQuirks)}
-    return HbenchQuirks(**off | {"nan_is_infinite": True, "balanced_first_negatives": True})
+    off = {f.name: False for f in fields(HPatchesV1Rules)}
+    return HPatchesV1Rules(**off | {"nan_is_infinite": True, "balanced_first_negatives": True})
 
 
-def rules_of(protocol: str) -> HbenchQuirks:
+def rules_of(protocol: str) -> HPatchesV1Rules:
     """The switches of a protocol.
 
-    >>> rules_of("hbench-2016") == HbenchQuirks()
+    >>> rules_of("hbench-2016") == HPatchesV1Rules()
     True
     """
     if protocol not in PROTOCOLS:
         raise UnknownNameError("protocol of HPatches v1", protocol, PROTOCOLS)
-    return HbenchQuirks() if protocol == "hbench-2016" else exact_rules()
+    return HPatchesV1Rules() if protocol == "hbench-2016" else exact_rules()
 
 
-def convention_steps(task: str) -> list[tuple[str, HbenchQuirks]]:
+def convention_steps(task: str) -> list[tuple[str, HPatchesV1Rules]]:
     """From `hbench-2016` to `exact`, one kind of rule after another, for `task` (its last word).
 
     >>> [name.split(":")[0] for name, _ in convention_steps("retrieval")]
     ['hbench-2016', 'normaliser', 'ties', 'averaging']
     """
-    rules, exact = HbenchQuirks(), exact_rules()
+    rules, exact = HPatchesV1Rules(), exact_rules()
     steps = [("hbench-2016", rules)]
     for step, about in STEPS.items():
         names = [f.name for f in fields(rules) if f.metadata["step"] == step and task in f.metadata["tasks"]]
@@ -140,7 +140,7 @@ def six_digits(values: Floats) -> Floats:
     return np.array(matlab_numbers(np.asarray(values, np.float64)).split(","), np.float64)
 
 
-def as_distance(records: Records, values: NDArray[Any], rules: HbenchQuirks) -> Floats:
+def as_distance(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
     """Kept reference values as the rules want them: squared or not, single precision or not.
 
     Values that came from a results file are the method's own and stay as they are.
@@ -156,13 +156,13 @@ def as_distance(records: Records, values: NDArray[Any], rules: HbenchQuirks) -> 
     return kept
 
 
-def printed_classification(records: Records, values: NDArray[Any], rules: HbenchQuirks) -> Floats:
+def printed_classification(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
     """Distances of a classification run after the round trip through its text, where the rules ask for it."""
     kept = as_distance(records, values, rules)
     return six_decimals(kept) if rules.six_decimals and records.meta["source"] != "results" else kept
 
 
-def printed_matching(records: Records, values: NDArray[Any], rules: HbenchQuirks) -> Floats:
+def printed_matching(records: Records, values: NDArray[Any], rules: HPatchesV1Rules) -> Floats:
     """The same for a matching run."""
     kept = as_distance(records, values, rules)
     return six_digits(kept) if rules.six_digits and records.meta["source"] != "results" else kept

@@ -21,7 +21,7 @@ from .matching.matching_compare import listed_neighbours
 from .protocols import PROTOCOLS, as_distance, printed_classification, printed_matching, rules_of
 
 
-def printed(records: Records) -> NDArray[np.float64]:
+def printed_distances(records: Records) -> NDArray[np.float64]:
     """Distances of a classification benchmark as the 2016 tool would print them."""
     return printed_classification(records, records["distance"], rules_of(PROTOCOLS[1]))
 
@@ -33,7 +33,7 @@ def write_lists(folder: Path, made: Iterable[tuple[LabelledPairs, Records]]) -> 
     """
     written: set[str] = set()
     for pairs, records in made:
-        distances = printed(records)
+        distances = printed_distances(records)
         for name, rows in pairs.slices().items():
             if name not in written:
                 written.add(name)

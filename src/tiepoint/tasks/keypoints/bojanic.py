@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.units import Features
-from ...geometry.nearest_truth import project_plainly
+from ...geometry.nearest_truth import project_unchecked
 from ...kernels import first_two, value_table
 from .data import OpenKeypoints, image_features
 from .distractors import query_sample
@@ -83,7 +83,7 @@ def _scaled(distances: Floats, distance: str) -> Floats:
 
 
 @dataclass(frozen=True)
-class Reference:
+class BojanicReference:
     """The reference image of a scene: rows that stay in view everywhere, and their images in each target."""
 
     rows: Rows
@@ -91,7 +91,7 @@ class Reference:
     projected: dict[str, Floats]
 
 
-def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Reference:
+def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> BojanicReference:
     """Reference keypoints whose image lies in 0 … width and 0 … height of every target."""
     s = opened.sequences
     first, *others = s.images(scene)
@@ -100,9 +100,9 @@ def reference_of(opened: OpenKeypoints, scene: str, features: Features) -> Refer
     inside[rows.usable] = True
     projected = {}
     for k in others:
-        projected[k] = project_plainly(s.homography(scene, k), rows.xy)
+        projected[k] = project_unchecked(s.homography(scene, k), rows.xy)
         inside &= ((projected[k] >= 0) & (projected[k] <= np.array(s.size(scene, k)))).all(axis=1)
-    return Reference(rows, np.flatnonzero(inside), projected)
+    return BojanicReference(rows, np.flatnonzero(inside), projected)
 
 
 def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> Rows:
@@ -114,7 +114,7 @@ def searched_rows(opened: OpenKeypoints, features: Features, key: str) -> Rows:
     return Rows(reference.rows.xy, reference.rows.values, reference.kept)
 
 
-def drawn_queries(opened: OpenKeypoints, scene: str, reference: Reference, iteration: int) -> Ints:
+def drawn_queries(opened: OpenKeypoints, scene: str, reference: BojanicReference, iteration: int) -> Ints:
     """Reference rows drawn in one iteration."""
     options = opened.options
     chosen = query_sample(len(reference.kept), options.queries, options.seed, scene, iteration)

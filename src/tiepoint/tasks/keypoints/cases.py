@@ -15,11 +15,11 @@ from ...core.records import Records
 from ...core.units import Features
 from ...geometry.correspondence import OUT_OF_VIEW, answers, locations
 from ...metrics import average_precision
-from ..cases import Answered, Cases, Floats, ranked, ratio_of, side_shares
+from ..cases import Cases, Floats, QueryCase, nearest_candidates, ratio_of, side_shares
 from ..matched import MatchedPair
-from ..pairs.matched import matched_pair
+from ..pairs.matched import match_errors
 from .data import OpenKeypoints
-from .distractors import draws_none, other_images, query_sample
+from .distractors import other_images, query_sample, uses_all_distractors
 from .geometry.score import GIVEN, HEADLINE_PX, limits_under
 from .matchers import is_matcher, neighbours, user_matches
 from .neighbours import answered_targets, location_table, right_table
@@ -108,7 +108,7 @@ def matched_again(opened: OpenKeypoints, scene: str, image: str, features: Featu
     pair, matching = opened.image_pair(scene, image), getattr(opened.options, "matching", None)
     if matching is not None and is_matcher(matching):
         made = user_matches(matching, source, target, distance=features.distance)
-        return matched_pair(pair, source.xy[made.first], target.xy[made.second])
+        return match_errors(pair, source.xy[made.first], target.xy[made.second])
     found = neighbours(source, target, distance=features.distance, seed=getattr(opened.options, "seed", 0))
     if matching is not None:
         rows = np.flatnonzero(found.mutual)
@@ -124,17 +124,17 @@ def matched_again(opened: OpenKeypoints, scene: str, image: str, features: Featu
         rows = rows[seen[of[rows]]]
     sure = 1.0 - ratio_of(found.d1[rows], found.d2[rows], squared=False)
     one, two = source.xy[found.first[rows]], target.xy[found.second[rows]]
-    return matched_pair(pair, one, two, np.nan_to_num(sure))
+    return match_errors(pair, one, two, np.nan_to_num(sure))
 
 
-def worst_of_draw(opened: OpenKeypoints, scene: str, iteration: int, features: Features) -> Answered | None:
+def worst_of_draw(opened: OpenKeypoints, scene: str, iteration: int, features: Features) -> QueryCase | None:
     """The query of a draw whose own list has the lowest average precision, made again; None without any.
 
     The list of `keypoints/retrieval`: its right location in every image that has one, and the nearest drawn
     location of every distractor image. That of `keypoints/verification` also has the nearest wrong location
     of every image of the scene, and all locations of distractor images are looked at.
     """
-    if draws_none(opened.options):
+    if uses_all_distractors(opened.options):
         return None
     options, pooled = opened.options, opened.task.name == "keypoints/verification"
     first, *others = opened.sequences.images(scene)
@@ -173,8 +173,8 @@ def worst_of_draw(opened: OpenKeypoints, scene: str, iteration: int, features: F
 
     values_of = np.where(has[q], near[q], np.inf)
     rights = np.flatnonzero(is_right & np.isfinite(values_of)).tolist()
-    nearest, known = ranked(values_of, rights, picture, squared=False)
+    nearest, known = nearest_candidates(values_of, rights, picture, squared=False)
     x, y = places.xy[chosen[q]]
     query = f"{scene}/{first}@{x:.1f},{y:.1f}"
     note = f"{query}, the query of this draw whose list has the lowest average precision"
-    return Answered(query, nearest, known, float(min(values)), note)
+    return QueryCase(query, nearest, known, float(min(values)), note)

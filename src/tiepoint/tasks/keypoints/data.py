@@ -21,7 +21,7 @@ from ...datasets.image_pairs.pair import ImagePair
 from ...datasets.image_sequences import ImageSequences
 from ...geometry.covisibility import in_view
 from ..base import OpenTask, Task
-from ..cases import Answered
+from ..cases import QueryCase
 from ..info import BOJANIC, HPATCHES, WORKBENCH
 from ..matched import MatchedPair
 from .options import SceneOptions
@@ -74,10 +74,10 @@ def image_features(features: Features, key: str) -> ImageFeatures:
     return ImageFeatures(key, xy, values, valid)
 
 
-class Growing:
+class ColumnBuilder:
     """Columns of records, by name and type, that grow part by part; a number stands for all rows of a part.
 
-    >>> made = Growing(image=np.int16, right=np.float64)
+    >>> made = ColumnBuilder(image=np.int16, right=np.float64)
     >>> made.add(3, np.array([True, False]))
     >>> made.columns()
     {'image': array([3, 3], dtype=int16), 'right': array([1., 0.])}
@@ -194,7 +194,7 @@ class OpenKeypoints(OpenTask):
 
         return replace(features, arrays=arrays)
 
-    def pair_of_case(self, scene: str, key: str) -> str | None:
+    def case_pair(self, scene: str, key: str) -> str | None:
         """The reference with another image of its scene, such as ``v_graffiti/1-2``; None for draws."""
         first, *others = self.sequences.images(scene)
         return f"{scene}/{first}-{key}" if self.task.cases_are_images and key in others else None
@@ -207,7 +207,7 @@ class OpenKeypoints(OpenTask):
         image = numbers.removeprefix(f"{self.sequences.images(scene)[0]}-")
         return matched_again(self, scene, image, self._inner(features))
 
-    def answered(self, scene: str, key: str, features: Features | None) -> Answered | None:
+    def answered(self, scene: str, key: str, features: Features | None) -> QueryCase | None:
         """The worst query of a draw; None for other cases, and without features, which name the queries."""
         from .cases import worst_of_draw
 

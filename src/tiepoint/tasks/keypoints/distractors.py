@@ -63,7 +63,7 @@ def workbench_scenes(opened: OpenKeypoints, scene: str) -> list[str]:
     return [others[i] for i in order[: opened.options.num_distractor_scenes]]
 
 
-class Drawn(NamedTuple):
+class DistractorDraw(NamedTuple):
     """Keypoint rows (m, k) of an image, drawn for the queries (m,)."""
 
     image: str
@@ -73,7 +73,7 @@ class Drawn(NamedTuple):
 
 def workbench_rows(
     role: str, scene: str, other: str, sizes: Mapping[str, int], queries: int, per_scene: int, seed: int
-) -> list[Drawn]:
+) -> list[DistractorDraw]:
     """For every query, one random image of scene `other` and that many different keypoints of it.
 
     `sizes` are the keypoint counts by image, in image order. An image without keypoints gives none, one
@@ -86,7 +86,7 @@ def workbench_rows(
         asked = np.flatnonzero(image == i)
         key = (seed, "distractor-rows", role, scene, other, name)
         rows = subsets(sizes[name], per_scene, len(asked), *key)
-        drawn.append(Drawn(f"{other}/{name}", asked, rows))
+        drawn.append(DistractorDraw(f"{other}/{name}", asked, rows))
     return drawn
 
 
@@ -175,7 +175,7 @@ def count_every(
     return lt, eq, total
 
 
-def draws_none(options: DistractorOptions) -> bool:
+def uses_all_distractors(options: DistractorOptions) -> bool:
     """Whether every keypoint of all other scenes is a distractor."""
     return getattr(options, "distractors", None) == "every"
 
@@ -217,7 +217,7 @@ class DistractorTask(KeypointTask):
     def others(self, opened: OpenKeypoints, scene: str) -> tuple[str, ...]:
         """Every image of another scene that some protocol reads for this scene."""
         s, options = opened.sequences, opened.options
-        if draws_none(options):
+        if uses_all_distractors(options):
             return tuple(every_image(opened, scene))
         keys = [f"{other}/{k}" for other in workbench_scenes(opened, scene) for k in s.images(other)]
         for iteration in range(options.iterations):
@@ -234,7 +234,7 @@ class DistractorTask(KeypointTask):
             notes.append(
                 f"workbench asks for {wanted} distractor scenes, but only {others} exist; all are used"
             )
-        if draws_none(options):
+        if uses_all_distractors(options):
             return notes
         asked = options.distractor_images
         if "bojanic" in protocols and others < asked:

@@ -21,7 +21,7 @@ from ...core.units import Features
 from ...geometry.nearest_truth import nearest_pairs
 from ...kernels import PooledCounts, pair_distances_sq
 from ...metrics import average_precision_from_counts, chance_average_precision
-from ..scene_means import KIND_NAMES, Sums, by_scene, count_score, macro, with_protocol
+from ..scene_means import KIND_NAMES, SceneSums, by_scene, count_score, macro, with_protocol
 from .data import ImageFeatures, OpenKeypoints, image_features
 from .distractors import workbench_rows, workbench_scenes
 from .ranking.workbench import raw_values
@@ -129,7 +129,7 @@ def score_pooled(records: Sequence[Records], role: str) -> list[Score]:
             counted = (r["lt"], r["eq"])
             value[i] = average_precision_from_counts(*counted, eq_before=r["eq_before"], ties="file")[0]
             random[i] = chance_average_precision(items, positives)
-    sums = Sums(scenes, kinds, value, count, random)
+    sums = SceneSums(scenes, kinds, value, count, random)
     scores = [macro("ap", sums), macro(f"keypoint_{role}_ap", sums)]
     for kind, name in KIND_NAMES.items():
         scores.append(macro(f"{role}_{name}_ap", sums.of_kind(kind)))

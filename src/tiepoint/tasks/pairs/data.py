@@ -24,7 +24,7 @@ from ..base import OpenTask, Task
 from ..cases import Cases, pair_cases
 from ..matched import MatchedPair
 from ..options import Names, TaskOptions
-from .matched import matched_pair
+from .matched import match_errors
 
 Floats = NDArray[np.float64]
 FLOW_STEP_PX = 8
@@ -126,7 +126,7 @@ class FramedMatches(NamedTuple):
     scale1: Floats
 
 
-def framed(pair: ImagePair, matches: PairMatches, side_px: float) -> FramedMatches:
+def matches_in_frame(pair: ImagePair, matches: PairMatches, side_px: float) -> FramedMatches:
     """Matches in canonical order, with images whose longer side is `side_px`."""
     order = canonical_order(matches.points0, matches.points1)
     scales = [side_px / max(size) for size in pair.sizes()]
@@ -189,16 +189,16 @@ class OpenPairs(OpenTask):
         first, second = self.pairs[item].sizes()
         return first[::-1], second[::-1]
 
-    def matched_pairs(self) -> tuple[str, ...]:
+    def drawable_pairs(self) -> tuple[str, ...]:
         """All of them."""
         return tuple(self.pairs)
 
     def matched(self, name: str, features: Features) -> MatchedPair:
         """The matches of a pair and how far they are from its truth."""
         found = matches_of(features.arrays(name), name)
-        return matched_pair(self.pairs[name], found.points0, found.points1, found.confidence)
+        return match_errors(self.pairs[name], found.points0, found.points1, found.confidence)
 
-    def pair_of_case(self, scene: str, key: str) -> str | None:
+    def case_pair(self, scene: str, key: str) -> str | None:
         """A case is a pair."""
         return key if key in self.pairs else None
 
@@ -231,9 +231,9 @@ class PairsTask(Task):
         """Bind to a file or folder of pairs; everything wrong with it is told at once."""
         chosen = self.options.read(self.name, options)
         found = read_pairs(Path(data), needs=self.needs, images=chosen.images)
-        return self.opened(self, self.selected(found, chosen), chosen)
+        return self.opened(self, self.select_pairs(found, chosen), chosen)
 
-    def selected(self, data: PairSet, options: Any) -> PairSet:
+    def select_pairs(self, data: PairSet, options: Any) -> PairSet:
         """The pairs that the options leave, all by default."""
         return data
 
@@ -254,9 +254,9 @@ class PairsTask(Task):
         return ()
 
     def cases(self, records: Sequence[Records], scene: str) -> Cases | None:
-        """Pairs of a scene with their share right, as `rights` has it."""
+        """Pairs of a scene with their share right, as `pair_accuracy` has it."""
         own = [r for r in records if r.meta["scene"] == scene]
-        shares = list(self.rights(own)) if own else []
+        shares = list(self.pair_accuracy(own)) if own else []
         return pair_cases(shares) if shares else None
 
     def compare_pair(self, pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> Records:

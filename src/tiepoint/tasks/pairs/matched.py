@@ -20,7 +20,7 @@ LINES = "mean distance to the true epipolar lines of both images"
 PLACES = "distance to the true place in image 1"
 
 
-def matched_pair(
+def match_errors(
     pair: ImagePair, points0: Floats, points1: Floats, confidence: Floats | None = None
 ) -> MatchedPair:
     """The matches of a pair with their errors.
@@ -41,7 +41,7 @@ def matched_pair(
     return MatchedPair(pair.name, _images(pair), sizes, points0, points1, errors, measure, F, H, confidence)
 
 
-def carried_pair(pair: ImagePair, asked: Floats, answers: Floats, true: Floats) -> MatchedPair:
+def transfer_errors(pair: ImagePair, asked: Floats, answers: Floats, true: Floats) -> MatchedPair:
     """Points (q, 2) of image 0 and their answers, with the distance to where they belong.
 
     Points without a finite answer are left out, which the words about the error say.

@@ -18,12 +18,12 @@ from ...geometry.flow.warp import transfer
 from ...methods.dense.sparse_to_dense import interpolated_points
 from ..matched import MatchedPair
 from .data import OpenPairs, PairsTask
-from .matched import carried_pair
+from .matched import transfer_errors
 
 Points = NDArray[np.float64]
 
 
-def answers_of(arrays: Arrays, queries: Points, where: str) -> Points:
+def transferred_points(arrays: Arrays, queries: Points, where: str) -> Points:
     """Where a method sends query points (q, 2), NaN where it does not say.
 
     Its answers, where it was asked for them; else a flow read between pixels; else its matches, interpolated
@@ -44,7 +44,7 @@ def answers_of(arrays: Arrays, queries: Points, where: str) -> Points:
     raise InputError(f"{where}: there are no points, matches or flow, only {', '.join(sorted(arrays))}")
 
 
-class OpenBothWays(OpenPairs):
+class OpenPointTransfer(OpenPairs):
     """Pairs of which some are also asked about from image 1 to image 0, as items of their own."""
 
     task: PointsTask
@@ -58,7 +58,7 @@ class OpenBothWays(OpenPairs):
             if other is not None:
                 self.back[name] = other
             elif self.task.asks_back(options):
-                self.back[name] = pair.reversed()
+                self.back[name] = pair.swapped()
         self.by_name = {p.name: p for p in (*self.back.values(), *self.pairs.values())}
 
     @cached_property
@@ -91,8 +91,8 @@ class OpenBothWays(OpenPairs):
         asked, true = pair.queries(), pair.true_points()
         if asked is None or true is None:
             return super().matched(name, features)
-        answers = answers_of(features.arrays(name), asked, name)
-        return carried_pair(pair, asked, answers, true[:, 2:])
+        answers = transferred_points(features.arrays(name), asked, name)
+        return transfer_errors(pair, asked, answers, true[:, 2:])
 
     def compare(self, unit: Unit, features: Features, comparison: str) -> Records:
         """The records of one pair."""
@@ -109,7 +109,7 @@ Asked = tuple[ImagePair, Arrays]
 class PointsTask(PairsTask):
     """Base of the tasks that carry points over."""
 
-    opened = OpenBothWays
+    opened = OpenPointTransfer
 
     def asks_back(self, options: Any) -> bool:
         """Whether a method is also run from image 1 to image 0."""

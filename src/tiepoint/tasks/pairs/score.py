@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...core.records import Records
 from ...core.scores import Score, group_name
 from ..base import MetricInfo
-from ..scene_means import Sums, micro
+from ..scene_means import SceneSums, micro_score
 from .relative_strata import strata
 
 Floats = NDArray[np.float64]
@@ -38,7 +38,7 @@ class Curve:
     chance: Floats | None = None
 
 
-def sums_of(records: Sequence[Records], values: Floats, chance: Floats | None = None) -> Sums:
+def sums_of(records: Sequence[Records], values: Floats, chance: Floats | None = None) -> SceneSums:
     """Sums over the pairs of each scene; NaN is left out."""
     names = sorted({str(r.meta["scene"]) for r in records})
     of = np.array([names.index(str(r.meta["scene"])) for r in records])
@@ -48,7 +48,7 @@ def sums_of(records: Sequence[Records], values: Floats, chance: Floats | None = 
         return np.asarray(np.bincount(of[known], weights=x[known], minlength=len(names)), np.float64)
 
     blind = None if chance is None else added(chance)
-    return Sums(tuple(names), ("other",) * len(names), added(values), added(np.ones(len(values))), blind)
+    return SceneSums(tuple(names), ("other",) * len(names), added(values), added(np.ones(len(values))), blind)
 
 
 def curve_scores(records: Sequence[Records], curve: Curve, *, exact: bool) -> list[Score]:
@@ -85,7 +85,7 @@ def _mean(
     exact: bool = True,
 ) -> Score:
     if exact:
-        return micro(metric, sums_of(records, values, chance), group=group)
+        return micro_score(metric, sums_of(records, values, chance), group=group)
     blind = None if chance is None else float(chance.mean())
     return Score(metric, group, float(values.mean()), len(values), chance=blind)
 

@@ -13,7 +13,7 @@ from ...core.errors import InputError
 from ...core.records import Records
 from ...datasets.image_pairs.pair import ImagePair
 from ...geometry.two_view.canonical import canonical_order
-from ...geometry.two_view.epipolar import essential, normalised
+from ...geometry.two_view.epipolar import essential, normalise_points
 from ...geometry.two_view.epipolar_part import mean_distances, pixel_distances, squared_distances
 from ...geometry.two_view.pose_errors import STABLE, has_baseline, pose_errors
 from ...geometry.two_view.pose_estimation import Estimate, estimate, shuffles
@@ -120,9 +120,9 @@ def _precision(pair: ImagePair, matches: PairMatches) -> dict[str, dict[str, int
     K0, K1, T = _truth(pair)
     E = essential(T)
     x0, x1 = matches.points0, matches.points1
-    u0, u1 = normalised(x0, K0), normalised(x1, K1)
+    u0, u1 = normalise_points(x0, K0), normalise_points(x1, K1)
     shift = pair.centre
-    v0, v1 = normalised(x0 + shift, K0), normalised(x1 + shift, K1)
+    v0, v1 = normalise_points(x0 + shift, K0), normalise_points(x1 + shift, K1)
     distances = {
         "squared": squared_distances(u0, u1, E),
         "squared-centred": squared_distances(v0, v1, E),

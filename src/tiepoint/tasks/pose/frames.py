@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from ...core.errors import InputError
-from ...geometry.two_view.resizes import exactly, long_side, short_side, unchanged
+from ...geometry.two_view.resizes import long_side, original_size, short_side, stretched_to
 from ...geometry.two_view.scaling import Resize
 
 Size = tuple[int, int]
@@ -32,9 +32,9 @@ class Frame:
     def resize(self, size: Size) -> Resize:
         """How an image of (width, height) is resized."""
         if self.rule == "original":
-            return unchanged(size)
+            return original_size(size)
         if self.rule == "size":
-            return exactly(size, self.side, self.height)
+            return stretched_to(size, self.side, self.height)
         return (long_side if self.rule == "long" else short_side)(size, self.side)
 
     def scales(self, size: Size) -> tuple[float, float]:

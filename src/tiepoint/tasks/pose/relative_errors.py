@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...core.records import Records
 from ...geometry.two_view.pose_errors import STABLE, has_baseline, pose_errors
-from ...metrics.error_curves import auc_exact, auc_rounded, auc_sorted_as_given, auc_trapezoid
+from ...metrics.error_curves import auc_exact, auc_python_sorted, auc_rounded, auc_trapezoid
 from .protocols import PoseProtocol, Scoring
 
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ class Poses:
         return np.array([str(r.meta["dataset"]) for r in self.records])
 
     @cached_property
-    def moved(self) -> tuple[Floats, Floats]:
+    def rotations_and_translations(self) -> tuple[Floats, Floats]:
         """R (n, 3, 3) and t (n, 3) of every row."""
         R = np.asarray(self["R"], np.float64).reshape(-1, 3, 3)
         return R, np.asarray(self["t"], np.float64).reshape(-1, 3)
@@ -67,7 +67,9 @@ class Poses:
         Under `exact` a pair whose cameras share their centre is judged by its rotation alone.
         """
         true = self.truth[self.pair]
-        e_t, e_R = pose_errors(*self.moved, true[:, :3, :3], true[:, :3, 3], scoring.angles)
+        e_t, e_R = pose_errors(
+            *self.rotations_and_translations, true[:, :3, :3], true[:, :3, 3], scoring.angles
+        )
         if scoring.angles == STABLE:
             e_t = np.where(has_baseline(true[:, :3, 3]), e_t, 0.0)
         return e_t, e_R
@@ -75,7 +77,7 @@ class Poses:
     @cached_property
     def failed(self) -> Rows:
         """Rows without a usable pose: no model, a number that is not finite, or no translation."""
-        R, t = self.moved
+        R, t = self.rotations_and_translations
         usable = np.isfinite(R).all(axis=(1, 2)) & np.isfinite(t).all(axis=1) & (t != 0).any(axis=1)
         return ~(np.asarray(self["ok"], bool) & usable)
 
@@ -100,14 +102,14 @@ def eloftr_failed(R: Floats, t: Floats) -> Rows:
 AREAS: Mapping[str, Callable[[Floats, float], float]] = {
     "exact": auc_exact,
     "trapezoid": auc_trapezoid,
-    "as-sorted": auc_sorted_as_given,
+    "as-sorted": auc_python_sorted,
     "rounded": auc_rounded,
     "degrees": auc_trapezoid,
 }
 """Area under the recall curve of errors up to a threshold, by name of the rule."""
 
 
-def kept_pairs(records: Sequence[Records], scoring: Scoring) -> Rows:
+def counted_pairs(records: Sequence[Records], scoring: Scoring) -> Rows:
     """Which pairs count: where the scoring says so, of those with the same two images the last alone."""
     keep = np.ones(len(records), bool)
     if scoring.last_duplicate:
@@ -135,7 +137,7 @@ def row_errors(poses: Poses, protocol: PoseProtocol) -> tuple[Floats, Floats, Fl
     scoring = protocol.scoring
     e_t, e_R = poses.angles(scoring)
     made = [e_t, e_R, np.maximum(e_t, e_R)]  # not a number where one of them is none
-    R, t = poses.moved
+    R, t = poses.rotations_and_translations
     ok = np.asarray(poses["ok"], bool)
     setting = np.asarray(poses["setting"], np.int64)
     for number, one in enumerate(protocol.settings):
@@ -158,7 +160,7 @@ def counted_rows(poses: Poses, scoring: Scoring, rows: Rows) -> NDArray[np.int64
     Of pairs with the same two images the last counts alone where the scoring says so, and the last repeat of
     a pair comes twice where it does.
     """
-    used = rows & kept_pairs(poses.records, scoring)[poses.pair]
+    used = rows & counted_pairs(poses.records, scoring)[poses.pair]
     order = np.flatnonzero(used)
     if scoring.again and len(order):
         again = used & np.isin(poses.datasets, scoring.again)[poses.pair]

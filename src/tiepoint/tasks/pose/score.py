@@ -16,7 +16,7 @@ from ...metrics.error_curves import accuracy, auc_shares, maa, map_roma
 from ...stats.image_clusters import image_interval
 from ...stats.samples import STUDENT_FROM
 from ..pairs.relative_strata import strata
-from ..scene_means import Sums, by_scene, micro, with_protocol
+from ..scene_means import SceneSums, by_scene, micro_score, with_protocol
 from .protocols import PROTOCOLS, THRESHOLDS_DEG, Parts, PoseProtocol, exact_protocol
 from .relative_errors import (
     AREAS,
@@ -24,8 +24,8 @@ from .relative_errors import (
     Poses,
     Rows,
     both_directions,
+    counted_pairs,
     counted_rows,
-    kept_pairs,
     row_errors,
 )
 
@@ -107,7 +107,7 @@ def _as_printed(poses: Poses, protocol: PoseProtocol, name: str) -> list[Score]:
                 made += _areas(poses, protocol, errors, rows, name, {**parts, **extra})
         if name == "roma" and protocol.scoring.again:
             made += _once(poses, protocol, errors[2], groups[0][1], extra)
-    made += _of_matches(poses.records, protocol, kept_pairs(poses.records, protocol.scoring))
+    made += _of_matches(poses.records, protocol, counted_pairs(poses.records, protocol.scoring))
     return made
 
 
@@ -223,7 +223,9 @@ def pair_weights(records: Sequence[Records]) -> Floats:
     return weights
 
 
-def _sums(records: Sequence[Records], values: Floats, weights: Floats, chance: float | None = None) -> Sums:
+def _sums(
+    records: Sequence[Records], values: Floats, weights: Floats, chance: float | None = None
+) -> SceneSums:
     """Weighted sums over the pairs of each scene."""
     names, of = np.unique([str(r.meta["scene"]) for r in records], return_inverse=True)
     kind = {str(r.meta["scene"]): str(r.meta["dataset"]) or "other" for r in records}
@@ -233,7 +235,7 @@ def _sums(records: Sequence[Records], values: Floats, weights: Floats, chance: f
     sums = None if chance is None else np.asarray(chance * count, np.float64)
     counted = np.asarray(count, np.float64)
     scenes = tuple(map(str, names))
-    return Sums(scenes, tuple(kind[s] for s in scenes), np.asarray(total, np.float64), counted, sums)
+    return SceneSums(scenes, tuple(kind[s] for s in scenes), np.asarray(total, np.float64), counted, sums)
 
 
 def _exact(poses: Poses, protocol: PoseProtocol) -> list[Score]:
@@ -269,7 +271,7 @@ def _exact_group(
         values = table.mean(axis=0)
         sums = _sums(records, values, weights, chance=random_pose_auc(t))
         group = group_name(**parts, threshold_deg=t)
-        score = _with_images(micro("auc", sums, group=group, note=note), records, values, weights)
+        score = _with_images(micro_score("auc", sums, group=group, note=note), records, values, weights)
         made.append(score)
         if main and t == HEADLINE_DEG:
             made.insert(0, replace(score, group="all"))
@@ -278,12 +280,12 @@ def _exact_group(
         if main:
             made += _by_strata(records, values, weights, t)
         right = by_seed(poses, rows, (e < t).astype(np.float64)).mean(axis=0)
-        made.append(micro("accuracy", _sums(records, right, weights), group=group))
+        made.append(micro_score("accuracy", _sums(records, right, weights), group=group))
     if not main:
         return made
 
     def mean(metric: str, values: Floats) -> Score:
-        return micro(metric, _sums(records, by_seed(poses, rows, values).mean(axis=0), weights))
+        return micro_score(metric, _sums(records, by_seed(poses, rows, values).mean(axis=0), weights))
 
     made.append(mean("maa", np.clip(MAA_DEG - np.floor(e), 0, None) / MAA_DEG + (e == MAA_DEG) / MAA_DEG))
     n = len(records)
@@ -329,12 +331,14 @@ def _by_strata(records: Sequence[Records], values: Floats, weights: Floats, t: f
     for parts, chosen in strata(records):
         part = np.where(chosen, values, np.nan)
         if np.isfinite(part).any():
-            yield micro("auc", _sums(records, part, weights), group=group_name(**parts, threshold_deg=t))
+            yield micro_score(
+                "auc", _sums(records, part, weights), group=group_name(**parts, threshold_deg=t)
+            )
 
 
 def _exact_matches(records: Sequence[Records], weights: Floats) -> list[Score]:
     def mean(metric: str, values: Sequence[float], group: str = "all") -> Score:
-        return micro(metric, _sums(records, np.array(values, np.float64), weights), group=group)
+        return micro_score(metric, _sums(records, np.array(values, np.float64), weights), group=group)
 
     made = [mean("matches", [float(r.meta["matches"]) for r in records])]
     made.append(mean("precision", [_share(r, "squared-centred", SQUARED) for r in records]))

@@ -32,7 +32,7 @@ ARROW = "->exact"
 """Ends the name of a comparison that walks from a protocol to `exact`."""
 
 
-class Walk(NamedTuple):
+class StepSettings(NamedTuple):
     """Settings on the way: the protocol's own, then in the frame, then with the threshold of `exact`."""
 
     own: Setting
@@ -45,22 +45,22 @@ class Walk(NamedTuple):
         return (self.framed,) if self.nearer == self.framed else (self.framed, self.nearer)
 
 
-def walk_name(protocol: str) -> str:
+def steps_comparison_name(protocol: str) -> str:
     """The comparison that a walk needs; that of `zeb` calls what that of `loftr` does.
 
-    >>> walk_name("superglue"), walk_name("zeb")
+    >>> steps_comparison_name("superglue"), steps_comparison_name("zeb")
     ('superglue->exact', 'loftr->exact')
     """
     return f"{PROTOCOLS[protocol].comparison or protocol}{ARROW}"
 
 
-def walk(name: str, dataset: str, exact: PoseProtocol) -> Walk:
+def step_settings(name: str, dataset: str, exact: PoseProtocol) -> StepSettings:
     """The settings between a protocol and `exact` for pairs of a dataset.
 
     Where the tool chooses its threshold on the test set, the walk is that of the threshold nearest to the one
     of `exact`.
 
-    >>> own, framed, nearer = walk("loftr", "scannet", exact_protocol())
+    >>> own, framed, nearer = step_settings("loftr", "scannet", exact_protocol())
     >>> str(own.frame("scannet")), str(framed.frame("scannet")), nearer.estimator.threshold_px
     ('640x480', 'long:1000', 1.0)
     """
@@ -71,7 +71,7 @@ def walk(name: str, dataset: str, exact: PoseProtocol) -> Walk:
     px = goal.estimator.threshold_px
     own = min(fitting, key=lambda s: abs(s.estimator.threshold_px - px))
     framed = replace(own, frames=goal.frames, centre=True, only=(), parts={})
-    return Walk(own, framed, replace(framed, estimator=replace(own.estimator, threshold_px=px)))
+    return StepSettings(own, framed, replace(framed, estimator=replace(own.estimator, threshold_px=px)))
 
 
 def chain(name: str, dataset: str, exact: PoseProtocol) -> PoseProtocol:
@@ -80,7 +80,7 @@ def chain(name: str, dataset: str, exact: PoseProtocol) -> PoseProtocol:
     >>> [s.estimator.threshold_px for s in chain("dad", "scannet", exact_protocol()).settings]
     [2.0, 1.0]
     """
-    return PoseProtocol(walk(name, dataset, exact).called, PROTOCOLS[name].scoring)
+    return PoseProtocol(step_settings(name, dataset, exact).called, PROTOCOLS[name].scoring)
 
 
 def _goal(exact: PoseProtocol) -> Setting:
@@ -88,7 +88,7 @@ def _goal(exact: PoseProtocol) -> Setting:
 
 
 @dataclass(frozen=True)
-class _Way:
+class _StepScores:
     """Records on the way from one protocol to `exact`, and areas at each place of it."""
 
     name: str
@@ -102,17 +102,17 @@ class _Way:
         return PROTOCOLS[self.name]
 
     @cached_property
-    def walks(self) -> Mapping[str, Walk]:
+    def walks(self) -> Mapping[str, StepSettings]:
         """By dataset: each pair goes the way of its own."""
-        return {str(d): walk(self.name, str(d), self.exact) for d in np.unique(self.own.datasets)}
+        return {str(d): step_settings(self.name, str(d), self.exact) for d in np.unique(self.own.datasets)}
 
-    def printed(self, t: float) -> float:
+    def printed_area(self, t: float) -> float:
         """The area that the protocol prints."""
         errors = row_errors(self.own, self.protocol)[2]
         order = counted_rows(self.own, self.protocol.scoring, headline_rows(self.own, self.protocol))
         return float(AREAS[self.protocol.scoring.area](errors[order], t))
 
-    def fixed(self, t: float) -> float:
+    def area_at_threshold(self, t: float) -> float:
         """The area at the threshold that the walk begins with."""
         settings = self.protocol.settings
         ways = {d: (settings, settings.index(w.own)) for d, w in self.walks.items()}
@@ -123,7 +123,7 @@ class _Way:
         ways = {d: (w.called, w.called.index(getattr(w, stage))) for d, w in self.walks.items()}
         return self._area(self.walked, ways, self.protocol.scoring, t)
 
-    def arrived(self, scoring: Scoring, t: float, *, all_seeds: bool = True) -> float:
+    def exact_area(self, scoring: Scoring, t: float, *, all_seeds: bool = True) -> float:
         """The area of the poses of `exact`, as many as the protocol repeats or all; failures as it counts."""
         number = self.exact.settings.index(_goal(self.exact))
         ways, most = {}, {}
@@ -182,29 +182,29 @@ def step_tables(
         exact: the protocol `exact` as the run has it.
     """
     exact = exact or exact_protocol()
-    way = _Way(name, Poses(own), Poses(walked), Poses(last), exact)
+    way = _StepScores(name, Poses(own), Poses(walked), Poses(last), exact)
     return [StepTable("auc", _steps(way, t), f"{name} to exact, threshold_deg={t}") for t in THRESHOLDS_DEG]
 
 
-def _steps(way: _Way, t: float) -> list[tuple[str, float]]:
+def _steps(way: _StepScores, t: float) -> list[tuple[str, float]]:
     goal, scoring = _goal(way.exact), way.protocol.scoring
     px, walks = goal.estimator.threshold_px, way.walks.values()
     side = next(iter(goal.frames.values())).side
-    steps = [(way.name, way.printed(t))]
+    steps = [(way.name, way.printed_area(t))]
     for dataset in set(scoring.best_px) & way.walks.keys():
         chosen = way.walks[dataset].own.estimator.threshold_px
         text = f"threshold: {chosen:g} px, not the best of {len(XFEAT_SCANNET_PX)} on the test set"
-        steps.append((text, way.fixed(t)))
+        steps.append((text, way.area_at_threshold(t)))
     steps.append((f"frame: longer side {side:g} px, points in the convention of K", way.called("framed", t)))
     if any(w.nearer != w.framed for w in walks):
         steps.append((f"threshold: {px:g} px", way.called("nearer", t)))
     which = way.exact.headline[""]["estimator"]
     steps.append(
-        (f"estimator: {which}, matches sorted, doubles dropped", way.arrived(scoring, t, all_seeds=False))
+        (f"estimator: {which}, matches sorted, doubles dropped", way.exact_area(scoring, t, all_seeds=False))
     )
     if any(w.own.repeats < goal.repeats for w in walks):
-        steps.append((f"repeats: {goal.repeats} seeds", way.arrived(scoring, t)))
-    steps += [(text, way.arrived(changed, t)) for text, changed in _scorings(scoring, way.exact.scoring)]
+        steps.append((f"repeats: {goal.repeats} seeds", way.exact_area(scoring, t)))
+    steps += [(text, way.exact_area(changed, t)) for text, changed in _scorings(scoring, way.exact.scoring)]
     if both_directions(way.last.records):
         steps.append(("pairs in both directions once", way.once(t)))
     return steps

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from ...core.amounts import number_of
+from ...core.amounts import count_text
 from ...core.errors import InputError
 from ...core.records import Records
 from ...core.scores import Score
@@ -27,7 +27,7 @@ from .frames import Frame, parse_frame
 from .protocols import PROTOCOLS, PoseProtocol, exact_protocol
 from .relative_errors import Poses, row_errors
 from .score import HEADLINE_DEG, headline_rows, pair_shares, protocol_of, scores_of
-from .steps import ARROW, chain, step_tables, walk_name
+from .steps import ARROW, chain, step_tables, steps_comparison_name
 
 CITE = (
     "@inproceedings{sarlin2020superglue, title={{SuperGlue}: Learning Feature Matching with Graph Neural "
@@ -179,7 +179,7 @@ class RelativePose(PairsTask):
         names = {(str(p.image0), str(p.image1)) for p in opened.pairs.values()}
         twice = sum((b, a) in names for a, b in names) // 2
         if twice:
-            stand = number_of(twice, "pair stands", "pairs stand")
+            stand = count_text(twice, "pair stands", "pairs stand")
             found.append(f"{stand} there in both directions; `exact` counts each of them once")
         return found
 
@@ -220,7 +220,7 @@ class RelativePose(PairsTask):
         told = []
         still = sum(bool(r.meta["still"]) for r in records)
         if still:
-            have = number_of(still, "pair has", "pairs have")
+            have = count_text(still, "pair has", "pairs have")
             told.append(f"{have} no translation; `exact` scores rotation alone there")
         unknown = sorted({str(r.meta["dataset"]) or "not named" for r in records if r.meta["unknown"]})
         if unknown:
@@ -239,20 +239,20 @@ class RelativePose(PairsTask):
         """A walk from each protocol to `exact`; protocols that share a comparison share it."""
         if "exact" not in protocols:
             return ()
-        return tuple(dict.fromkeys(walk_name(p) for p in protocols if p != "exact"))
+        return tuple(dict.fromkeys(steps_comparison_name(p) for p in protocols if p != "exact"))
 
-    def conventions_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
+    def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
         """Areas after each step from a protocol to `exact`."""
         last = records["exact"]
         exact = protocol_of(last, "exact")
         tables: list[StepTable] = []
         for name in self.protocols[1:]:
-            own, walked = records.get(self.comparison(name)), records.get(walk_name(name))
+            own, walked = records.get(self.comparison(name)), records.get(steps_comparison_name(name))
             if own and walked:
                 tables += step_tables(name, own, walked, last, exact)
         return tables
 
-    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+    def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """Share of the area up to 10 degrees of each pair, for galleries."""
         if not records or records[0].meta["protocol"] != "exact":
             return
@@ -262,7 +262,7 @@ class RelativePose(PairsTask):
         for record, value in zip(records, table.mean(axis=0), strict=True):
             yield str(record.meta["pair"]), float(value)
 
-    def about_pair(self, records: Sequence[Records], pair: str) -> str:
+    def pair_caption(self, records: Sequence[Records], pair: str) -> str:
         """Medians over seeds of both angles, under `exact`."""
         from .relative_errors import Poses, row_errors
 

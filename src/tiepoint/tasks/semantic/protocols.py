@@ -62,7 +62,7 @@ PROTOCOLS: dict[str, PckRule] = {
 """By name of the protocol."""
 
 
-class Framed(NamedTuple):
+class PckFrame(NamedTuple):
     """Found and true points in the frame of a rule, and the length L there."""
 
     found: Floats
@@ -70,7 +70,7 @@ class Framed(NamedTuple):
     length: float
 
 
-def framed(record: Records, rule: PckRule, length: str = "") -> Framed:
+def make_pck_frame(record: Records, rule: PckRule, length: str = "") -> PckFrame:
     """A pair as a rule sees it; `length` is `box`, `image` or `keypoints`, by default that of the dataset."""
     size = (int(record.meta["size"][0]), int(record.meta["size"][1]))
     kind, side = _parsed(rule.frame)
@@ -78,13 +78,13 @@ def framed(record: Records, rule: PckRule, length: str = "") -> Framed:
     found, truth = (_moved(np.asarray(record[k]), scale, offset, rule) for k in ("found", "truth"))
     named = length or length_of(record, rule)
     if named == "image":
-        return Framed(found, truth, float(side) if kind in ("stretch", "pad") else max(size) * scale[0])
+        return PckFrame(found, truth, float(side) if kind in ("stretch", "pad") else max(size) * scale[0])
     if named == "keypoints":
-        return Framed(found, truth, _extent(truth, padding=rule.padding))
+        return PckFrame(found, truth, _extent(truth, padding=rule.padding))
     box = record.meta["box"]
     if box is None:
         raise InputError(f"{record.meta['pair']} has no box of its object; choose another `length`")
-    return Framed(found, truth, _box_length(box, scale, rule))
+    return PckFrame(found, truth, _box_length(box, scale, rule))
 
 
 def length_of(record: Records, rule: PckRule) -> str:
@@ -94,7 +94,7 @@ def length_of(record: Records, rule: PckRule) -> str:
     return known or ("keypoints" if record.meta["box"] is None else "box")
 
 
-def errors_of(pair: Framed, rule: PckRule) -> Floats:
+def errors_of(pair: PckFrame, rule: PckRule) -> Floats:
     """Distance of each point from where it belongs, inf where there is none, in the rule's precision."""
     if rule.compare in ("float64", "ratio"):
         return point_errors(pair.found, pair.truth)
@@ -103,11 +103,11 @@ def errors_of(pair: Framed, rule: PckRule) -> Floats:
     return np.where(np.isnan(error), np.inf, error).astype(np.float64)
 
 
-def right(error: Floats, length: float, alpha: float, rule: PckRule) -> NDArray[np.bool_]:
+def is_correct(error: Floats, length: float, alpha: float, rule: PckRule) -> NDArray[np.bool_]:
     """Which errors are right. Trap: points on the rim are decided by `strict` and by the precision.
 
     >>> e = np.array([1.0])
-    >>> [right(e, 100.0, 0.01, r).tolist() for r in (PROTOCOLS["exact"], PROTOCOLS["geoaware"])]
+    >>> [is_correct(e, 100.0, 0.01, r).tolist() for r in (PROTOCOLS["exact"], PROTOCOLS["geoaware"])]
     [[True], [False]]
     """
     if rule.compare == "ratio":

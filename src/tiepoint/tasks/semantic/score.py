@@ -18,7 +18,7 @@ from ...stats.image_clusters import MIN_IMAGES, image_interval
 from ..base import StepTable
 from ..options import ascending
 from ..scene_means import ratio_score, with_protocol
-from .protocols import PROTOCOLS, Framed, PckRule, errors_of, framed, length_of, right
+from .protocols import PROTOCOLS, PckFrame, PckRule, errors_of, is_correct, length_of, make_pck_frame
 
 Floats = NDArray[np.float64]
 HEADLINE_ALPHA = 0.1
@@ -36,7 +36,7 @@ def scores_of(records: Sequence[Records], protocol: str) -> list[Score]:
     if not used:
         return with_protocol([Score("pck", "all", float("nan"), 0, note="no pair has a keypoint")], protocol)
     exact = protocol == "exact"
-    pairs = [framed(r, rule, str(r.meta["length"]) if exact else "") for r in used]
+    pairs = [make_pck_frame(r, rule, str(r.meta["length"]) if exact else "") for r in used]
     errors = [errors_of(p, rule) for p in pairs]
     made: list[Score] = []
     for alpha in ascending([*rule.alphas, HEADLINE_ALPHA, *used[0].meta["alphas"]]):
@@ -54,17 +54,17 @@ def headline_words(records: Sequence[Records], rule: PckRule, *, exact: bool) ->
     return f"alpha {HEADLINE_ALPHA}, length {' or '.join(sorted(named))}, mean over pairs"
 
 
-def _count(error: Floats, pair: Framed, alpha: float, rule: PckRule) -> int:
+def _count(error: Floats, pair: PckFrame, alpha: float, rule: PckRule) -> int:
     if rule.compare == "float64" and not rule.strict:
         return points_right(error, pair.length, alpha)
-    return int(right(error, pair.length, alpha, rule).sum())
+    return int(is_correct(error, pair.length, alpha, rule).sum())
 
 
 def shares(records: Sequence[Records], rule: PckRule, alpha: float, length: str = "") -> Floats:
     """PCK of each pair, (pairs,); NaN without a keypoint."""
     made = []
     for r in records:
-        pair = framed(r, rule, length)
+        pair = make_pck_frame(r, rule, length)
         n = len(r)
         made.append(_count(errors_of(pair, rule), pair, alpha, rule) / n if n else np.nan)
     return np.array(made, np.float64)
@@ -125,7 +125,7 @@ def _with_interval(score: Score, records: Sequence[Records], values: Floats, wei
     return replace(score, low=found[0], high=found[1], note="; ".join(p for p in (score.note, said) if p))
 
 
-def _chance(records: Sequence[Records], pairs: Sequence[Framed], alpha: float) -> Floats:
+def _chance(records: Sequence[Records], pairs: Sequence[PckFrame], alpha: float) -> Floats:
     """PCK of each pair of a uniformly random answer: the share of the target image in each disc."""
     n = [len(r) for r in records]
     truth = np.concatenate([np.asarray(p.truth, np.float64) for p in pairs])
@@ -138,7 +138,7 @@ def _chance(records: Sequence[Records], pairs: Sequence[Framed], alpha: float) -
 
 def _ambiguous(
     records: Sequence[Records],
-    pairs: Sequence[Framed],
+    pairs: Sequence[PckFrame],
     errors: Sequence[Floats],
     alpha: float,
     rule: PckRule,
@@ -151,7 +151,7 @@ def _ambiguous(
     n = int(sum(c.sum() for c in chosen))
     hits = 0
     for i, c in zip(known, chosen, strict=True):
-        hits += int(right(errors[i][c], pairs[i].length, alpha, rule).sum())
+        hits += int(is_correct(errors[i][c], pairs[i].length, alpha, rule).sum())
     note = None if len(known) == len(records) else f"{len(known)} of {len(records)} pairs have groups"
     group = group_name(alpha=alpha, geometry="ambiguous", per="point")
     made = [Score("pck", group, hits / n if n else float("nan"), n, note=note)]

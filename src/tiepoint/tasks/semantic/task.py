@@ -20,7 +20,7 @@ from ..base import Column, MetricInfo, StepTable, TaskInfo
 from ..info import PROPOSAL_FLOW, SPAIR
 from ..options import Flag, Names, Numbers
 from ..pairs.data import PairsOptions
-from ..pairs.point_transfer import Asked, PointsTask, answers_of
+from ..pairs.point_transfer import Asked, PointsTask, transferred_points
 from .protocols import PROTOCOLS
 from .score import HEADLINE_ALPHA, scores_of, shares, step_tables
 from .semantic_geometry import AMBIGUOUS, ambiguous_points, read_groups
@@ -106,7 +106,7 @@ class SemanticPck(PointsTask):
         super().comparison(protocol)
         return BACK if PROTOCOLS[protocol].back else "exact"
 
-    def selected(self, data: PairSet, options: Any) -> PairSet:
+    def select_pairs(self, data: PairSet, options: Any) -> PairSet:
         """The pairs of the classes asked for."""
         known = sorted({str(p.facts.get("category", "")) for p in data.pairs})
         for name in options.categories:
@@ -129,7 +129,7 @@ class SemanticPck(PointsTask):
             return point_records(pair, arrays, options)
         if back is not None:
             return point_records(back[0], back[1], options)
-        turned = pair.reversed()
+        turned = pair.swapped()
         if {"points0", "points1"} <= set(arrays):
             swapped = {"points0": arrays["points1"], "points1": arrays["points0"]}
             return point_records(turned, swapped, options)
@@ -152,7 +152,7 @@ class SemanticPck(PointsTask):
         """PCK at 0.1 after each change from a tool's rule to `exact`."""
         return step_tables(records)
 
-    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+    def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """PCK at 0.1 of each pair, for galleries."""
         for r in records:
             if len(r):
@@ -167,7 +167,7 @@ def point_records(pair: ImagePair, arrays: Arrays | None, options: Any) -> Recor
     """
     queries = np.asarray(pair.truth["points0"], np.float64)
     truth = np.asarray(pair.truth["points1"], np.float64)
-    found = np.full_like(truth, np.nan) if arrays is None else answers_of(arrays, queries, pair.name)
+    found = np.full_like(truth, np.nan) if arrays is None else transferred_points(arrays, queries, pair.name)
     category = str(pair.facts.get("category", ""))
     groups = {**AMBIGUOUS, **(options.groups or {})}
     ids, visible = pair.truth.get("ids"), pair.truth.get("visible1")

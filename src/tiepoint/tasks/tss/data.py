@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.buffers import thread_workspace
-from ...core.errors import FormatError, InputError, ProblemsError, Together, UnknownNameError
+from ...core.errors import ErrorCollector, FormatError, InputError, ProblemsError, UnknownNameError
 from ...core.hashing import hash_json
 from ...core.records import Records
 from ...core.units import Features, Item, Unit
@@ -21,7 +21,7 @@ from ...formats.flow.flo import read_flo
 from ...formats.flow.tss import PairResult
 from ...geometry.flow.reference_resize import resize_u8
 from ...methods.dense.files import NO_FOLDER
-from ...metrics.masks import between
+from ...metrics.masks import ambiguous_pixels
 from ..base import OpenTask
 from ..cases import DenseCase
 from ..dense.options import ALLOW, TssOptions, left_out
@@ -35,7 +35,7 @@ class OpenTss(OpenTask):
     """Pairs with complete ground truth, as items (the images) and units (the truth)."""
 
     def __init__(self, data: Path, options: Mapping[str, Any]) -> None:
-        checks = Together()
+        checks = ErrorCollector()
         self.options = TssOptions.read("tss", options, checks)
         self.dataset = checks.of(TssDataset, data)
         known = () if self.dataset is None else self.dataset.subsets
@@ -91,7 +91,7 @@ class OpenTss(OpenTask):
         """Ground truth of a pair on image 1."""
         return read_flo(self.dataset[item].folder / "flow1.flo")
 
-    def carried(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
+    def replay_flow(self, scene: str, key: str, features: Features | None) -> DenseCase | None:
         """A direction of a pair made again: images, flow and truth at the size of the truth."""
         at = list(DIRECTIONS).index(key)
         pair = self.dataset[scene]
@@ -194,7 +194,7 @@ def notices(truth: PairTruth, result: PairResult) -> list[list[Any]]:
         for label, mask in ((name, result.arrays.get(name)), (f"ground truth {name}", getattr(truth, name))):
             if mask is None:
                 continue
-            odd = between(mask)
+            odd = ambiguous_pixels(mask)
             if odd:
                 hint = " (it holds 0 and 1; write 0 and 255)" if mask.max() == 1 else ""
                 found.append([f"{label} has values other than 0 and 255{hint}", odd])

@@ -16,7 +16,13 @@ from ...core.formatting import path_below
 from ...core.records import Records
 from ...formats.flow.tss import read_pair_result
 from ...formats.flow.tss_text import THRESHOLDS, ScoreRow, write_scores
-from ...methods.dense.files import absent_words, check_folders, extra_folders, pair_folder, stands_alone
+from ...methods.dense.files import (
+    check_folders,
+    extra_folders,
+    is_single_pair,
+    missing_pairs_message,
+    pair_folder,
+)
 from ..dense.options import ALLOW, chosen_protocol
 from .data import OpenTss, unusable_parts
 from .score import KIT, PairTable, Values, pair_table
@@ -106,7 +112,7 @@ def write_scores_csv(
         own = [r for r in records if r.meta["subset"] == subset]
         if all(r.meta["absent"] for r in own):
             continue
-        alone = stands_alone(folder, [str(r.meta["scene"]) for r in own])
+        alone = is_single_pair(folder, [str(r.meta["scene"]) for r in own])
         path = path_below(folder, *([] if alone else [subset]), "scores.csv", what="the subset")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +145,7 @@ def check_results(opened: OpenTss, results: str | Path) -> list[str]:
         if problems:
             raise ProblemsError(f"results in {results} (allow it with {ALLOW})", problems)
     absent = [key for key in keys if key not in there]
-    warnings = [absent_words(absent, len(keys))] if absent else []
+    warnings = [missing_pairs_message(absent, len(keys))] if absent else []
     known = [p.key for p in opened.dataset.pairs if p.subset in opened.subsets]
     return [*warnings, *extra_folders(results, known, opened.subsets)]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...core.curves import SceneCurves
 from ...core.records import Records
 from ...core.scores import SceneValues, Score, group_name
-from ...methods.dense.files import NO_FOLDER, absent_words
+from ...methods.dense.files import NO_FOLDER, missing_pairs_message
 from .compare import THRESHOLDS
 
 KIT = ("tss-cpp", "tss-matlab")
@@ -243,7 +243,7 @@ def tss_warnings(records: Sequence[Records]) -> list[str]:
             pixels[text] = pixels.get(text, 0) + int(count or 0)
     pairs.pop(NO_FOLDER, None)
     absent = sorted(str(r.meta["scene"]) for r in records if r.meta.get("absent"))
-    found = [absent_words(absent, len(records))] if absent else []
+    found = [missing_pairs_message(absent, len(records))] if absent else []
     flows: dict[str, bool] = {}
     for r in records:
         if r.meta.get("missing") in ("error", "skip") and "has_flow" in r.columns:

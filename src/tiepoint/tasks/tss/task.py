@@ -78,7 +78,7 @@ class Tss(DenseTask):
         """Flow accuracy over the threshold under `exact`, pair by pair."""
         return tss_scene_curves(records, "exact")
 
-    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+    def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """T5 of each direction of every pair, for the report's gallery."""
         table = pair_table(records, "exact")
         for key, both in zip(table.keys, table.accuracy[:, :, _T5], strict=True):

@@ -18,15 +18,15 @@ from ...datasets.image_pairs.pair import ImagePair, PairSet
 from ...geometry.disc import disc_share
 from ...geometry.two_view.epipolar_part import symmetric_distances
 from ...geometry.two_view.estimator import Estimator
-from ...geometry.two_view.fundamentals import Fundamental, estimate_fundamental
+from ...geometry.two_view.fundamentals import FundamentalEstimate, estimate_fundamental
 from ...geometry.two_view.linear_estimation import Homography
 from ...methods.source_files import library_versions
 from ...metrics.error_curves import auc_shares
 from ...metrics.pck import point_errors
 from ..base import MetricInfo, TaskInfo
 from ..info import WXBS, count
-from ..pairs.data import OpenPairs, PairsOptions, PairsTask, SeededOptions, framed, matches_of
-from ..pairs.point_transfer import Asked, PointsTask, answers_of
+from ..pairs.data import OpenPairs, PairsOptions, PairsTask, SeededOptions, matches_in_frame, matches_of
+from ..pairs.point_transfer import Asked, PointsTask, transferred_points
 from ..pairs.score import SEED_SPREAD, Curve, count_scores, curve_scores
 from ..scene_means import with_protocol
 
@@ -57,7 +57,7 @@ class WxbsTask(PairsTask):
     protocols = ("exact", TOOL)
     scoring_options = frozenset({"split"})
 
-    def selected(self, data: PairSet, options: Any) -> PairSet:
+    def select_pairs(self, data: PairSet, options: Any) -> PairSet:
         """The pairs of the split; those that state none belong to every split."""
         pairs = tuple(p for p in data.pairs if p.facts.get("split", options.split) == options.split)
         if not pairs:
@@ -76,7 +76,7 @@ class WxbsTask(PairsTask):
         n = len(opened.pairs)
         return () if n == whole else (f"{n} of the {whole} pairs of WxBS {opened.options.split} are used",)
 
-    def rights(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
+    def pair_accuracy(self, records: Sequence[Records]) -> Iterator[tuple[str, float]]:
         """Mean recall of each pair, for galleries."""
         for score in self.score(records, "exact") if records else ():
             if score.group.startswith("pair="):
@@ -156,16 +156,16 @@ class WxbsFundamental(WxbsTask):
         return without_model(records, "F under some seed; recall 0")
 
 
-def fundamentals(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[Fundamental]:
+def fundamentals(pair: ImagePair, arrays: Arrays, options: Any, comparison: str) -> list[FundamentalEstimate]:
     """F of a pair as given, or by a protocol's estimator: one under the tool's, one a seed under exact."""
     if "F" in arrays:
         F = np.asarray(arrays["F"], np.float64)
         ok = bool(np.isfinite(F).all() and F.any())
-        return [Fundamental(F, np.zeros(0, bool), ok, "" if ok else "no F was given")]
+        return [FundamentalEstimate(F, np.zeros(0, bool), ok, "" if ok else "no F was given")]
     matches = matches_of(arrays, pair.name)
     if comparison == TOOL:
         return [estimate_fundamental(README, matches.points0, matches.points1)]
-    x0, x1, s0, s1 = framed(pair, matches, options.side_px)
+    x0, x1, s0, s1 = matches_in_frame(pair, matches, options.side_px)
     estimator = Estimator("poselib-f", options.threshold_px, 0.9999, 100_000)
     found = []
     for seed in range(options.seeds):
@@ -174,7 +174,7 @@ def fundamentals(pair: ImagePair, arrays: Arrays, options: Any, comparison: str)
     return found
 
 
-def _distances(corrs: Floats, found: Fundamental) -> Floats:
+def _distances(corrs: Floats, found: FundamentalEstimate) -> Floats:
     if not found.ok:
         return np.full(len(corrs), np.inf)
     d = symmetric_distances(corrs[:, :2], corrs[:, 2:], found.F)
@@ -207,7 +207,7 @@ def facts_of(pair: ImagePair) -> dict[str, Any]:
 
 
 def model_facts(
-    pair: ImagePair, arrays: Arrays, found: Sequence[Fundamental | Homography], *, given: bool
+    pair: ImagePair, arrays: Arrays, found: Sequence[FundamentalEstimate | Homography], *, given: bool
 ) -> dict[str, Any]:
     """Numbers of matches and inliers where there are any, and which models were found.
 
@@ -261,7 +261,7 @@ class WxbsPoints(PointsTask, WxbsTask):
         sizes = []
         for side, (pair, arrays) in enumerate(sides):
             corrs = np.asarray(pair.truth["corrs"], np.float64)
-            found = answers_of(arrays, np.ascontiguousarray(corrs[:, :2]), pair.name)
+            found = transferred_points(arrays, np.ascontiguousarray(corrs[:, :2]), pair.name)
             columns["side"].append(np.full(len(corrs), side, np.int8))
             columns["truth"].append(corrs[:, 2:])
             columns["distance_px"].append(point_errors(found, corrs[:, 2:]))

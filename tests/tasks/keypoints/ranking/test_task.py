@@ -13,7 +13,7 @@ from keypoint_world import GIVEN, make_features, make_scenes, run_task
 
 from tiepoint.core.errors import InputError, UnknownNameError
 from tiepoint.core.units import Features
-from tiepoint.run.engine import Request, evaluate
+from tiepoint.run.engine import RunRequest, evaluate
 from tiepoint.store.store import Store
 from tiepoint.tasks import TASKS
 from tiepoint.tasks.keypoints.distractors import permutation
@@ -222,7 +222,7 @@ def test_nan_of_a_method_reaches_the_tools_comparison(tmp_path, transform):
     with Store.open(tmp_path / "s") as store:
 
         def value(metric, protocol):
-            request = Request(method, TASK.name, tmp_path, (protocol,), {"scenes": ["v_pair"]}, miss)
+            request = RunRequest(method, TASK.name, tmp_path, (protocol,), {"scenes": ["v_pair"]}, miss)
             return evaluate(request, store).value(metric, "all", protocol)
 
         assert value("true_map_micro", "exact") == 0.5  # the first query is a miss
@@ -231,7 +231,7 @@ def test_nan_of_a_method_reaches_the_tools_comparison(tmp_path, transform):
         assert value("total_queries_processed", "workbench") == 2
         for task in ("verification", "retrieval", "images", "matching"):
             for protocol in TASKS.load(f"keypoints/{task}").protocols:
-                request = Request(
+                request = RunRequest(
                     method, f"keypoints/{task}", tmp_path, (protocol,), {"scenes": ["v_pair"]}, miss
                 )
                 evaluate(request, store)

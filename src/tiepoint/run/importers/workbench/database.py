@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ....core.amounts import number_of
+from ....core.amounts import count_text
 from ....core.errors import FormatError, InputError
 from ....core.formatting import path_part, shown
 from ....core.keypoints import COLUMNS, Keypoints
-from ....core.regular_files import plain_file
+from ....core.regular_files import regular_file_size
 from ....formats.keypoints.set_folder import KeypointSet, sets_below
 from ....store.keypoint_sets import save_keypoint_set
 from ....store.store import Store
@@ -37,7 +37,7 @@ def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
     Text that is not UTF-8 is read with marks in place of what is wrong, bytes as text; a value of more than
     16 MiB is an error.
     """
-    plain_file(path)
+    regular_file_size(path)
     connection = None
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
@@ -132,7 +132,7 @@ def import_sets(path: Path, store: Store) -> list[str]:
             notes.append(f"keypoint set {made.name} is in the store already and was not replaced")
             continue
         save_keypoint_set(store, made)
-        notes.append(f"keypoint set {made.name}: {number_of(made.total, 'keypoint')} imported")
+        notes.append(f"keypoint set {made.name}: {count_text(made.total, 'keypoint')} imported")
     return notes
 
 

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ....core.amounts import number_of
+from ....core.amounts import count_text
 from ....core.errors import FormatError
 from ....core.hashing import hash_file, hash_json
-from ....core.regular_files import plain_file
-from ....formats.csv_table import named_columns, undefused
+from ....core.regular_files import regular_file_size
+from ....formats.csv_table import named_columns, unescape_formula
 from ....formats.file_io import MAX_TEXT_BYTES, check_lines
 from ....store.schema import WORKBENCH_COLUMNS
 from ....store.store import Store
 from ....store.stored_run import DatasetFacts, Manifest, MethodFacts
-from ...finish import finished
+from ...finish import finish_run
 from ...preparation import load_task
 from ...result import Run
 from ..imported_result import not_a_fraction
@@ -28,13 +28,13 @@ from .scores import (
     NUMBERS,
     PROTOCOL,
     counts_of,
-    doubts,
-    failed,
+    failure_reason,
     fractions_of,
     left_out,
     parse_metadata,
     scene_values,
     scores_of,
+    unreliable_notes,
     without_sentinels,
 )
 
@@ -138,16 +138,16 @@ def _number(value: Any) -> float | None:
 
 
 def _runs(row: Mapping[str, Any], source: Mapping[str, Any], store: Store, name: str | None) -> list[Run]:
-    told = doubts(row)
+    told = unreliable_notes(row)
     values = without_sentinels(row)
-    reason = failed(row)
+    reason = failure_reason(row)
     out = []
     tasks = dict.fromkeys(task for task, _ in WORKBENCH_COLUMNS.values())
     for task in tasks:
         scores = [] if reason else scores_of(task, values, row)
         if not scores and not (reason and task == "keypoints/ranking"):
             continue
-        run = finished(
+        run = finish_run(
             _manifest(row, task, source, told, name),
             {PROTOCOL: scores} if scores else {},
             store=store,
@@ -222,7 +222,7 @@ def _text(value: Any) -> str | None:
 
 
 def _csv_rows(path: Path) -> list[dict[str, Any]]:
-    plain_file(path, most=MAX_TEXT_BYTES)
+    regular_file_size(path, most=MAX_TEXT_BYTES)
     check_lines(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as f:
@@ -240,7 +240,7 @@ def _csv_rows(path: Path) -> list[dict[str, Any]]:
             row[key] = _plain(text)
         if "descriptor_type" not in row:
             raise FormatError(path, "has no column descriptor_type, which says what was measured", line=1)
-        if not (called := undefused(line["descriptor_type"].strip())):
+        if not (called := unescape_formula(line["descriptor_type"].strip())):
             raise FormatError(path, "has no descriptor_type, which says what was measured", line=number)
         if "processing_time_s" in row and row["processing_time_s"] is not None:
             seconds = _number(row["processing_time_s"])
@@ -258,7 +258,7 @@ def _plain(text: str) -> Any:
     try:
         return float(text)
     except ValueError:
-        return undefused(text)
+        return unescape_formula(text)
 
 
 def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], list[str]]:
@@ -292,7 +292,7 @@ def _database_rows(path: Path, name: str | None) -> tuple[list[dict[str, Any]], 
         patches = "patch_benchmark_results"
         if patches in tables and (count := checked_count(connection, patches, path)):
             notes.append(
-                f"{number_of(count, 'patch result')} left out: they are not of the HPatches tasks, and SIFT "
+                f"{count_text(count, 'patch result')} left out: they are not of the HPatches tasks, and SIFT "
                 "and SURF keypoints reach far beyond the patch"
             )
         return rows, notes

@@ -14,12 +14,12 @@ from ....core.errors import FormatError
 from ....core.scores import Score, group_name, kind_of
 from ....formats.json_yaml import parse_json
 from ....store.schema import WORKBENCH_COLUMNS
-from ....tasks.scene_means import Sums, macro, micro
+from ....tasks.scene_means import SceneSums, macro, micro_score
 from ...scoring import finite_or_none
 
 PROTOCOL = "workbench"
 _MEANS = {
-    "true_map_micro": (micro, "", "iv"), "true_map_micro_including_zeros": (micro, "_with_zeros", "iv"),
+    "true_map_micro": (micro_score, "", "iv"), "true_map_micro_including_zeros": (micro_score, "_with_zeros", "iv"),
     "true_map_macro_by_scene": (macro, "", "iv"), "mean_average_precision": (macro, "", "iv"),
     "true_map_macro_by_scene_including_zeros": (macro, "_with_zeros", "iv"),
     "viewpoint_map": (macro, "", "v"), "illumination_map": (macro, "", "i"),
@@ -116,7 +116,7 @@ def without_sentinels(row: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def failed(row: Mapping[str, Any]) -> str | None:
+def failure_reason(row: Mapping[str, Any]) -> str | None:
     """Why there is no result: the run says it failed, or it is the row of zeros that failures left."""
     metadata = row.get("metadata_values") or {}
     if metadata.get("success") in ("0", "false"):
@@ -127,7 +127,7 @@ def failed(row: Mapping[str, Any]) -> str | None:
     return None
 
 
-def doubts(row: Mapping[str, Any]) -> list[str]:
+def unreliable_notes(row: Mapping[str, Any]) -> list[str]:
     """Sentences about what cannot be trusted in one result."""
     name = str(row.get("name") or "").lower()
     parameters = row.get("parameter_values") or {}
@@ -171,7 +171,7 @@ def scores_of(task: str, values: Mapping[str, Any], row: Mapping[str, Any]) -> l
     found = {metric: values[c] for c, metric in columns.items() if values.get(c) is not None}
     metadata: Mapping[str, str] = row.get("metadata_values", {})
     if task == "keypoints/ranking":
-        found |= {key: value for key, value in stated(metadata).items() if key not in found}
+        found |= {key: value for key, value in metadata_scores(metadata).items() if key not in found}
     if not found:
         return []
     scores = [Score(metric, "all", float(value), 0, PROTOCOL) for metric, value in found.items()]
@@ -201,10 +201,10 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def stated(metadata: Mapping[str, str]) -> dict[str, float]:
+def metadata_scores(metadata: Mapping[str, str]) -> dict[str, float]:
     """Scores of a ranking in its metadata; a zero is left out where nothing of the kind was measured.
 
-    >>> stated({"true_map_micro": "0.37", "mean_precision": "0.000000", "neighbourhood": "7"})
+    >>> metadata_scores({"true_map_micro": "0.37", "mean_precision": "0.000000", "neighbourhood": "7"})
     {'true_map_micro': 0.37}
     """
     kinds = {scene[:1] for scene in scene_values(metadata)}
@@ -234,7 +234,7 @@ def scene_values(metadata: Mapping[str, str]) -> dict[str, dict[str, float]]:
 
 def fractions_of(metadata: Mapping[str, str]) -> dict[str, float]:
     """What metadata states as a fraction, by key."""
-    out = {key: value for key, value in stated(metadata).items() if not key.startswith("total_")}
+    out = {key: value for key, value in metadata_scores(metadata).items() if not key.startswith("total_")}
     for scene, values in scene_values(metadata).items():
         out |= {f"{scene}_{part}": value for part, value in values.items() if part.startswith("true_map")}
     return out
@@ -242,7 +242,7 @@ def fractions_of(metadata: Mapping[str, str]) -> dict[str, float]:
 
 def counts_of(metadata: Mapping[str, str]) -> dict[str, float]:
     """What metadata states as a number of queries, by key."""
-    out = {key: value for key, value in stated(metadata).items() if key.startswith("total_")}
+    out = {key: value for key, value in metadata_scores(metadata).items() if key.startswith("total_")}
     for scene, values in scene_values(metadata).items():
         out |= {f"{scene}_{part}": value for part, value in values.items() if part.endswith("_count")}
     return out
@@ -271,7 +271,7 @@ def left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
                 note("columns that are not imported", column)
         metadata: Mapping[str, str] = row.get("metadata_values", {})
         used = {f"{scene}_{part}" for scene, own in scene_values(metadata).items() for part in own}
-        used |= {"success", "error_message", *stated(metadata)}
+        used |= {"success", "error_message", *metadata_scores(metadata)}
         for key in metadata:
             if key not in used:
                 note("keys of metadata that make no score", key)
@@ -296,13 +296,13 @@ def _with_scenes(score: Score, scenes: Mapping[str, Mapping[str, float]], close:
     chosen = {s: own for s, own in scenes.items() if of == "iv" or kinds[s] in of}
     wanted = ["query_count", *(["excluded_count"] if zeros else [])]
     counted = all(part in own for own in chosen.values() for part in wanted)
-    if not chosen or (mean is micro and not counted):
+    if not chosen or (mean is micro_score and not counted):
         return replace(score, note="its metadata has no number of queries by scene, so there is no interval")
     if not all(f"true_map{zeros}" in own for own in chosen.values()):
         return score
     count = np.array([sum(own[p] for p in wanted) if counted else 1.0 for own in chosen.values()])
     total = np.array([own[f"true_map{zeros}"] for own in chosen.values()]) * count
-    again = mean(score.metric, Sums(tuple(chosen), tuple(kinds[s] for s in chosen), total, count))
+    again = mean(score.metric, SceneSums(tuple(chosen), tuple(kinds[s] for s in chosen), total, count))
     value = finite_or_none(again.value)
     if value is None or abs(value - score.value) > close:
         return replace(score, note=f"the scenes of its metadata give {value}, so there is no interval")

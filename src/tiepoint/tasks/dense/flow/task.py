@@ -17,7 +17,7 @@ from ....metrics.dense import endpoint_error, outliers
 from ...base import MetricInfo, TaskInfo
 from ...options import ascending
 from ...scene_means import ratio_score
-from ..data import PairTask, meta_of, usable
+from ..data import PairTask, meta_of, usable_records
 from ..options import ENDPOINT_ERROR, FlowOptions
 
 HEADLINE_PX = 5.0
@@ -113,7 +113,7 @@ class DenseFlow(PairTask):
 
 def flow_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
     """Scores of one group of records."""
-    used, note = usable(records)
+    used, note = usable_records(records)
     if not used:
         return [Score(m, group_name(**parts), float("nan"), 0, note=note) for m in METRICS]
     scenes = [str(r.meta["scene"]) for r in used]

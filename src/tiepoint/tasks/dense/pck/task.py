@@ -19,7 +19,7 @@ from ...base import Column, MetricInfo, TaskInfo
 from ...info import PROPOSAL_FLOW
 from ...options import ascending
 from ...scene_means import ratio_score
-from ..data import PairTask, meta_of, usable
+from ..data import PairTask, meta_of, usable_records
 from ..options import PckOptions
 
 HEADLINE_ALPHA = 0.1
@@ -105,7 +105,7 @@ class DensePck(PairTask):
         title="Keypoints by flow",
     )
 
-    def spelled_out(self, column: Column, options: Mapping[str, Any]) -> Column:
+    def expand_column(self, column: Column, options: Mapping[str, Any]) -> Column:
         """A PCK says nothing without its alpha, its length and what it is a mean over."""
         if column != ("pck", "all"):
             return column
@@ -129,7 +129,7 @@ class DensePck(PairTask):
 
 def pck_scores(records: Sequence[Records], parts: dict[str, Any]) -> list[Score]:
     """Scores of one group of records, in every scale that all of them have."""
-    used, left = usable(records)
+    used, left = usable_records(records)
     if not used:
         return [Score("pck", group_name(**parts), float("nan"), 0, note=left)]
     scenes = [str(r.meta["scene"]) for r in used]

@@ -19,7 +19,7 @@ from ....metrics.ranking.average_precision import average_precision_of_lists
 from ....metrics.ranking.chance import chance_average_precision
 from ....metrics.ranking.matching import expected_validity, ratio_dissimilarity
 from ...scene_means import mean_precision_recall, scene_score
-from ..protocols import V2Rules, without_numbers
+from ..protocols import HPatchesRules, without_numbers
 
 METRICS = ("map", "success_rate", "map_ratio")
 MAX_MATCHING_MISSES = 50
@@ -42,7 +42,7 @@ class ImagePairs:
     chance: dict[str, Floats]
 
 
-def neighbours(records: Records, rules: V2Rules) -> tuple[Floats, Floats, Floats]:
+def neighbours(records: Records, rules: HPatchesRules) -> tuple[Floats, Floats, Floats]:
     """First and second distance, and whether (or how probably) the first neighbour is right; (images, n)."""
     shape = (len(records.meta["images"]), int(records.meta["patches"]))
     d1, d2 = (as_ranked(records, records[c], rules).reshape(shape) for c in ("d1", "d2"))
@@ -60,7 +60,7 @@ def _expected(records: Records, shape: tuple[int, int]) -> Floats:
     return expected_validity(wrong, records["ties"]).reshape(shape)
 
 
-def stopped(records: Sequence[Records], rules: V2Rules) -> str | None:
+def matching_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> str | None:
     """Why the tool gives no number, or None.
 
     One target with NaN is the nearest of every patch, and a list without any finite distance makes the tool
@@ -82,7 +82,7 @@ def stopped(records: Sequence[Records], rules: V2Rules) -> str | None:
     return None
 
 
-def as_ranked(records: Records, values: NDArray[Any], rules: V2Rules) -> Floats:
+def as_ranked(records: Records, values: NDArray[Any], rules: HPatchesRules) -> Floats:
     """Kept reference values as the rules rank them: sums of squares or roots, single precision or not."""
     kept = np.asarray(values, np.float64)
     if records.meta["squared"] and rules.rooted:
@@ -93,7 +93,7 @@ def as_ranked(records: Records, values: NDArray[Any], rules: V2Rules) -> Floats:
     return kept
 
 
-def image_values(records: Records, rules: V2Rules) -> dict[str, Floats]:
+def image_values(records: Records, rules: HPatchesRules) -> dict[str, Floats]:
     """Every metric of every image of a sequence, (images,)."""
     d1, d2, valid = neighbours(records, rules)
     images, n = d1.shape
@@ -113,9 +113,9 @@ def image_values(records: Records, rules: V2Rules) -> dict[str, Floats]:
     return found
 
 
-def image_pairs(records: Sequence[Records], rules: V2Rules) -> ImagePairs:
+def image_pairs(records: Sequence[Records], rules: HPatchesRules) -> ImagePairs:
     """Values of all sequences that the rules use."""
-    used = counted(records, rules)
+    used = counted_sequences(records, rules)
     noises = tuple(used[0].meta["noises"]) if used else ()
     per = len(used[0].meta["images"]) // max(len(noises), 1) if used else 1
     with ThreadPoolExecutor(get_threads()) as pool:
@@ -137,19 +137,19 @@ def image_pairs(records: Sequence[Records], rules: V2Rules) -> ImagePairs:
     )
 
 
-def score(records: Sequence[Records], rules: V2Rules, protocol: str) -> list[Score]:
+def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> list[Score]:
     """All scores from full records."""
     pairs = image_pairs(records, rules)
     scores = scores_of_pairs(pairs, rules, protocol, note=_note(records, rules))
-    return without_numbers(scores, stopped(counted(records, rules), rules))
+    return without_numbers(scores, matching_stop_reason(counted_sequences(records, rules), rules))
 
 
-def counted(records: Sequence[Records], rules: V2Rules) -> list[Records]:
+def counted_sequences(records: Sequence[Records], rules: HPatchesRules) -> list[Records]:
     """The sequences that the rules count: those of the split, or all."""
     return [r for r in records if rules.all_sequences or r.meta["in_split"]]
 
 
-def _note(records: Sequence[Records], rules: V2Rules) -> str | None:
+def _note(records: Sequence[Records], rules: HPatchesRules) -> str | None:
     whole = any(not r.meta["in_split"] for r in records) or not records[0].meta["is_subset"]
     if not rules.all_sequences or whole:
         return None
@@ -157,7 +157,7 @@ def _note(records: Sequence[Records], rules: V2Rules) -> str | None:
 
 
 def scores_of_pairs(
-    pairs: ImagePairs, rules: V2Rules, protocol: str, *, note: str | None = None
+    pairs: ImagePairs, rules: HPatchesRules, protocol: str, *, note: str | None = None
 ) -> list[Score]:
     """By noise, kind, both, scene and weighting; `all` is the mean of the six cells or over sequences."""
     kinds = tuple(dict.fromkeys(sorted(pairs.kinds)))
@@ -225,7 +225,7 @@ def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
                 yield f"{scene}/ref#{patch}", f"{scene}/{image}#{patch}", f"{scene}/{image}#{answer}"
 
 
-def scene_curves(records: Sequence[Records], rules: V2Rules) -> Iterator[SceneCurves]:
+def scene_curves(records: Sequence[Records], rules: HPatchesRules) -> Iterator[SceneCurves]:
     """Mean precision-recall curve of every noise level; the area under it is its `map`, up to the grid."""
     used = [r for r in records if r.meta.get("form") != "ap" and r.meta["in_split"]]
     if not used:

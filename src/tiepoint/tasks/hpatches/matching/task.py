@@ -16,7 +16,7 @@ from ....core.hashing import hash_json
 from ....core.records import Records
 from ....core.scores import Score
 from ....core.units import Features, Unit
-from ....kernels import Team, first_two, first_two_aligned, one_blas_thread, pair_distances
+from ....kernels import ThreadTeam, first_two, first_two_aligned, one_blas_thread, pair_distances
 from ...base import StepTable, TaskInfo, convention_tables
 from ...cases import Cases
 from ...info import FIRST_PATCHES, HPATCHES, ap_of_matches
@@ -25,11 +25,11 @@ from ..data import (
     LICENCE,
     HPatchesOptions,
     HPatchesTask,
-    OpenV2,
+    OpenHPatches,
     Setting,
     base_meta,
     compact,
-    far_rows,
+    infinite_rows,
     open_setting,
     raise_problems,
     rows_of,
@@ -69,7 +69,7 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
         "failed_target": np.zeros(shape, bool),
         "far_target": np.zeros(shape, bool),
     }
-    far = np.flatnonzero(far_rows(reference, good))
+    far = np.flatnonzero(infinite_rows(reference, good))
     squared = features.distance == "l2"
 
     whole = bool(good.all())
@@ -80,7 +80,7 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
     def one(i: int, _: int) -> None:
         target, usable = targets[i]
         columns["failed_target"][i] = ~usable
-        columns["far_target"][i] = away = far_rows(target, usable)
+        columns["far_target"][i] = away = infinite_rows(target, usable)
         columns["index"][i, far] = [_met(reference[k], target, np.flatnonzero(away)) for k in far]
         rows = np.flatnonzero(usable)
         if not len(queries) or not len(rows):
@@ -99,7 +99,7 @@ def compare(setting: Setting, sequence: str, features: Features) -> Records:
         _all_valid(reference, [target for target, _ in targets], features.distance, columns)
     else:
         # Image by image on threads of their own: a kernel alone cannot keep several busy with so little.
-        with Team() as team, one_blas_thread():
+        with ThreadTeam() as team, one_blas_thread():
             team.each([(i, i + 1) for i in range(len(images))], one)
     for name in ("index", "ties"):
         columns[name] = smallest(columns[name])
@@ -164,7 +164,7 @@ class Matching(HPatchesTask):
         title="HPatches 2017 matching",
     )
 
-    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatches:
         """Bind to a folder in the HPatches layout."""
         problems: list[str] = []
         setting, chosen = open_setting(NAME, Path(data), self.options, options, problems)
@@ -183,7 +183,7 @@ class Matching(HPatchesTask):
             return compare(setting, unit.key, features)
 
         answer = partial(matching_answer, setting)
-        return OpenV2(setting, units, compare_one, answer=answer, side_by_side=True)
+        return OpenHPatches(setting, units, compare_one, answer=answer, side_by_side=True)
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol; imported results under the one they were made under."""

@@ -22,7 +22,7 @@ from ....kernels import (
     rank_counts,
     rank_counts_across,
 )
-from ..data import Setting, base_meta, files_to_hold, rows_of, smallest
+from ..data import Setting, base_meta, max_mapped_images, rows_of, smallest
 
 SIZES = (100, 500, 1000, 2000, 5000, 10000, 15000, 20000)
 PYTHON_SIZES = (100, 500, 1000, 5000, 10000, 15000, 20000)
@@ -209,7 +209,7 @@ def _distances(
     scenes, images = setting.split.test, setting.images
     out = np.full((len(q), len(images)), np.inf)
     keys = [f"{scenes[s]}/{m}" for s in np.unique(q_scene) for m in images]
-    if len(keys) <= files_to_hold():
+    if len(keys) <= max_mapped_images():
         # Read where they are mapped, all at once.
         opened = [rows_of(features, key) for key in keys]
         parts = [q, *(values for values, _ in opened)]

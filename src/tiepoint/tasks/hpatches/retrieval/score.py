@@ -13,14 +13,14 @@ from ....core.scores import SceneValues, Score, group_name
 from ....metrics.ranking.chance import chance_average_precision
 from ....metrics.ranking.from_counts import average_precision_from_counts
 from ...scene_means import scene_means, scene_score
-from ..protocols import V2Rules, pool_groups, without_numbers
+from ..protocols import HPatchesRules, pool_groups, without_numbers
 from .compare import EVERY, Pool
 
 METRIC = "map"
 Floats = NDArray[np.float64]
 
 
-def columns_of(records: Records, rules: V2Rules) -> list[int]:
+def columns_of(records: Records, rules: HPatchesRules) -> list[int]:
     """Columns of the pools that the rules report, smallest first, the largest last.
 
     `exact` reports those sizes that every query can fill, and all distractors. A pool of every patch of the
@@ -41,7 +41,7 @@ def columns_of(records: Records, rules: V2Rules) -> list[int]:
     ]
 
 
-def query_values(records: Records, noise: int, column: int, rules: V2Rules) -> Floats:
+def query_values(records: Records, noise: int, column: int, rules: HPatchesRules) -> Floats:
     """Average precision of every query, (q,)."""
     noises, images = len(records.meta["noises"]), len(records.meta["images"])
     per, pools = images // noises, len(records.meta["pools"])
@@ -69,7 +69,7 @@ def query_values(records: Records, noise: int, column: int, rules: V2Rules) -> F
     )
 
 
-def stopped(records: Records, rules: V2Rules) -> str | None:
+def retrieval_stop_reason(records: Records, rules: HPatchesRules) -> str | None:
     """Why the tool gives no number, or None: it stops at a list without any finite distance.
 
     A query with NaN or infinity has such a list, and so has one whose right answers and distractors failed.
@@ -90,7 +90,9 @@ def stopped(records: Records, rules: V2Rules) -> str | None:
     return f"the Python tool stops at a query that failed (NaN or infinity), as {query} did"
 
 
-def _cell(records: Records, noise: int, column: int, rules: V2Rules, scenes: int) -> tuple[Floats, float]:
+def _cell(
+    records: Records, noise: int, column: int, rules: HPatchesRules, scenes: int
+) -> tuple[Floats, float]:
     """Mean AP by scene of one noise level and pool, (scenes,), and the chance level of the mean."""
     value = query_values(records, noise, column, rules)
     means, _ = scene_means(value, records["scene"], scenes)
@@ -101,7 +103,7 @@ def _cell(records: Records, noise: int, column: int, rules: V2Rules, scenes: int
     return means, float(np.sum(np.array(guess) * times) / times.sum())
 
 
-def score(records: Sequence[Records], rules: V2Rules, protocol: str) -> list[Score]:
+def score(records: Sequence[Records], rules: HPatchesRules, protocol: str) -> list[Score]:
     """By noise and pool, means over noise, and the one number of the protocol."""
     (r,) = records
     noises, columns = r.meta["noises"], columns_of(r, rules)
@@ -122,7 +124,7 @@ def score(records: Sequence[Records], rules: V2Rules, protocol: str) -> list[Sco
     for i in np.flatnonzero(weights):
         group = group_name(scene=r.meta["scenes"][i])
         found.append(Score(METRIC, group, float(every[:, i].mean()), int(weights[i]), protocol))
-    return without_numbers(found, stopped(r, rules))
+    return without_numbers(found, retrieval_stop_reason(r, rules))
 
 
 def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:

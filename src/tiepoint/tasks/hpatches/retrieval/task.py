@@ -16,7 +16,7 @@ from ...base import MetricInfo, StepTable, TaskInfo
 from ...cases import Cases
 from ...info import HPATCHES
 from ..cases import retrieval_answer, retrieval_cases
-from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenV2, open_setting, raise_problems
+from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenHPatches, open_setting, raise_problems
 from ..imported import imported_retrieval, refuse_imported
 from ..pair_lists import retrieval_source
 from ..protocols import RETRIEVAL, convention_steps, rules_of
@@ -59,7 +59,7 @@ class Retrieval(HPatchesTask):
         title="HPatches 2017 retrieval",
     )
 
-    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatches:
         """Bind to a folder in the HPatches layout."""
         problems: list[str] = []
         setting, chosen = open_setting(NAME, Path(data), self.options, options, problems)
@@ -76,7 +76,9 @@ class Retrieval(HPatchesTask):
             return compare(setting, source.lists, features)
 
         answer = partial(retrieval_answer, setting, lambda: source.lists, every)
-        return OpenV2(setting, [Unit(setting.split.name, items, definition)], compare_one, source, answer)
+        return OpenHPatches(
+            setting, [Unit(setting.split.name, items, definition)], compare_one, source, answer
+        )
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol; imported results under the one they were made under."""

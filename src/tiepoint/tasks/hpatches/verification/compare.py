@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.array_cache import kept
+from ....core.array_cache import cached_arrays
 from ....core.buffers import Workspace
 from ....core.errors import InputError
 from ....core.records import Records
@@ -19,8 +19,8 @@ from ....core.units import Features
 from ....datasets.hpatches.layout import NOISES
 from ....datasets.hpatches.sampling_2017 import Verification
 from ....formats.hpatches.task_csv import PairTable
-from ....kernels import Team, fit_across, pair_distances, pair_distances_across
-from ..data import Setting, base_meta, compact, files_to_hold, rows_of, smallest
+from ....kernels import ThreadTeam, fit_across, pair_distances, pair_distances_across
+from ..data import Setting, base_meta, compact, max_mapped_images, rows_of, smallest
 from ..pair_lists import VerificationSource
 
 NAME = "hpatches/verification"
@@ -59,7 +59,7 @@ def pair_plan(setting: Setting, source: VerificationSource) -> PairPlan:
     """The plan of a split's lists; it is kept, so that lists that were used before are not even read."""
     scenes, width = setting.split.test, setting.levels + 1
     key = [PLAN, source.definition, list(setting.lengths.items()), setting.levels]
-    made = kept("plan", key, lambda: _plan(setting, source.lists))
+    made = cached_arrays("plan", key, lambda: _plan(setting, source.lists))
     whole = {name: made[name].astype(np.int32) for name in ("image_a", "row_a", "image_b", "row_b", "order")}
     return PairPlan(
         scenes=scenes,
@@ -152,7 +152,7 @@ def listed_distances(
     out = np.full(len(plan.order), np.inf)
     single = features.distance == "l2" and rows_of(features, keys[0])[0].dtype == np.float32
     steps = np.zeros(len(out) if single else 0, np.int8)
-    if len(keys) <= files_to_hold():
+    if len(keys) <= max_mapped_images():
         images, valid = _mapped(features, keys)
         _check_alike(images, keys)
         if fit_across(images, features.distance):
@@ -258,6 +258,6 @@ def _stack(
                 raise _differs(keys[first + k], own, keys[0], model)
             values[at], valid[at] = own, good
 
-    with Team() as team:
+    with ThreadTeam() as team:
         team.split(stop - first, copy, smallest=8)
     return values, valid

@@ -22,9 +22,9 @@ from ....metrics.ranking.from_counts import (
     roc_auc_from_counts,
 )
 from ....metrics.ranking.roc import needed_positives
-from ....metrics.ranking.sorting import ascending, nearer
+from ....metrics.ranking.sorting import ascending, count_nearer
 from ...pooled_bins import cells, fast_bins
-from ..protocols import V2Rules, without_numbers
+from ..protocols import HPatchesRules, without_numbers
 
 METRICS = ("auc", "ap", "fpr95")
 NEGATIVES = ("inter", "intra")
@@ -42,7 +42,7 @@ class PairList:
     negatives: Floats
 
 
-def as_ranked(records: Records, rules: V2Rules) -> Floats:
+def as_ranked(records: Records, rules: HPatchesRules) -> Floats:
     """Kept reference values as the rules rank them.
 
     l2 is kept and ranked as sum of squares, which decides ties, or as its root; in single precision or not,
@@ -63,7 +63,7 @@ def as_ranked(records: Records, rules: V2Rules) -> Floats:
     return kept
 
 
-def stopped(records: Sequence[Records], rules: V2Rules) -> str | None:
+def verification_stop_reason(records: Sequence[Records], rules: HPatchesRules) -> str | None:
     """Why the tool gives no number, or None: it refuses NaN and infinity where it computes l2."""
     if not rules.stops_at_failures or not records[0].meta["squared"]:
         return None
@@ -94,7 +94,7 @@ class NoiseLists:
         return str(self.records.meta["noise"])
 
 
-def pair_lists(records: Sequence[Records], rules: V2Rules) -> list[NoiseLists]:
+def pair_lists(records: Sequence[Records], rules: HPatchesRules) -> list[NoiseLists]:
     """All lists, sorted; the threads share the sorting."""
     with ThreadPoolExecutor(get_threads()) as pool:
         ranked = list(pool.map(lambda r: as_ranked(r, rules), records))
@@ -115,22 +115,22 @@ def _pieces(records: Records, distances: Floats) -> list[Floats]:
     return [distances[at["inter"]], distances[at["intra"]], pos, pos[:few]]
 
 
-def tie_rule(rules: V2Rules) -> str:
+def tie_rule(rules: HPatchesRules) -> str:
     """The tie rule of the measures."""
     if rules.negatives_first:
         return "pessimistic"
     return "optimistic" if rules.positives_first else "expected"
 
 
-def values(pairs: PairList, rules: V2Rules) -> dict[str, float]:
+def values(pairs: PairList, rules: HPatchesRules) -> dict[str, float]:
     """AUC and FPR95 of the balanced list, AP of the imbalanced one, from counts of nearer negatives."""
     ties = tie_rule(rules)
     negatives = len(pairs.negatives)
-    lt, eq = nearer(pairs.positives, pairs.negatives)
+    lt, eq = count_nearer(pairs.positives, pairs.negatives)
     found = pairs.positives < np.inf
     reachable = int(np.searchsorted(pairs.negatives, np.inf)) if rules.roc_stops else negatives
     auc = roc_auc_from_counts(lt, eq, reachable, retrieved=found, ties=ties)[0] if reachable else 0.0
-    few_lt, few_eq = nearer(pairs.fifth, pairs.negatives)
+    few_lt, few_eq = count_nearer(pairs.fifth, pairs.negatives)
     flavour = "trapezoid" if rules.trapezoid else "trec"
     ap = average_precision_from_counts(
         few_lt, few_eq, retrieved=pairs.fifth < np.inf, ties=ties, flavour=flavour
@@ -142,7 +142,7 @@ def values(pairs: PairList, rules: V2Rules) -> dict[str, float]:
     }
 
 
-def chances(pairs: PairList, rules: V2Rules) -> dict[str, float]:
+def chances(pairs: PairList, rules: HPatchesRules) -> dict[str, float]:
     """What a random order scores."""
     p, k, n = len(pairs.positives), len(pairs.fifth), len(pairs.negatives)
     flavour = "trapezoid" if rules.trapezoid else "trec"
@@ -153,7 +153,9 @@ def chances(pairs: PairList, rules: V2Rules) -> dict[str, float]:
     }
 
 
-def score(records: Sequence[Records], rules: V2Rules, protocol: str, *, bins: bool = True) -> list[Score]:
+def score(
+    records: Sequence[Records], rules: HPatchesRules, protocol: str, *, bins: bool = True
+) -> list[Score]:
     """Every metric by negatives and noise, and the mean of these cells."""
     found: dict[str, list[Score]] = {m: [] for m in METRICS}
     every = [(level, name) for level in pair_lists(records, rules) for name in NEGATIVES]
@@ -171,7 +173,7 @@ def score(records: Sequence[Records], rules: V2Rules, protocol: str, *, bins: bo
                 Score(metric, group, own[metric], n, protocol, pooled=kept, chance=chance[metric])
             )
     every_score = [s for cells_ in found.values() for s in (*cells_, mean_of(cells_))]
-    return without_numbers(every_score, stopped(records, rules))
+    return without_numbers(every_score, verification_stop_reason(records, rules))
 
 
 def _bins(level: NoiseLists, negatives: str) -> dict[str, PooledBins]:
@@ -208,7 +210,7 @@ def mean_of(cells: Sequence[Score]) -> Score:
     )
 
 
-def curves(records: Sequence[Records], rules: V2Rules) -> Iterator[tuple[str, str, Any, Any]]:
+def curves(records: Sequence[Records], rules: HPatchesRules) -> Iterator[tuple[str, str, Any, Any]]:
     """ROC (balanced) and precision-recall (imbalanced) points of every list: (group, curve, x, y)."""
     flavour = "trapezoid" if rules.trapezoid else "trec"
     for level in pair_lists(records, rules):

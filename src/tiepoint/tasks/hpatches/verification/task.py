@@ -17,7 +17,7 @@ from ...base import MetricInfo, StepTable, TaskInfo, convention_tables
 from ...cases import Cases
 from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
 from ..cases import verification_answer, verification_cases
-from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenV2, open_setting, raise_problems
+from ..data import LICENCE, HPatchesOptions, HPatchesTask, OpenHPatches, open_setting, raise_problems
 from ..imported import imported_verification, refuse_imported
 from ..pair_lists import verification_source
 from ..protocols import VERIFICATION, convention_steps, rules_of
@@ -57,7 +57,7 @@ class Verification(HPatchesTask):
         title="HPatches 2017 verification",
     )
 
-    def open(self, data: Path, options: Mapping[str, Any]) -> OpenV2:
+    def open(self, data: Path, options: Mapping[str, Any]) -> OpenHPatches:
         """Bind to a folder in the HPatches layout."""
         problems: list[str] = []
         setting, chosen = open_setting(NAME, Path(data), self.options, options, problems)
@@ -73,7 +73,7 @@ class Verification(HPatchesTask):
         def compare_one(unit: Unit, features: Features) -> Records:
             return compare(plan(), unit.key, features, space)
 
-        return OpenV2(setting, units, compare_one, source, partial(verification_answer, plan))
+        return OpenHPatches(setting, units, compare_one, source, partial(verification_answer, plan))
 
     def score(self, records: Sequence[Records], protocol: str) -> list[Score]:
         """Scores under a protocol."""

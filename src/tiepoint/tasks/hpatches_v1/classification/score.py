@@ -17,7 +17,7 @@ from ....metrics.ranking.chance import chance_average_precision
 from ....metrics.ranking.curves import precision_recall_curve, roc_curve
 from ....metrics.ranking.roc import fpr_at_recall, needed_positives, roc_auc
 from ...pooled_bins import pooled_bins
-from ..protocols import HbenchQuirks, printed_classification
+from ..protocols import HPatchesV1Rules, printed_classification
 
 METRICS = ("auc", "ap", "fpr95")
 WARNING = (
@@ -25,7 +25,7 @@ WARNING = (
 )
 
 
-def headline(metric: str, rules: HbenchQuirks) -> str:
+def headline(metric: str, rules: HPatchesV1Rules) -> str:
     """The list a benchmark's plain score is of: AP on the full list, ROC measures on the balanced one.
 
     The 2016 command reported both on the full list.
@@ -33,7 +33,7 @@ def headline(metric: str, rules: HbenchQuirks) -> str:
     return "imbalanced" if metric == "ap" or rules.headline_imbalanced else "balanced"
 
 
-def selection(labels: NDArray[np.bool_], balance: str, rules: HbenchQuirks) -> NDArray[np.int64]:
+def selection(labels: NDArray[np.bool_], balance: str, rules: HPatchesV1Rules) -> NDArray[np.int64]:
     """Places of the list that a balance uses, in file order: all, or the positives and as many negatives."""
     if balance == "imbalanced":
         return np.arange(len(labels))
@@ -46,7 +46,7 @@ def selection(labels: NDArray[np.bool_], balance: str, rules: HbenchQuirks) -> N
     return np.sort(np.concatenate([np.flatnonzero(labels), chosen]))
 
 
-def ranked(records: Records, rules: HbenchQuirks) -> NDArray[np.float64]:
+def ranked_distances(records: Records, rules: HPatchesV1Rules) -> NDArray[np.float64]:
     """Distances as the rules rank them; a failure is infinite, or first where NaN ranked first."""
     distances = printed_classification(records, records["distance"], rules)
     if not rules.nan_is_infinite:
@@ -55,7 +55,7 @@ def ranked(records: Records, rules: HbenchQuirks) -> NDArray[np.float64]:
 
 
 def values(
-    distances: NDArray[np.float64], labels: NDArray[np.bool_], rules: HbenchQuirks
+    distances: NDArray[np.float64], labels: NDArray[np.bool_], rules: HPatchesV1Rules
 ) -> dict[str, float]:
     """AUC, AP and FPR at 95 % recall of one list."""
     ties = "file" if rules.file_order else "expected"
@@ -79,7 +79,7 @@ def chances(labels: NDArray[np.bool_]) -> dict[str, float]:
     }
 
 
-def score(records: Sequence[Records], rules: HbenchQuirks, protocol: str) -> list[Score]:
+def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> list[Score]:
     """All scores: by balance and benchmark, by benchmark (headline list), and means over benchmarks."""
     cells = [s for r in records for s in _of_benchmark(r, rules, protocol)]
     found: list[Score] = []
@@ -95,8 +95,8 @@ def score(records: Sequence[Records], rules: HbenchQuirks, protocol: str) -> lis
     return found
 
 
-def _of_benchmark(records: Records, rules: HbenchQuirks, protocol: str) -> Iterator[Score]:
-    distances = ranked(records, rules)
+def _of_benchmark(records: Records, rules: HPatchesV1Rules, protocol: str) -> Iterator[Score]:
+    distances = ranked_distances(records, rules)
     labels = np.asarray(records["label"], bool)
     meta = records.meta
     for balance in ("balanced", "imbalanced"):
@@ -159,11 +159,11 @@ def warnings(records: Sequence[Records]) -> list[str]:
     ]
 
 
-def curves(records: Sequence[Records], rules: HbenchQuirks) -> Iterator[tuple[str, str, Any, Any]]:
+def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
     """ROC and precision-recall points of every benchmark and balance: (group, curve, x, y)."""
     ties = "file" if rules.file_order else "expected"
     for r in records:
-        distances, labels = ranked(r, rules), np.asarray(r["label"], bool)
+        distances, labels = ranked_distances(r, rules), np.asarray(r["label"], bool)
         for balance in ("balanced", "imbalanced"):
             at = selection(labels, balance, rules)
             group = group_name(balance=balance, benchmark=r.meta["benchmark"])

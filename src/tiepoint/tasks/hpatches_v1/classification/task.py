@@ -22,19 +22,19 @@ from ....formats.hpatches_v1.classification_results import (
 from ....formats.hpatches_v1.patch_ids import sequence_codes
 from ....kernels import pair_distances
 from ...base import Column, MetricInfo, TaskInfo
-from ...cases import Answered, Cases
+from ...cases import Cases, QueryCase
 from ...hpatches.data import LICENCE
 from ...info import AP_OF_PAIRS, AUC_OF_PAIRS, FPR_OF_PAIRS, HPATCHES
-from ..cases import classification_cases, pair_again
-from ..data import COMPARISON, Definition, GetArrays, OpenV1, V1Task, base_meta, rows_of
+from ..cases import classification_cases, replay_pair
+from ..data import COMPARISON, Definition, GetArrays, OpenHPatchesV1, V1Task, base_meta, rows_of
 from ..protocols import rules_of
-from ..result_files import printed, write_lists
+from ..result_files import printed_distances, write_lists
 from . import score as scoring
 
 NAME = "hpatches-v1/classification"
 
 
-class Classification(V1Task):
+class HPatchesV1Classification(V1Task):
     """Pairs of patches, positives and negatives, ranked by descriptor distance.
 
     Metrics: `auc`, `ap`, `fpr95`, each on the balanced list (all positives and the first as many negatives)
@@ -71,7 +71,7 @@ class Classification(V1Task):
         """Lists on which a ROC area misleads."""
         return scoring.warnings(records)
 
-    def instead(self, column: Column) -> Column | None:
+    def replacement_column(self, column: Column) -> Column | None:
         """The ROC area of the balanced list before that of an imbalanced one."""
         return ("auc", "balance=balanced") if column == ("auc", "all") else None
 
@@ -79,9 +79,9 @@ class Classification(V1Task):
         """Pairs whose first patch is of the sequence."""
         return classification_cases(records, scene)
 
-    def answer(self, definition: Definition, row: int, features: Features | None) -> Answered:
+    def answer(self, definition: Definition, row: int, features: Features | None) -> QueryCase:
         """A pair of patches."""
-        return pair_again(definition.content, row, features)
+        return replay_pair(definition.content, row, features)
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """ROC and precision-recall points under `exact`."""
@@ -91,7 +91,9 @@ class Classification(V1Task):
         """Names of the files of its lists that are not there, where that of the benchmark is not either."""
         return missing_results(folder, definition.content)
 
-    def read_results(self, definition: Definition, folder: Path, opened: OpenV1, on_nan: str) -> Records:
+    def read_results(
+        self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
+    ) -> Records:
         """Distances from the file of the benchmark, or from those of its lists."""
         pairs: LabelledPairs = definition.content
         scenes, _ = sequence_codes(pairs.pairs.images)
@@ -99,18 +101,22 @@ class Classification(V1Task):
         return _records(pairs, distances, base_meta(NAME, definition.name, scenes, None))
 
     def write_results(
-        self, records: Records, folder: Path, opened: OpenV1 | None = None, arrays: GetArrays | None = None
+        self,
+        records: Records,
+        folder: Path,
+        opened: OpenHPatchesV1 | None = None,
+        arrays: GetArrays | None = None,
     ) -> Path:
         """Write ``BENCHMARK.results`` as the 2016 tool would: squared l2, six decimals."""
         path = path_below(folder, records.meta["benchmark"], what="the benchmark", ending=".results")
-        write_classification_results(path, printed(records))
+        write_classification_results(path, printed_distances(records))
         return path
 
     def write_document(
         self,
         folder: Path,
         name: str,
-        opened: OpenV1,
+        opened: OpenHPatchesV1,
         records: Mapping[str, Mapping[str, Records]],
         arrays: GetArrays,
     ) -> Iterator[Path]:
@@ -148,4 +154,4 @@ def _records(pairs: LabelledPairs, distances: Any, meta: dict[str, Any]) -> Reco
     return Records("pair", columns, meta)
 
 
-TASK = Classification()
+TASK = HPatchesV1Classification()

@@ -24,14 +24,14 @@ from ....metrics.ranking.normaliser import Normaliser
 from ....metrics.ranking.ranks import reciprocal_rank
 from ...scene_means import mean_precision_recall
 from ..benchmark_means import benchmark_score, with_mean
-from ..protocols import HbenchQuirks, printed_matching
+from ..protocols import HPatchesV1Rules, printed_matching
 
 METRICS = ("ap", "ap_ratio", "success_rate", "map_query")
 MAX_V1_MATCHING_MISSES = 50
 Floats = NDArray[np.float64]
 
 
-def neighbour_distances(records: Records, rules: HbenchQuirks) -> tuple[Floats, Floats]:
+def neighbour_distances(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, Floats]:
     """First and second distance as the rules see them."""
     d1 = printed_matching(records, records["d1"], rules)
     d2 = printed_matching(records, records["d2"], rules)
@@ -41,7 +41,7 @@ def neighbour_distances(records: Records, rules: HbenchQuirks) -> tuple[Floats, 
     return d1, d2
 
 
-def validity(records: Records, rules: HbenchQuirks) -> Floats:
+def validity(records: Records, rules: HPatchesV1Rules) -> Floats:
     """Whether each first neighbour is right, or with which probability."""
     if rules.lowest_index_match:
         truth = records["gt"]
@@ -52,7 +52,7 @@ def validity(records: Records, rules: HbenchQuirks) -> Floats:
     return expected_validity(records["lt"], records["eq"] + 1, retrieved=known)
 
 
-def ratio(d1: Floats, d2: Floats, rules: HbenchQuirks) -> Floats:
+def ratio(d1: Floats, d2: Floats, rules: HPatchesV1Rules) -> Floats:
     """First over second distance; with `ratio_nan_first` undefined ratios rank before all others."""
     if not rules.ratio_nan_first:
         return ratio_dissimilarity(d1, d2)
@@ -63,7 +63,7 @@ def ratio(d1: Floats, d2: Floats, rules: HbenchQuirks) -> Floats:
     return np.where(undefined, -1.0, place)
 
 
-def pair_values(records: Records, rules: HbenchQuirks) -> dict[str, Floats]:
+def pair_values(records: Records, rules: HPatchesV1Rules) -> dict[str, Floats]:
     """AP, ratio AP and success rate of every image pair."""
     pair = np.asarray(records["pair"], np.int64)
     pairs = len(records.meta["pairs"])
@@ -80,7 +80,7 @@ def pair_values(records: Records, rules: HbenchQuirks) -> dict[str, Floats]:
     return found
 
 
-def score(records: Sequence[Records], rules: HbenchQuirks, protocol: str) -> list[Score]:
+def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> list[Score]:
     """All scores by benchmark and scene, and means over benchmarks."""
     found: dict[str, list[Score]] = {metric: [] for metric in METRICS}
     for r in records:
@@ -94,7 +94,7 @@ def score(records: Sequence[Records], rules: HbenchQuirks, protocol: str) -> lis
     return [s for metric in METRICS for s in with_mean(found[metric])]
 
 
-def _map_query(records: Records, rules: HbenchQuirks, **more: Any) -> Score:
+def _map_query(records: Records, rules: HPatchesV1Rules, **more: Any) -> Score:
     """Mean over reference patches of 1/rank of the right target: the AP of a list with one relevant item."""
     scene = np.asarray(records.meta["pair_scenes"], np.int64)[records["pair"]]
     if not records.meta["ranks_known"]:
@@ -117,7 +117,7 @@ def _note(records: Records) -> str | None:
     return f"{cut} patches have a tie that fills the list of neighbours; it is counted as that long"
 
 
-def _chances(records: Records, rules: HbenchQuirks) -> dict[str, float]:
+def _chances(records: Records, rules: HPatchesV1Rules) -> dict[str, float]:
     """What guessing scores: the mean over image pairs."""
     sizes = np.bincount(records["pair"], minlength=len(records.meta["pairs"]))
     kinds, times = np.unique(sizes, return_counts=True)
@@ -132,7 +132,7 @@ def _chances(records: Records, rules: HbenchQuirks) -> dict[str, float]:
     }
 
 
-def curves(records: Sequence[Records], rules: HbenchQuirks) -> Iterator[tuple[str, str, Any, Any]]:
+def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
     """Precision-recall points of the matches of every image pair, recall over all reference patches.
 
     An image pair without a right match has no points.
@@ -168,7 +168,7 @@ def misses(records: Sequence[Records]) -> Iterator[tuple[str, str, str]]:
                 yield f"{one}#{patch}", f"{other}#{right}", f"{other}#{answer}"
 
 
-def scene_curves(records: Sequence[Records], rules: HbenchQuirks) -> Iterator[SceneCurves]:
+def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[SceneCurves]:
     """Mean precision-recall curve of every benchmark; the area under it is `ap`, up to the grid."""
     for r in records:
         pair, meta = np.asarray(r["pair"], np.int64), r.meta

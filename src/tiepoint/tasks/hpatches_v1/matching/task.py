@@ -19,11 +19,11 @@ from ....formats.hpatches_v1.definitions import MatchingBenchmark, read_matching
 from ....formats.hpatches_v1.matching import matching_truth
 from ....formats.hpatches_v1.matching_results import read_matching_results
 from ...base import MetricInfo, TaskInfo
-from ...cases import Answered, Cases
+from ...cases import Cases, QueryCase
 from ...hpatches.data import LICENCE
 from ...info import FIRST_PATCHES, HPATCHES, ap_of_matches
 from ..cases import matched_again, matching_cases
-from ..data import WRITTEN, Definition, GetArrays, MatchingOptions, OpenV1, V1Task
+from ..data import WRITTEN, Definition, GetArrays, MatchingOptions, OpenHPatchesV1, V1Task
 from ..protocols import rules_of
 from ..result_files import write_neighbours
 from . import score as scoring
@@ -83,7 +83,7 @@ class Matching(V1Task):
         """Reference patches in every image."""
         return matching_cases(records, scene)
 
-    def answer(self, definition: Definition, row: int, features: Features | None) -> Answered:
+    def answer(self, definition: Definition, row: int, features: Features | None) -> QueryCase:
         """A reference patch among those of the other image."""
         return matched_again(definition.content, row, features)
 
@@ -99,7 +99,9 @@ class Matching(V1Task):
         """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
         return scoring.scene_curves(records, rules_of("exact"))
 
-    def read_results(self, definition: Definition, folder: Path, opened: OpenV1, on_nan: str) -> Records:
+    def read_results(
+        self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
+    ) -> Records:
         """Neighbours from ``BENCHMARK.results``."""
         benchmark, truth = definition.content
         path = folder / f"{definition.name}.results"
@@ -107,7 +109,11 @@ class Matching(V1Task):
         return records_of_neighbours(definition.name, benchmark, truth, blocks)
 
     def write_results(
-        self, records: Records, folder: Path, opened: OpenV1 | None = None, arrays: GetArrays | None = None
+        self,
+        records: Records,
+        folder: Path,
+        opened: OpenHPatchesV1 | None = None,
+        arrays: GetArrays | None = None,
     ) -> Path:
         """Write ``BENCHMARK.results`` as the 2016 tool would: two neighbours, squared l2, ``%e``.
 

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from ....core.curves import SceneCurves
 from ....core.records import Records
 from ....core.scores import group_name
-from ....metrics.ranking.expected_ties import expected_precision_sums, places_left
+from ....metrics.ranking.expected_ties import expected_precision_sums, places_before_cutoff
 from ....metrics.ranking.recall_grid import Steps
 from ...scene_means import RECALL, curves_by_scene
-from ..protocols import HbenchQuirks
+from ..protocols import HPatchesV1Rules
 from .compare import TOP_K
 from .score import METRICS, blocks_with_cut, without_query
 
 
-def steps(records: Records, metric: str, rules: HbenchQuirks) -> tuple[Steps, NDArray[np.bool_]]:
+def steps(records: Records, metric: str, rules: HPatchesV1Rules) -> tuple[Steps, NDArray[np.bool_]]:
     """Precision over recall of every query, and which queries have right answers in the pool.
 
     A step ends at every right answer, at the recall that is reached there, and is as high as the precision. A
@@ -33,7 +33,7 @@ def steps(records: Records, metric: str, rules: HbenchQuirks) -> tuple[Steps, ND
     owner = np.repeat(np.arange(queries), width)
     blocks = blocks_with_cut(distances, (bits & bit) > 0, owner, records[cut], records["cut_total"])
     by = np.minimum(np.asarray(records[total], np.float64), TOP_K)
-    found = blocks.relevant * places_left(blocks, TOP_K) / blocks.items
+    found = blocks.relevant * places_before_cutoff(blocks, TOP_K) / blocks.items
     used = (found > 0) & (by[blocks.owner] > 0)
     sums = expected_precision_sums(blocks, flavour="trec", cutoff=TOP_K)[used]
     owner, found, before = blocks.owner[used], found[used], blocks.relevant_before[used]
@@ -42,7 +42,7 @@ def steps(records: Records, metric: str, rules: HbenchQuirks) -> tuple[Steps, ND
     return made, by > 0
 
 
-def curves(records: Sequence[Records], rules: HbenchQuirks) -> Iterator[tuple[str, str, Any, Any]]:
+def curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[tuple[str, str, Any, Any]]:
     """Precision over recall of every benchmark, the mean over queries, and of every query by itself.
 
     Records of older versions do not name their queries; these have the mean alone.
@@ -71,7 +71,7 @@ def query_names(records: Records) -> list[str]:
     return [f"{images[m]}.{k}" for m, k in zip(image.tolist(), (query - starts[image]).tolist(), strict=True)]
 
 
-def scene_curves(records: Sequence[Records], rules: HbenchQuirks) -> Iterator[SceneCurves]:
+def scene_curves(records: Sequence[Records], rules: HPatchesV1Rules) -> Iterator[SceneCurves]:
     """Mean precision over recall of every benchmark, by scene; its area is the score, up to the grid."""
     for r in records:
         scene, meta = np.asarray(r["scene"], np.int64), r.meta

@@ -13,17 +13,17 @@ from ....core.records import Records
 from ....core.scores import Score
 from ....metrics.ranking.average_precision import average_precision_of_lists
 from ....metrics.ranking.chance import chance_average_precision
-from ....metrics.ranking.normaliser import Normaliser, normalised
-from ....metrics.ranking.ties import Blocks, blocks_of_lists
+from ....metrics.ranking.normaliser import Normaliser, normalise_precision
+from ....metrics.ranking.ties import TieBlocks, blocks_of_lists
 from ..benchmark_means import benchmark_score, with_mean
-from ..protocols import HbenchQuirks
+from ..protocols import HPatchesV1Rules
 from .compare import IMAGE, PATCH, TOP_K
 
 METRICS = {"map_patch": (PATCH, "n_patch", "cut_patch"), "map_image": (IMAGE, "n_image", "cut_image")}
 Floats = NDArray[np.float64]
 
 
-def without_query(records: Records, rules: HbenchQuirks) -> tuple[Floats, NDArray[np.uint8]]:
+def without_query(records: Records, rules: HPatchesV1Rules) -> tuple[Floats, NDArray[np.uint8]]:
     """Distances and relevance bits of the (at most 50) places after the query, best first.
 
     `exact` leaves the query out by identity. The 2016 tool changes places between it and the first entry,
@@ -43,7 +43,7 @@ def without_query(records: Records, rules: HbenchQuirks) -> tuple[Floats, NDArra
     return np.take_along_axis(distances, keep, axis=1), np.take_along_axis(bits, keep, axis=1)
 
 
-def query_values(records: Records, metric: str, rules: HbenchQuirks) -> Floats:
+def query_values(records: Records, metric: str, rules: HPatchesV1Rules) -> Floats:
     """Average precision of every query, (q,)."""
     bit, total, cut = METRICS[metric]
     distances, bits = without_query(records, rules)
@@ -61,11 +61,13 @@ def query_values(records: Records, metric: str, rules: HbenchQuirks) -> Floats:
     else:
         blocks = blocks_with_cut(distances, relevant, owner, records[cut], records["cut_total"])
         ones = np.zeros(queries) if isinstance(by, str) else np.asarray(by, np.float64)
-        value = normalised(blocks, ones, flavour="trec", normaliser=by, ties="expected", cutoff=TOP_K)
+        value = normalise_precision(
+            blocks, ones, flavour="trec", normaliser=by, ties="expected", cutoff=TOP_K
+        )
     return np.nan_to_num(value) if rules.retrieval_normaliser_retrieved else value
 
 
-def blocks_with_cut(distances: Floats, relevant: Any, owner: Any, cut: Any, total: Any) -> Blocks:
+def blocks_with_cut(distances: Floats, relevant: Any, owner: Any, cut: Any, total: Any) -> TieBlocks:
     """Tie blocks of the lists, the last tie of each with all the items it has in the pool."""
     last = distances[:, -1:]
     tied = (distances == last) & np.isfinite(last)
@@ -84,10 +86,10 @@ def blocks_with_cut(distances: Floats, relevant: Any, owner: Any, cut: Any, tota
         r * (r - 1.0),
     )
     names = ("owner", "before", "relevant_before", "items", "relevant", "pairs")
-    return Blocks(*(np.concatenate([getattr(inner, n), t]) for n, t in zip(names, tail, strict=True)))
+    return TieBlocks(*(np.concatenate([getattr(inner, n), t]) for n, t in zip(names, tail, strict=True)))
 
 
-def score(records: Sequence[Records], rules: HbenchQuirks, protocol: str) -> list[Score]:
+def score(records: Sequence[Records], rules: HPatchesV1Rules, protocol: str) -> list[Score]:
     """Both scores by benchmark and scene, and means over benchmarks."""
     found = []
     for metric in METRICS:
@@ -105,7 +107,7 @@ def score(records: Sequence[Records], rules: HbenchQuirks, protocol: str) -> lis
     return found
 
 
-def _chance(records: Records, metric: str, rules: HbenchQuirks) -> float:
+def _chance(records: Records, metric: str, rules: HPatchesV1Rules) -> float:
     """AP at 50 of a random order of the pool, mean over queries."""
     pool = int(records.meta["pool_rows"]) - 1
     kinds, times = np.unique(records[METRICS[metric][1]], return_counts=True)

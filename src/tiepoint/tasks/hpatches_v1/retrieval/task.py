@@ -23,11 +23,11 @@ from ....formats.hpatches_v1.retrieval_results import (
     write_retrieval_results,
 )
 from ...base import MetricInfo, TaskInfo
-from ...cases import Answered, Cases
+from ...cases import Cases, QueryCase
 from ...hpatches.data import LICENCE
 from ...info import HPATCHES
-from ..cases import retrieval_cases, retrieved_again
-from ..data import Definition, GetArrays, OpenV1, V1Task
+from ..cases import replay_retrieval, retrieval_cases
+from ..data import Definition, GetArrays, OpenHPatchesV1, V1Task
 from ..protocols import rules_of
 from . import score as scoring
 from .compare import Pool, compare, pool_of, records_of_rankings
@@ -81,9 +81,9 @@ class Retrieval(V1Task):
         """Queries of the sequence."""
         return retrieval_cases(records, scene)
 
-    def answer(self, definition: Definition, row: int, features: Features | None) -> Answered:
+    def answer(self, definition: Definition, row: int, features: Features | None) -> QueryCase:
         """A query in its pool."""
-        return retrieved_again(definition.content, row, features)
+        return replay_retrieval(definition.content, row, features)
 
     def curves(self, records: Sequence[Records]) -> Iterator[tuple[str, str, Any, Any]]:
         """Precision-recall points of every benchmark and query under `exact`."""
@@ -93,13 +93,17 @@ class Retrieval(V1Task):
         """Mean precision-recall curve of every benchmark under `exact`, scene by scene."""
         return scene_curves(records, rules_of("exact"))
 
-    def records_from_results(self, folder: Path, opened: OpenV1, on_bad: str = "error") -> list[Records]:
+    def records_from_results(
+        self, folder: Path, opened: OpenHPatchesV1, on_bad: str = "error"
+    ) -> list[Records]:
         """Records of every benchmark from ``BENCHMARK.results`` files of another program in `folder`."""
         if on_bad != "error":
             raise InputError(f"`on_bad` has no effect on {self.name}: its result files hold no distances")
         return super().records_from_results(folder, opened, on_bad)
 
-    def read_results(self, definition: Definition, folder: Path, opened: OpenV1, on_nan: str) -> Records:
+    def read_results(
+        self, definition: Definition, folder: Path, opened: OpenHPatchesV1, on_nan: str
+    ) -> Records:
         """Rankings from ``BENCHMARK.results``."""
         pool: Pool = definition.content
         path = folder / f"{definition.name}.results"
@@ -107,7 +111,11 @@ class Retrieval(V1Task):
         return records_of_rankings(definition.name, pool, rankings)
 
     def write_results(
-        self, records: Records, folder: Path, opened: OpenV1 | None = None, arrays: GetArrays | None = None
+        self,
+        records: Records,
+        folder: Path,
+        opened: OpenHPatchesV1 | None = None,
+        arrays: GetArrays | None = None,
     ) -> Path:
         """Write ``BENCHMARK.results``: 51 patches a query, the query first (others keep their order)."""
         if opened is None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ....core.records import Records
 from ....core.scores import Score, group_name
 from ....core.units import Features
-from ....geometry.two_view.homography_errors import mapped
+from ....geometry.two_view.homography_errors import map_points
 from ....metrics.repeatability import matching_accuracy
 from ...scene_means import with_protocol
 from .protocols import HEADLINE_PX, LEFT_OUT
@@ -66,7 +66,7 @@ def d2net_records(opened: Any, scene: str, features: Features, *, exact: bool = 
             x0, x1 = given.points0, given.points1
         else:
             x0, x1 = opened.d2net_matches(features, scene, k)
-        away = np.linalg.norm(mapped(sequences.homography(scene, k), x0) - x1, axis=1)
+        away = np.linalg.norm(map_points(sequences.homography(scene, k), x0) - x1, axis=1)
         counts.append(len(x0))
         shares.append(matching_accuracy(np.nan_to_num(away, nan=np.inf), np.array(limits)))
     columns: dict[str, NDArray[Any]] = {
@@ -85,7 +85,7 @@ def limits_under(options: Mapping[str, Any]) -> list[float]:
     return sorted({*LIMITS_PX, *options.get("tau_px", ())})
 
 
-def counted(records: Sequence[Records]) -> tuple[list[Records], str]:
+def counted_records(records: Sequence[Records]) -> tuple[list[Records], str]:
     """The records that count, and which list of sequences is meant."""
     which = str(records[0].meta["options"].get("sequences") or "108") if records else "108"
     return [r for r in records if which == "116" or r.meta["scene"] not in LEFT_OUT], which
@@ -95,7 +95,7 @@ def score_d2net(records: Sequence[Records]) -> list[Score]:
     """`mma` by the constants of D2-Net, `mma_of_pairs` over the pairs there are."""
     if not records:
         return []
-    return with_protocol(list(_scores(*counted(records))), NAME)
+    return with_protocol(list(_scores(*counted_records(records))), NAME)
 
 
 def _scores(records: Sequence[Records], which: str) -> Iterator[Score]:

@@ -18,7 +18,7 @@ from ....datasets.image_pairs.pair import ImagePair
 from ....geometry.two_view.canonical import canonical_order
 from ...matched import MatchedPair
 from ...pairs.data import PairMatches, matches_of
-from ...pairs.matched import matched_pair
+from ...pairs.matched import match_errors
 from ..data import ImageFeatures, OpenKeypoints
 from ..matchers import neighbours, user_matches
 from .d2net import dot_product_matches
@@ -42,7 +42,7 @@ class OpenGeometry(OpenKeypoints):
         every = [self.image_pair(scene, k) for scene in s.scenes for k in s.images(scene)[1:]]
         return {pair.name: pair for pair in every}
 
-    def matched_pairs(self) -> tuple[str, ...]:
+    def drawable_pairs(self) -> tuple[str, ...]:
         """The reference with every other image of its sequence."""
         return tuple(self.pairs)
 
@@ -51,7 +51,7 @@ class OpenGeometry(OpenKeypoints):
         pair = self.pairs[name]
         k = name.removeprefix(f"{pair.scene}/{self.sequences.images(pair.scene)[0]}-")
         found = self.matches(features, pair.scene, k)
-        return matched_pair(pair, found.points0, found.points1, found.confidence)
+        return match_errors(pair, found.points0, found.points1, found.confidence)
 
     def matches(self, features: Features, scene: str, k: str, *, exact: bool = False) -> PairMatches:
         """Matches of the reference image and image k: mutual neighbours, or those of the user's matcher.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....core.errors import InputError
-from ....geometry.two_view.resizes import long_side, short_side, unchanged
+from ....geometry.two_view.resizes import long_side, original_size, short_side
 from ....geometry.two_view.scaling import Resize
 
 Size = tuple[int, int]
@@ -19,7 +19,7 @@ _TEXT = re.compile(
 
 
 @dataclass(frozen=True)
-class PixelFrame:
+class ThresholdFrame:
     """Resized images, or original ones with another unit.
 
     `original`; `short` or `long`: the shorter or longer side of both images becomes `side`, sides rounded by
@@ -34,11 +34,11 @@ class PixelFrame:
     def resizes(self, sizes: tuple[Size, Size], *, single: bool = False) -> tuple[Resize, Resize]:
         """How both images are resized; `single`: factors are rounded to float32.
 
-        >>> PixelFrame("short", 480, "trunc").resizes(((1000, 700), (640, 480)))[0].size
+        >>> ThresholdFrame("short", 480, "trunc").resizes(((1000, 700), (640, 480)))[0].size
         (685, 480)
         """
         if self.rule not in ("short", "long"):
-            made = [unchanged(size) for size in sizes]
+            made = [original_size(size) for size in sizes]
         else:
             rule = short_side if self.rule == "short" else long_side
             made = [rule(size, self.side, self.rounding) for size in sizes]
@@ -51,7 +51,7 @@ class PixelFrame:
     def unit(self, sizes: tuple[Size, Size]) -> float:
         """What errors are divided by.
 
-        >>> PixelFrame("divided", 480).unit(((100, 100), (1440, 960)))
+        >>> ThresholdFrame("divided", 480).unit(((100, 100), (1440, 960)))
         2.0
         """
         return min(sizes[1]) / self.side if self.rule in ("unit", "divided") else 1.0
@@ -67,10 +67,10 @@ class PixelFrame:
         return f"{self.rule}:{self.side:g}{more}"
 
 
-ORIGINAL = PixelFrame()
+ORIGINAL = ThresholdFrame()
 
 
-def parse_frame(text: str) -> PixelFrame:
+def parse_frame(text: str) -> ThresholdFrame:
     """The frame of a text: ``original``, ``short:480``, ``short:480:round``, ``long:1024``, ``unit:480``.
 
     >>> str(parse_frame("short:480:trunc")), parse_frame("original") == ORIGINAL
@@ -86,4 +86,4 @@ def parse_frame(text: str) -> PixelFrame:
         return ORIGINAL
     if found["rounding"] and found["rule"] in ("unit", "divided"):
         raise InputError(f"frame {text!r}: {found['rule']} resizes nothing; leave out {found['rounding']}")
-    return PixelFrame(found["rule"], float(found["side"]), found["rounding"] or "real")
+    return ThresholdFrame(found["rule"], float(found["side"]), found["rounding"] or "real")

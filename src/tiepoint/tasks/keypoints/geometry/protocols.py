@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ....geometry.two_view.linear_estimation import HomographyEstimator
-from .frames import ORIGINAL, PixelFrame, parse_frame
+from .frames import ORIGINAL, ThresholdFrame, parse_frame
 
 LEFT_OUT = frozenset(
     (
@@ -46,7 +46,7 @@ class Setting:
     """
 
     estimator: HomographyEstimator
-    frame: PixelFrame = ORIGINAL
+    frame: ThresholdFrame = ORIGINAL
     order: str = "given"
     repeats: int = 1
     top: int | None = None
@@ -98,8 +98,8 @@ def _parts(estimator: str, px: float, **more: str) -> Parts:
 
 _RANSAC = HomographyEstimator("opencv", 3.0, 0.995, 2000)
 _POSELIB = HomographyEstimator("poselib", 2.0, 0.9999, 100_000)
-_SHORT_ROUND = PixelFrame("short", 480, "round")
-_SHORT_TRUNC = PixelFrame("short", 480, "trunc")
+_SHORT_ROUND = ThresholdFrame("short", 480, "round")
+_SHORT_TRUNC = ThresholdFrame("short", 480, "trunc")
 
 
 def _loftr() -> HomographyProtocol:
@@ -109,7 +109,7 @@ def _loftr() -> HomographyProtocol:
 
 def _dkm() -> HomographyProtocol:
     setting = Setting(
-        replace(_RANSAC, confidence=0.99999), PixelFrame("unit", 480), parts=_parts("opencv", 3.0)
+        replace(_RANSAC, confidence=0.99999), ThresholdFrame("unit", 480), parts=_parts("opencv", 3.0)
     )
     return HomographyProtocol((setting,), Scoring(collapsed=True), leaves_out=True)
 
@@ -120,7 +120,7 @@ def _roma() -> HomographyProtocol:
 
 def _dad() -> HomographyProtocol:
     setting = Setting(
-        _POSELIB, PixelFrame("divided", 480), order="shuffled", repeats=5, parts=_parts("poselib", 2.0)
+        _POSELIB, ThresholdFrame("divided", 480), order="shuffled", repeats=5, parts=_parts("poselib", 2.0)
     )
     return HomographyProtocol((setting,), Scoring(), kinds="contain")
 
@@ -184,7 +184,7 @@ def protocol_under(name: str, options: Mapping[str, Any]) -> HomographyProtocol:
     return protocol
 
 
-def _framed(setting: Setting, frame: PixelFrame) -> Setting:
+def _framed(setting: Setting, frame: ThresholdFrame) -> Setting:
     """The setting in another frame; a group that was named by its frame is named without."""
     parts = {k: v for k, v in setting.parts.items() if k != "frame"}
     return replace(setting, frame=frame, parts=parts)

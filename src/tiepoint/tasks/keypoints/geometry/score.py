@@ -17,7 +17,7 @@ from ....core.records import Records
 from ....core.scores import Score, group_name
 from ....metrics.homography import homography_accuracy, homography_auc
 from ....metrics.repeatability import matching_score, repeatability
-from ...scene_means import Sums, by_scene, micro, with_protocol
+from ...scene_means import SceneSums, by_scene, micro_score, with_protocol
 
 THRESHOLDS_PX = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 HOMOGRAPHY_PX = (1, 3, 5)
@@ -49,24 +49,24 @@ def whole(px: float) -> int | float:
     return int(px) if px == int(px) else float(px)
 
 
-def _sums(records: Sequence[Records], values: Values) -> Sums:
+def _sums(records: Sequence[Records], values: Values) -> SceneSums:
     """Sums over the pairs of each scene; NaN pairs have no value."""
     scenes = tuple(str(r.meta["scene"]) for r in records)
     kinds = tuple(str(r.meta["kind"]) for r in records)
     found = [values(r) for r in records]
     total = np.array([np.nansum(v) for v in found])
-    return Sums(scenes, kinds, total, np.array([np.isfinite(v).sum() for v in found], float))
+    return SceneSums(scenes, kinds, total, np.array([np.isfinite(v).sum() for v in found], float))
 
 
-def _emit(metric: str, sums: Sums, *, headline: bool = False, **parts: Any) -> list[Score]:
+def _emit(metric: str, sums: SceneSums, *, headline: bool = False, **parts: Any) -> list[Score]:
     """The score, for the default matcher and estimator (unnamed) by kind, for the headline also by scene."""
     named = {k: v for k, v in parts.items() if v not in _DEFAULT.get(k, ())}
-    scores = [micro(metric, sums, group=group_name(**named))]
+    scores = [micro_score(metric, sums, group=group_name(**named))]
     if not set(named) & set(_DEFAULT):
         for kind in sorted(set(sums.kinds)):
-            scores.append(micro(metric, sums.of_kind(kind), group=group_name(kind=kind, **named)))
+            scores.append(micro_score(metric, sums.of_kind(kind), group=group_name(kind=kind, **named)))
     if headline:
-        scores.append(micro(metric, sums, group="all"))
+        scores.append(micro_score(metric, sums, group="all"))
         scores += by_scene(metric, sums)
     return scores
 

@@ -12,7 +12,7 @@ import numpy as np
 from ....core.records import Records
 from ....geometry.two_view.linear_estimation import HomographyEstimator
 from ...base import StepTable
-from .d2net import counted, score_d2net
+from .d2net import counted_records, score_d2net
 from .d2net import limits_under as d2net_limits
 from .frames import ORIGINAL
 from .protocols import LEFT_OUT, HomographyProtocol, Scoring, Setting, protocol_under
@@ -103,7 +103,7 @@ def d2net_steps(
 ) -> list[StepTable]:
     """MMA at 3 px after each step from `d2net` to `exact`."""
     scores = {(s.metric, s.group): s.value for s in score_d2net(own)}
-    kept, _ = counted(own)
+    kept, _ = counted_records(own)
     at = d2net_limits(own[0].meta["options"]).index(HEADLINE_PX)
     steps = [
         ("d2net", scores["mma", "all"]),

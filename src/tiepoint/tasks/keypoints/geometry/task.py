@@ -116,7 +116,7 @@ def _tau(at: Mapping[str, str]) -> str:
     return f"{at.get('tau_px', '3')} px"
 
 
-class Geometry(KeypointTask):
+class KeypointGeometry(KeypointTask):
     """Detections and matches of image pairs against their homography."""
 
     name = "keypoints/geometry"
@@ -248,7 +248,7 @@ class Geometry(KeypointTask):
             return ()
         return tuple(f"{p}{ARROW}" for p in protocols if p != "exact")
 
-    def conventions_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
+    def convention_steps_between(self, records: Mapping[str, Sequence[Records]]) -> list[StepTable]:
         """Homography areas and MMA after each step from a protocol to `exact`."""
         tables: list[StepTable] = []
         for comparison, walked in records.items():
@@ -276,4 +276,4 @@ class Geometry(KeypointTask):
         return geometry_cases(records, scene)
 
 
-TASK = Geometry()
+TASK = KeypointGeometry()

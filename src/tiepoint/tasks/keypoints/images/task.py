@@ -17,7 +17,7 @@ from ....methods.pairs.neighbours import Matches
 from ....metrics import average_precision, chance_average_precision
 from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
-from ...scene_means import Sums, by_scene, macro, with_protocol
+from ...scene_means import SceneSums, by_scene, macro, with_protocol
 from ..data import CITE, LICENCE, WORKBENCH_RULES, ImageFeatures, KeypointTask, OpenKeypoints, image_features
 from ..matchers import is_matcher, matcher_hash, neighbours, select, user_matches
 from ..options import SceneOptions
@@ -109,7 +109,7 @@ def _scores(records: Sequence[Records], kinds: tuple[str, ...], protocol: str, v
             for r in records
         ]
     )
-    sums = Sums(scenes, kinds, np.nan_to_num(found), count, random * count)
+    sums = SceneSums(scenes, kinds, np.nan_to_num(found), count, random * count)
     scores = [macro("map", sums)]
     for kind in sorted(set(kinds)):
         scores.append(macro("map", sums.of_kind(kind), group=group_name(kind=kind)))
@@ -148,7 +148,7 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
     return _scores(records, kinds, "workbench", value)
 
 
-class Images(KeypointTask):
+class KeypointImages(KeypointTask):
     """Image 1 of a scene as the query; all images of the dataset are candidates."""
 
     name = "keypoints/images"
@@ -183,4 +183,4 @@ class Images(KeypointTask):
         return image_cases(records, scene)
 
 
-TASK = Images()
+TASK = KeypointImages()

@@ -20,15 +20,15 @@ from ....metrics.ranking.chance import chance_of_found_matches
 from ....metrics.ranking.normaliser import Normaliser
 from ...base import MetricInfo, StepTable, TaskInfo
 from ...cases import Cases
-from ...scene_means import grouped, mean_precision_recall, scene_score, with_protocol
+from ...scene_means import grouped_scores, mean_precision_recall, scene_score, with_protocol
 from ..bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of
-from ..data import CITE, LICENCE, Growing, KeypointTask, OpenKeypoints, step_means
+from ..data import CITE, LICENCE, ColumnBuilder, KeypointTask, OpenKeypoints, step_means
 from ..options import DrawOptions
 from .compare import first_neighbours, misses, wrong_examples
 
 
-def _growing() -> Growing:
-    return Growing(iteration=np.int16, image=np.int16, distance=np.float64, right=np.float64)
+def _growing() -> ColumnBuilder:
+    return ColumnBuilder(iteration=np.int16, image=np.int16, distance=np.float64, right=np.float64)
 
 
 def compare_bojanic(opened: OpenKeypoints, scene: str, features: Features) -> Records:
@@ -108,7 +108,7 @@ def _scores(records: Sequence[Records], found: Sequence[Pairs], protocol: str, n
         guess = float((chance.sum(axis=1) / total).mean())
         return scene_score("map", group, len(rows), table, value=value, chance=guess)
 
-    first, *others = grouped(records, score)
+    first, *others = grouped_scores(records, score)
     return with_protocol([replace(first, note=note or None), *others], protocol)
 
 

@@ -23,10 +23,10 @@ from ....metrics.ranking.first_hit import (
     chance_first,
     expected_reciprocal_rank,
     first_blocks,
-    found_at,
+    hits_at,
     success_at,
 )
-from ...scene_means import KIND_NAMES, Sums, by_scene, count_score, macro, micro, with_protocol
+from ...scene_means import KIND_NAMES, SceneSums, by_scene, count_score, macro, micro_score, with_protocol
 
 Floats = NDArray[np.float64]
 KS = (1, 5, 10)
@@ -87,7 +87,7 @@ def query_values(records: Records, column: int) -> Queries:
         values[f"success{k}"] = success_at(first, k)
         chance[f"success{k}"] = success_at(random, k)
     for k in KS:
-        values[f"recall{k}"] = found_at(blocks, k, lists) / np.maximum(relevant, 1)
+        values[f"recall{k}"] = hits_at(blocks, k, lists) / np.maximum(relevant, 1)
         chance[f"recall{k}"] = np.minimum(k, items) / np.maximum(items, 1)
     values["found"] = (first.relevant > 0).astype(np.float64)
     return Queries(image[new] if len(new) else image, values, chance)
@@ -99,17 +99,17 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
     kinds = tuple(str(r.meta["kind"]) for r in records)
     tables = [query_values(r, 0) for r in records]
 
-    def sums(name: str, tables: Sequence[Queries] = tables) -> Sums:
+    def sums(name: str, tables: Sequence[Queries] = tables) -> SceneSums:
         total = np.array([t.values[name].sum() for t in tables])
         chance = np.array([t.chance[name].sum() for t in tables])
-        return Sums(scenes, kinds, total, np.array([len(t) for t in tables], float), chance)
+        return SceneSums(scenes, kinds, total, np.array([len(t) for t in tables], float), chance)
 
     pairs = [r.meta["pairs"] for r in records]
     seen = np.array([sum(p["answered"] + p["not_redetected"] for p in ps) for ps in pairs], float)
     ap = sums("ap")
-    zeros = Sums(scenes, kinds, ap.total, seen, ap.chance)
+    zeros = SceneSums(scenes, kinds, ap.total, seen, ap.chance)
     scores = [*_map_scores(ap, zeros), *_at_k_scores(sums)]
-    scores += [micro("mrr", sums("mrr")), micro("query_auc", sums("auc"))]
+    scores += [micro_score("mrr", sums("mrr")), micro_score("query_auc", sums("auc"))]
     scores += _precision_scores(records, tables, scenes, kinds)
     scores += _count_scores(pairs, ap, tables, scenes, kinds)
     scores += _gallery_scores(records, int(ap.count.sum()), scenes, kinds)
@@ -118,7 +118,7 @@ def score_exact(records: Sequence[Records]) -> list[Score]:
     return with_protocol(scores, "exact")
 
 
-def _metadata(scores: Sequence[Score], ap: Sums, zeros: Sums, excluded: Floats) -> Score:
+def _metadata(scores: Sequence[Score], ap: SceneSums, zeros: SceneSums, excluded: Floats) -> Score:
     """What was measured as one text of ``key=value;``, under the names of the older tool."""
     known = {s.metric: s.value for s in scores if s.group == "all" and np.isfinite(s.value)}
     pairs: dict[str, object] = {"success": "true"}
@@ -134,11 +134,11 @@ def _metadata(scores: Sequence[Score], ap: Sums, zeros: Sums, excluded: Floats) 
     return Score("metadata", "all", float("nan"), len(ap.scenes), note=metadata_string(pairs))
 
 
-def _map_scores(ap: Sums, zeros: Sums) -> list[Score]:
+def _map_scores(ap: SceneSums, zeros: SceneSums) -> list[Score]:
     scores = [
-        micro("true_map_micro", ap),
+        micro_score("true_map_micro", ap),
         macro("true_map_macro_by_scene", ap),
-        micro("true_map_micro_including_zeros", zeros),
+        micro_score("true_map_micro_including_zeros", zeros),
         macro("true_map_macro_by_scene_including_zeros", zeros),
         macro("mean_average_precision", ap),
     ]
@@ -147,19 +147,19 @@ def _map_scores(ap: Sums, zeros: Sums) -> list[Score]:
         scores.append(macro(f"{name}_map_including_zeros", zeros.of_kind(kind)))
         scores.append(macro(f"{name}_map_with_zeros", zeros.of_kind(kind)))
     for kind in sorted(set(ap.kinds)):
-        scores.append(micro("true_map_micro", ap.of_kind(kind), group=group_name(kind=kind)))
+        scores.append(micro_score("true_map_micro", ap.of_kind(kind), group=group_name(kind=kind)))
         scores.append(macro("true_map_macro_by_scene", ap.of_kind(kind), group=group_name(kind=kind)))
     scores += by_scene("true_map_micro", ap)
     return scores + by_scene("true_map_micro_including_zeros", zeros)
 
 
-def _at_k_scores(sums: Callable[[str], Sums]) -> list[Score]:
+def _at_k_scores(sums: Callable[[str], SceneSums]) -> list[Score]:
     scores = []
     for k in KS:
         success = sums(f"success{k}")
-        scores.append(micro(f"precision_at_{k}", success))
-        scores.append(micro(f"success_at_{k}", success))
-        scores.append(micro(f"recall_at_{k}", sums(f"recall{k}")))
+        scores.append(micro_score(f"precision_at_{k}", success))
+        scores.append(micro_score(f"success_at_{k}", success))
+        scores.append(micro_score(f"recall_at_{k}", sums(f"recall{k}")))
     return scores + by_scene("precision_at_1", sums("success1"))
 
 
@@ -174,13 +174,13 @@ def _precision_scores(
             if matches:
                 total[i] += table.values["success1"][table.image == number].sum() / matches
                 count[i] += 1
-    found = Sums(scenes, kinds, total, count)
-    return [micro("mean_precision", found), macro("legacy_macro_precision_by_scene", found)]
+    found = SceneSums(scenes, kinds, total, count)
+    return [micro_score("mean_precision", found), macro("legacy_macro_precision_by_scene", found)]
 
 
 def _count_scores(
     pairs: Sequence[Sequence[dict[str, int]]],
-    ap: Sums,
+    ap: SceneSums,
     tables: Sequence[Queries],
     scenes: tuple[str, ...],
     kinds: tuple[str, ...],
@@ -197,11 +197,12 @@ def _count_scores(
         count_score("queries_not_redetected", lost.sum()),
         count_score("queries_descriptor_failed", failed.sum()),
         count_score("total_keypoints", add("keypoints").sum()),
-        micro("covisibility", Sums(scenes, kinds, answered + lost, queries)),
-        micro("redetection", Sums(scenes, kinds, answered, answered + lost)),
-        micro("descriptor_failure", Sums(scenes, kinds, failed, answered)),
-        micro(
-            "gallery_size", Sums(scenes, kinds, add("locations"), np.array([len(p) for p in pairs], float))
+        micro_score("covisibility", SceneSums(scenes, kinds, answered + lost, queries)),
+        micro_score("redetection", SceneSums(scenes, kinds, answered, answered + lost)),
+        micro_score("descriptor_failure", SceneSums(scenes, kinds, failed, answered)),
+        micro_score(
+            "gallery_size",
+            SceneSums(scenes, kinds, add("locations"), np.array([len(p) for p in pairs], float)),
         ),
     ]
     histogram = np.zeros(RANKS)
@@ -236,8 +237,8 @@ def _gallery_scores(
         for metric, name in curves:
             total = np.array([t.values[name].sum() for t in tables])
             chance = np.array([t.chance[name].sum() for t in tables])
-            found = Sums(scenes, kinds, total, np.array([len(t) for t in tables], float), chance)
-            scores.append(micro(metric, found, group=group_name(gallery=size), note=note))
+            found = SceneSums(scenes, kinds, total, np.array([len(t) for t in tables], float), chance)
+            scores.append(micro_score(metric, found, group=group_name(gallery=size), note=note))
             if name == "ap":
                 scores.append(
                     macro("true_map_macro_by_scene", found, group=group_name(gallery=size), note=note)

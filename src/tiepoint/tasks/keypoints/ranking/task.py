@@ -97,7 +97,7 @@ def _pooled(tables: Sequence[Any], name: str) -> float:
     return float(np.concatenate([t.values[name] for t in tables]).mean())
 
 
-class Ranking(KeypointTask):
+class KeypointRanking(KeypointTask):
     """Every query's list of the keypoints of the other image, ranked by descriptor distance."""
 
     name = "keypoints/ranking"
@@ -194,7 +194,7 @@ class Ranking(KeypointTask):
             np.array([float(len(t)) for _, t in tables]),
         )
 
-    def times(self, protocol: str, described_s: float, compared_s: float) -> list[Score]:
+    def time_scores(self, protocol: str, described_s: float, compared_s: float) -> list[Score]:
         """``processing_time_ms`` of DescriptorWorkbench's schema, really measured.
 
         Seconds the method took on all images (kept with the features) plus those of the comparison.
@@ -213,4 +213,4 @@ class Ranking(KeypointTask):
         return ranking_cases(records, scene)
 
 
-TASK = Ranking()
+TASK = KeypointRanking()

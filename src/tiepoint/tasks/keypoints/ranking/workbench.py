@@ -22,7 +22,7 @@ from ....kernels import first_two, pair_distances_sq, rank_counts
 from ....metrics import half_tie_rank
 from ....metrics.experiment import ExperimentMetrics, QueryAPResult
 from ....metrics.macro_means import mean_of
-from ...scene_means import KIND_NAMES, Sums, by_scene, count_score, macro, micro, with_protocol
+from ...scene_means import KIND_NAMES, SceneSums, by_scene, count_score, macro, micro_score, with_protocol
 from ..data import ImageFeatures, OpenKeypoints, image_features
 
 Ints = NDArray[np.int64]
@@ -171,16 +171,16 @@ def score_workbench(records: Sequence[Records]) -> list[Score]:
     total, count = np.array([sum(a) for a in ap]), np.array([len(a) for a in ap], float)
     random = {str(r.meta["scene"]): float(_harmonic(r["candidates"]).sum()) for r in records}
     chance = np.array([random[s] for s in scenes])
-    sums = Sums(scenes, kinds, total, count, chance)
+    sums = SceneSums(scenes, kinds, total, count, chance)
     # A scene with exclusions alone counts in the categories and not in the overall mean.
-    zeros_all = Sums(scenes, kinds, total, np.where(count > 0, count + excluded, 0), chance)
-    zeros = Sums(scenes, kinds, total, count + excluded, chance)
+    zeros_all = SceneSums(scenes, kinds, total, np.where(count > 0, count + excluded, 0), chance)
+    zeros = SceneSums(scenes, kinds, total, count + excluded, chance)
     scores = [
-        micro("true_map_micro", sums),
-        micro("mrr", sums),
+        micro_score("true_map_micro", sums),
+        micro_score("mrr", sums),
         macro("true_map_macro_by_scene", sums),
         macro("mean_average_precision", sums),
-        micro("true_map_micro_including_zeros", zeros),
+        micro_score("true_map_micro_including_zeros", zeros),
         macro("true_map_macro_by_scene_including_zeros", zeros_all),
     ]
     for kind, name in KIND_NAMES.items():
@@ -220,17 +220,17 @@ def _at_k(records: Sequence[Records], scenes: tuple[str, ...], kinds: tuple[str,
     for k in (1, 5, 10):
         hits = np.array([(r <= k).sum() for r in ranks], float)
         random = np.array([np.minimum(k / np.maximum(by[s]["candidates"], 1), 1.0).sum() for s in scenes])
-        sums = Sums(scenes, kinds, hits, count, random)
-        scores += [micro(f"{name}_at_{k}", sums) for name in ("precision", "recall", "success")]
+        sums = SceneSums(scenes, kinds, hits, count, random)
+        scores += [micro_score(f"{name}_at_{k}", sums) for name in ("precision", "recall", "success")]
     return scores
 
 
 def _legacy(m: ExperimentMetrics, scenes: tuple[str, ...], kinds: tuple[str, ...]) -> list[Score]:
     lists = [m.per_scene_precisions.get(s, []) for s in scenes]
     total = np.array([mean_of(values) * len(values) for values in lists])
-    sums = Sums(scenes, kinds, total, np.array([len(values) for values in lists], float))
+    sums = SceneSums(scenes, kinds, total, np.array([len(values) for values in lists], float))
     note = None if m.precisions_per_image else _NO_ROWS
     return [
-        micro("mean_precision", sums, note=note),
+        micro_score("mean_precision", sums, note=note),
         macro("legacy_macro_precision_by_scene", sums, note=note),
     ]

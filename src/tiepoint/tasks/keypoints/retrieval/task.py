@@ -25,18 +25,18 @@ from ....metrics.ranking.chance import chance_against_nearest
 from ...base import MetricInfo, TaskInfo
 from ...cases import Cases
 from ...info import AP_OF_PAIRS, count
-from ...scene_means import count_score, grouped, scene_score, with_protocol
+from ...scene_means import count_score, grouped_scores, scene_score, with_protocol
 from ..bojanic import drawn_queries, errors_to, kind_of, reference_of, rows_of, searched_rows, smallest
-from ..data import CITE, LICENCE, Growing, OpenKeypoints
+from ..data import CITE, LICENCE, ColumnBuilder, OpenKeypoints
 from ..distractors import (
     DistractorTask,
     bojanic_images,
     by_image,
     count_every,
-    draws_none,
     named_by_kind,
     other_images,
     query_sample,
+    uses_all_distractors,
 )
 from ..neighbours import answered_targets, least, location_table, right_table
 from ..options import RetrievalOptions
@@ -48,11 +48,11 @@ _DRAWN = 100
 MAIN = ("map", "all")
 
 
-def _growing() -> Growing:
-    return Growing(iteration=np.int16, query=np.int32, distance=np.float64, right=np.int8)
+def _growing() -> ColumnBuilder:
+    return ColumnBuilder(iteration=np.int16, query=np.int32, distance=np.float64, right=np.int8)
 
 
-def _lists(made: Growing, meta: dict[str, Any]) -> Records:
+def _lists(made: ColumnBuilder, meta: dict[str, Any]) -> Records:
     """The records of a scene, query after query."""
     columns = made.columns()
     order = np.lexsort((columns["query"], columns["iteration"]))
@@ -145,7 +145,7 @@ def compare_every(opened: OpenKeypoints, scene: str, features: Features) -> Reco
     """
     source, places, targets = answered_targets(opened, scene, features)
     options = opened.options
-    made = Growing(iteration=np.int16, query=np.int32, place=np.int64, value=np.float64)
+    made = ColumnBuilder(iteration=np.int16, query=np.int32, place=np.int64, value=np.float64)
     unanswered = 0
     for iteration in range(options.iterations):
         chosen = query_sample(len(places.xy), options.queries, options.seed, scene, iteration)
@@ -233,7 +233,7 @@ def _chances(record: Records, relevant: NDArray[np.int64]) -> dict[int, float]:
 
 
 def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
-    scores = grouped(records, lambda chosen, group: _map(chosen, ties, group))
+    scores = grouped_scores(records, lambda chosen, group: _map(chosen, ties, group))
     scores += named_by_kind(scores, "map", "retrieval")
     every = [r for r in records if _is_every(r)]
     if every:
@@ -289,7 +289,7 @@ class Retrieval(DistractorTask):
     options = RetrievalOptions
     comparisons: ClassVar = {
         "exact": lambda opened, scene, features: (
-            compare_every if draws_none(opened.options) else compare_exact
+            compare_every if uses_all_distractors(opened.options) else compare_exact
         )(opened, scene, features),
         "workbench": compare_retrieval,
         "bojanic": compare_bojanic,

@@ -23,9 +23,9 @@ from ...base import MetricInfo, StepTable, TaskInfo
 from ...cases import Cases
 from ...info import AP_OF_PAIRS, count
 from ...pooled_bins import pooled_bins
-from ...scene_means import count_score, grouped, with_protocol
+from ...scene_means import count_score, grouped_scores, with_protocol
 from ..bojanic import drawn_queries, is_nearest, kind_of, nearest_rows, reference_of, rows_of, searched_rows
-from ..data import CITE, LICENCE, Growing, OpenKeypoints
+from ..data import CITE, LICENCE, ColumnBuilder, OpenKeypoints
 from ..distractors import DistractorTask, bojanic_images, by_image, named_by_kind, other_images, query_sample
 from ..neighbours import answered_targets, least, location_table, nearest_distance, right_table
 from ..workbench import compare_verification, score_verification
@@ -33,8 +33,8 @@ from ..workbench import compare_verification, score_verification
 Floats = NDArray[np.float64]
 
 
-def _growing() -> Growing:
-    return Growing(iteration=np.int16, distance=np.float64, right=np.float64, other=np.int32)
+def _growing() -> ColumnBuilder:
+    return ColumnBuilder(iteration=np.int16, distance=np.float64, right=np.float64, other=np.int32)
 
 
 def _meta(opened: OpenKeypoints, scene: str, kind: str, **more: Any) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _bins(records: Sequence[Records]) -> PooledBins | None:
 
 
 def _score(records: Sequence[Records], protocol: str, ties: str) -> list[Score]:
-    scores = grouped(records, lambda chosen, group: _pooled(chosen, ties, group))
+    scores = grouped_scores(records, lambda chosen, group: _pooled(chosen, ties, group))
     scores += named_by_kind(scores, "ap", "verification")
     positives = sum(float(r["right"].sum()) for r in records)
     scores.append(count_score("total_true_positives", positives))
